@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use stripewise_sys::{Fd, FileType, Kind, Mode, OFlags, Stat, SysRef};
 
+use crate::error::FileError;
 use crate::manifest::{HEAD_BYTES, MAGIC, Manifest, TEXT_BYTES_MAX, TEXT_BYTES_MIN, pending_text};
+use crate::paths::link_of;
 use crate::permissions::{is_protected, of_anchor};
-use crate::runtime::link_of;
-use crate::trouble::Trouble;
 use crate::{Errno, Result};
 
 /// Maximum number of 512-byte blocks of an anchor: twice the largest manifest, for file systems
@@ -63,7 +63,7 @@ pub(crate) fn read(
     sys: &SysRef,
     fd: BorrowedFd<'_>,
     path: &Path,
-) -> std::result::Result<Option<Anchored>, Trouble> {
+) -> std::result::Result<Option<Anchored>, FileError> {
     let Some(head) = head(sys, fd, path)? else { return Ok(None) };
     parse(sys, fd, &head, path).map(Some)
 }
@@ -76,8 +76,8 @@ pub(crate) fn head(
     sys: &SysRef,
     fd: BorrowedFd<'_>,
     path: &Path,
-) -> std::result::Result<Option<Vec<u8>>, Trouble> {
-    let head = sys.read_start(fd, HEAD_BYTES).map_err(Trouble::io(path, "read the manifest"))?;
+) -> std::result::Result<Option<Vec<u8>>, FileError> {
+    let head = sys.read_start(fd, HEAD_BYTES).map_err(FileError::io(path, "read the manifest"))?;
     Ok(head.starts_with(MAGIC).then_some(head))
 }
 
@@ -90,12 +90,12 @@ pub(crate) fn parse(
     fd: BorrowedFd<'_>,
     head: &[u8],
     path: &Path,
-) -> std::result::Result<Anchored, Trouble> {
+) -> std::result::Result<Anchored, FileError> {
     let name = path.to_string_lossy();
     let length = Manifest::text_length(head, &name)?;
     let whole;
     let text = if length > head.len() {
-        whole = sys.read_start(fd, length).map_err(Trouble::io(path, "read the manifest"))?;
+        whole = sys.read_start(fd, length).map_err(FileError::io(path, "read the manifest"))?;
         &whole
     } else {
         head

@@ -12,10 +12,10 @@ use stripewise_sys::{Mode, OFlags};
 use stripewise_target::{ComponentSet, Opening, Target};
 
 use crate::anchor;
+use crate::error::FileError;
 use crate::file::LogicalFile;
 use crate::manifest::{CopyRef, Manifest};
 use crate::runtime::Runtime;
-use crate::trouble::Trouble;
 
 /// Maximum ranges of the map listed at a time.
 const RANGES: usize = 4096;
@@ -45,7 +45,7 @@ pub struct CopyState {
     /// Whether `allocated_bytes` may include holes, because the file system may count them.
     pub holes_counted: bool,
     /// The reason why the copy is lost, if it is.
-    pub lost: Option<Trouble>,
+    pub lost: Option<FileError>,
     /// The bytes of the copy according to the map, if that can be read.
     pub bytes: Option<CopyBytes>,
 }
@@ -103,12 +103,12 @@ pub enum Lease {
 ///
 /// # Errors
 /// It cannot be read, or its manifest is damaged.
-pub fn manifest_of(runtime: &Runtime, path: &Path) -> Result<Option<(Manifest, u32)>, Trouble> {
+pub fn manifest_of(runtime: &Runtime, path: &Path) -> Result<Option<(Manifest, u32)>, FileError> {
     let sys = runtime.sys();
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let fd = sys.open(None, path, flags, Mode::empty()).map_err(Trouble::io(path, "open"))?;
+    let fd = sys.open(None, path, flags, Mode::empty()).map_err(FileError::io(path, "open"))?;
     let Some(anchored) = anchor::read(sys, fd.as_fd(), path)? else { return Ok(None) };
-    let owner = sys.stat(fd.as_fd()).map_err(Trouble::io(path, "stat"))?.st_uid;
+    let owner = sys.stat(fd.as_fd()).map_err(FileError::io(path, "stat"))?.st_uid;
     Ok(Some((Arc::unwrap_or_clone(anchored.manifest), owner)))
 }
 
@@ -121,7 +121,7 @@ pub fn inspect(
     runtime: &Runtime,
     path: &Path,
     (manifest, owner): (Manifest, u32),
-) -> Result<Inspection, Trouble> {
+) -> Result<Inspection, FileError> {
     let mut copies: Vec<CopyState> = (0..)
         .zip(manifest.all_copies())
         .map(|(number, copy)| look(runtime, &manifest, number, copy, owner))
@@ -140,8 +140,8 @@ pub fn inspect(
 }
 
 fn look(runtime: &Runtime, manifest: &Manifest, number: usize, copy: CopyRef<'_>, owner: u32) -> CopyState {
-    let further = manifest.copies.as_ref().and_then(|copies| copies.list.get(number.checked_sub(1)?));
-    let name = further.map_or("original", |copy| &copy.name).to_owned();
+    let extra = manifest.copies.as_ref().and_then(|copies| copies.list.get(number.checked_sub(1)?));
+    let name = extra.map_or("original", |copy| &copy.name).to_owned();
     let stats = || {
         let open = |target: &stripewise_target::TargetRef| {
             Target::open(runtime.sys(), &target.path, Some(&target.id)).map(Arc::new)
@@ -155,7 +155,7 @@ fn look(runtime: &Runtime, manifest: &Manifest, number: usize, copy: CopyRef<'_>
     };
     let ((stats, holes_counted), lost) = match stats() {
         Ok(found) => (found, None),
-        Err(error) => (Default::default(), Some(Trouble::from(error))),
+        Err(error) => (Default::default(), Some(FileError::from(error))),
     };
     CopyState {
         name,
@@ -173,7 +173,7 @@ fn state(
     spec: &MapSpec,
     size: &mut u64,
     copies: &mut [CopyState],
-) -> Result<Result<MapState, MapError>, Trouble> {
+) -> Result<Result<MapState, MapError>, FileError> {
     let sys = runtime.sys();
     let journal = match Journal::read(sys, spec) {
         Ok(journal) => journal,
@@ -217,11 +217,11 @@ fn state(
                 }
             }
             Ok(None) => return Ok(Ok(state)),
-            Err(Trouble::Map(MapError::Lost { .. })) => {
+            Err(FileError::Map(MapError::Lost { .. })) => {
                 state.lease = Lease::Lost;
                 live = false;
             }
-            Err(trouble) => return Err(trouble),
+            Err(error) => return Err(error),
         }
     }
     if !live || matches!(state.lease, Lease::Elsewhere(_) | Lease::EarlierBoot) {
@@ -247,7 +247,7 @@ fn ask(
     let Some(overlay) = file.overlay() else { return Ok(()) };
     let map = match overlay.join() {
         Ok(map) => map,
-        Err(Trouble::Map(error)) => return Err(error),
+        Err(FileError::Map(error)) => return Err(error),
         Err(_) => return Ok(()),
     };
     state.processes = map.processes()?.saturating_sub(1);

@@ -10,7 +10,7 @@
 //! The descriptors that an application holds are kernel descriptors of the *anchor*, the file at
 //! its path. The kernel keeps their offset, status flags and locks, and implements dup and fork.
 //!
-//! Every call returns an [`Errno`] or, for commands, a [`Trouble`]. The crate does not panic on
+//! Every call returns an [`Errno`] or, for commands, a [`FileError`]. The crate does not panic on
 //! purpose, does not print except through [`notice`], does not read the environment, and makes all
 //! system calls through `stripewise-sys`. All types are `Send + Sync`.
 //!
@@ -27,29 +27,30 @@
 
 mod anchor;
 pub mod check;
+mod error;
 pub mod file;
 mod forked;
 pub mod inspect;
 mod intent;
+mod key;
+mod layouts;
 pub mod manifest;
 pub mod migrate;
 pub mod notice;
 pub mod parallel;
+mod paths;
 mod permissions;
 mod pool;
 pub mod runtime;
 #[cfg(test)]
 #[allow(missing_docs, reason = "helpers of tests")]
 mod tests;
-mod trouble;
 
+pub use error::{Errno, FileError, Result};
 pub use file::{
-    Around, Attributes, Difference, Drained, IoOptions, LogicalFile, MapExtent, Statistics, Tell, Whence,
+    Around, Attributes, Change, Difference, Drained, IoOptions, LogicalFile, MapExtent, Statistics, Tell,
+    Whence,
 };
+pub use key::FileKey;
 pub use manifest::{Manifest, ManifestError};
-pub use runtime::{Change, FileKey, NewFile, Opened, Runtime, Settings, Shape};
-pub use stripewise_sys::Errno;
-pub use trouble::Trouble;
-
-/// The result of every call of the data path.
-pub type Result<T> = std::result::Result<T, Errno>;
+pub use runtime::{NewFile, Opened, Runtime, Settings, Shape};

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use stripewise_datapath::{Runtime, Trouble};
+use stripewise_datapath::{FileError, Runtime};
 
 use crate::managed;
 
@@ -50,7 +50,7 @@ fn remove(runtime: &Arc<Runtime>, path: &Path, force: bool) -> anyhow::Result<()
     }
     if !force
         && !path.is_symlink()
-        && let Err(error @ (Trouble::Manifest(_) | Trouble::Target(_))) = runtime.open_file(path)
+        && let Err(error @ (FileError::Manifest(_) | FileError::Target(_))) = runtime.open_file(path)
     {
         bail!("{} with all that belongs to it (-f removes its name all the same): {error}", cannot());
     }

@@ -8,14 +8,16 @@ use std::sync::Arc;
 use stripewise_sys::{Mode, OFlags, Stat};
 use stripewise_target::{ComponentSet, FileId, Objects, Opening, Target, read_manifest_copy};
 
-use super::findings::{Finding, Kind, NEVER_SYNCED};
-use super::orphans::Stores;
-use super::{Options, Scope, copies, is_gone, of_target, restore};
+use super::findings::{Finding, Kind, NEVER_SYNCED, of_target};
+use super::scope::{Options, Scope, is_gone};
+use super::stores::Stores;
+use super::{copies, restore};
 use crate::anchor::{self, Anchored};
 use crate::intent;
+use crate::key::FileKey;
 use crate::manifest::{CopyRef, HEAD_BYTES, Manifest, TEXT_BYTES_MAX, family};
 use crate::permissions::of_anchor;
-use crate::runtime::{FileKey, Runtime};
+use crate::runtime::Runtime;
 
 /// The files found so far, by the id of their objects and their owner.
 pub(super) struct Known {

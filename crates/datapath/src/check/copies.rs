@@ -8,12 +8,12 @@ use stripewise_extents::{CopyId, MapError, MapSpec, Mask, Span, repair};
 use stripewise_sys::{Mode, OFlags};
 use stripewise_target::{Access, CACHED, ComponentSet, FileId, Objects, Opening};
 
-use super::Options;
 use super::findings::{Finding, Kind};
+use super::scope::Options;
+use crate::error::FileError;
 use crate::inspect::{CopyState, Inspection, Lease, MapState, inspect};
 use crate::manifest::{CopyRef, Manifest};
 use crate::runtime::Runtime;
-use crate::trouble::Trouble;
 
 /// Block size assumed for the targets' file systems, bytes.
 const BLOCK_BYTES: u64 = 4096;
@@ -51,7 +51,7 @@ pub(super) fn check(
     }
 }
 
-type Result<T> = std::result::Result<T, Trouble>;
+type Result<T> = std::result::Result<T, FileError>;
 
 impl Checked<'_> {
     fn inspect(&self) -> Result<Inspection> {
@@ -232,7 +232,7 @@ impl Checked<'_> {
 
     fn tidy(&self) -> Result<()> {
         match self.runtime.open_file(self.path)? {
-            Some(file) => file.tidy().map_err(Trouble::io(self.path, "give back space of")),
+            Some(file) => file.tidy().map_err(FileError::io(self.path, "give back space of")),
             None => Ok(()),
         }
     }
@@ -247,7 +247,14 @@ impl Checked<'_> {
         }
     }
 
-    fn lost_copy(&mut self, found: &Inspection, number: usize, id: FileId, state: &CopyState, lost: &Trouble) {
+    fn lost_copy(
+        &mut self,
+        found: &Inspection,
+        number: usize,
+        id: FileId,
+        state: &CopyState,
+        lost: &FileError,
+    ) {
         let Some(Ok(map)) = &found.map else {
             return self.add(Kind::LostCopy, format!("copy {} is lost: {lost}", state.name));
         };
@@ -286,14 +293,14 @@ impl Checked<'_> {
     fn forget(&self, copy: CopyId, size: u64) -> Result<()> {
         let report = repair::forget(self.runtime.sys(), &self.spec()?, copy, size, self.options.drop_dirty)?;
         // The copy was written since the inspection.
-        let busy = || Trouble::io(self.path, "forget a copy, as it is in use,")(crate::Errno::BUSY);
+        let busy = || FileError::io(self.path, "forget a copy, as it is in use,")(crate::Errno::BUSY);
         if report.repaired || report.dirty.is_empty() { Ok(()) } else { Err(busy()) }
     }
 
     /// Keeps the size of the file: the bytes given up become zeros.
     fn keep_size(&self, size: u64) -> Result<()> {
         let Some(file) = self.runtime.open_file(self.path)? else { return Ok(()) };
-        let io = |what| Trouble::io(self.path, what);
+        let io = |what| FileError::io(self.path, what);
         if file.size().map_err(io("stat"))? < size {
             file.truncate(size).map_err(io("lengthen"))
         } else {
@@ -307,7 +314,7 @@ impl Checked<'_> {
         let Some(copy) = self.manifest.all_copies().nth(number) else { return Ok(false) };
         let Ok(targets) = self.runtime.targets_of(copy.targets) else { return Ok(false) };
         let sys = self.runtime.sys();
-        let mode = sys.stat_at(None, self.path, true).map_err(Trouble::io(self.path, "stat"))?;
+        let mode = sys.stat_at(None, self.path, true).map_err(FileError::io(self.path, "stat"))?;
         let mut mode_bits = Mode::from_raw_mode(mode.st_mode & 0o777);
         if self.manifest.is_cache(number) {
             mode_bits |= CACHED;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use stripewise_target::FileId;
+use stripewise_target::{FileId, TargetError};
 
 /// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -136,4 +136,9 @@ impl Finding {
         }
         self
     }
+}
+
+/// The finding that a target cannot be used, for the file or target at `path`.
+pub(super) fn of_target(path: &Path, error: &TargetError) -> Finding {
+    Finding::new(Kind::Target, path, error.to_string())
 }

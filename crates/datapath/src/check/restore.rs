@@ -7,10 +7,10 @@ use stripewise_sys::user::act_as;
 use stripewise_sys::{Kind, LockKind, Mode, OFlags, Stat, SysRef};
 use stripewise_target::{Access, ComponentSet, Opening, TargetError, read_manifest_copy};
 
+use crate::error::FileError;
 use crate::file::{SIZE_LOCK_BYTE, sync_directory, without_write};
 use crate::manifest::{CopyRef, Manifest, TEXT_BYTES_MAX};
 use crate::runtime::{Runtime, temporary_name};
-use crate::trouble::Trouble;
 use crate::{Errno, intent};
 
 /// Suffix of the name of a file that is set aside.
@@ -33,9 +33,9 @@ pub(super) fn anchor(
     manifest: &Manifest,
     owner: u32,
     old: Old,
-) -> Result<(), Trouble> {
+) -> Result<(), FileError> {
     let sys = runtime.sys();
-    let io = |what| Trouble::io(path, what);
+    let io = |what| FileError::io(path, what);
     let set = open(runtime, manifest, owner)?;
     let like = &set.stats()?[0];
     let _acting = act_as(Some(owner));
@@ -79,9 +79,9 @@ fn write_copy(
     like: &Stat,
     text: &str,
     path: &Path,
-) -> Result<(), Trouble> {
+) -> Result<(), FileError> {
     let sys = runtime.sys();
-    let io = |what| Trouble::io(path, what);
+    let io = |what| FileError::io(path, what);
     let access =
         Access { group: Some(like.st_gid), ..Access::of_mode(Mode::from_raw_mode(like.st_mode & 0o777)) };
     let mut text = text.to_owned();
@@ -118,31 +118,35 @@ fn set_aside(runtime: &Runtime, path: &Path) -> Result<(), Errno> {
 
 /// Whether objects of the file are lost although their targets are there.
 pub(super) fn has_lost_components(runtime: &Runtime, manifest: &Manifest, owner: u32) -> bool {
-    matches!(open(runtime, manifest, owner), Err(Trouble::Target(TargetError::Io { errno: Errno::NOENT, .. })))
+    matches!(
+        open(runtime, manifest, owner),
+        Err(FileError::Target(TargetError::Io { errno: Errno::NOENT, .. }))
+    )
 }
 
 /// Writes `ID.manifest` again, unless it is intact and differs: it was then changed on purpose.
-pub(super) fn copy(runtime: &Runtime, path: &Path, manifest: &Manifest, owner: u32) -> Result<(), Trouble> {
+pub(super) fn copy(runtime: &Runtime, path: &Path, manifest: &Manifest, owner: u32) -> Result<(), FileError> {
     let set = open(runtime, manifest, owner)?;
     let like = set.stats()?[0];
     let text = Manifest { pending_truncate: None, ..manifest.clone() }.format()?;
-    let target = set.targets().first().ok_or_else(|| Trouble::io(path, "find its first target")(Errno::IO))?;
+    let target =
+        set.targets().first().ok_or_else(|| FileError::io(path, "find its first target")(Errno::IO))?;
     let there = read_manifest_copy(runtime.sys(), target, set.objects(), TEXT_BYTES_MAX);
     if there.is_ok_and(|there| Manifest::parse(&there, "copy").is_ok()) {
         let what =
             "write its manifest anew, as it says something else (remove it when no program uses the file),";
-        return Err(Trouble::io(path, what)(Errno::EXIST));
+        return Err(FileError::io(path, what)(Errno::EXIST));
     }
     write_copy(runtime, &set, &like, &text, path)
 }
 
 /// Opens the objects of the original.
-fn open(runtime: &Runtime, manifest: &Manifest, owner: u32) -> Result<ComponentSet, Trouble> {
+fn open(runtime: &Runtime, manifest: &Manifest, owner: u32) -> Result<ComponentSet, FileError> {
     let original = CopyRef { id: manifest.id, targets: &manifest.targets, layout: &manifest.layout };
     open_copy(runtime, original, owner)
 }
 
-fn open_copy(runtime: &Runtime, copy: CopyRef<'_>, owner: u32) -> Result<ComponentSet, Trouble> {
+fn open_copy(runtime: &Runtime, copy: CopyRef<'_>, owner: u32) -> Result<ComponentSet, FileError> {
     let targets = runtime.targets_of(copy.targets)?;
     let opening = Opening { read_only: true, flags: OFlags::empty() };
     Ok(ComponentSet::open(runtime.sys(), targets, copy.objects(owner), opening)?)

@@ -9,7 +9,8 @@ use stripewise_sys::{Errno, FileType, Mode, OFlags};
 use stripewise_target::{FileId, MARKER, Target};
 
 use super::findings::{Finding, Kind};
-use super::{Options, orphans, restore};
+use super::scope::{Options, is_old};
+use super::{restore, stores};
 use crate::manifest::{MAGIC, TEXT_BYTES_MIN};
 use crate::parallel::{in_parallel, jobs_usual};
 use crate::runtime::{Runtime, TEMPORARY_PREFIX, temporary_id};
@@ -69,7 +70,7 @@ pub fn walk(runtime: &Runtime, roots: &[PathBuf]) -> Listing {
 /// were created.
 pub fn files_of(runtime: &Runtime, directories: &[PathBuf]) -> Listing {
     let targets = directories.iter().filter_map(|path| Target::open(runtime.sys(), path, None).ok());
-    let mut paths: Vec<PathBuf> = targets.flat_map(|target| orphans::paths_on(runtime, &target)).collect();
+    let mut paths: Vec<PathBuf> = targets.flat_map(|target| stores::paths_on(runtime, &target)).collect();
     paths.sort();
     paths.dedup();
     paths.retain(|path| runtime.sys().stat_at(None, path, true).is_ok());
@@ -138,7 +139,7 @@ pub(super) fn temporaries(
     let mut swept = Vec::new();
     for path in &listing.temporaries {
         let Ok(stat) = runtime.sys().stat_at(None, path, false) else { continue };
-        if !orphans::is_old(runtime, stat.st_mtime, options) {
+        if !is_old(runtime, stat.st_mtime, options) {
             continue;
         }
         let text = "left by a place, export or creation that did not end; run `place` or `export` again, or remove it \

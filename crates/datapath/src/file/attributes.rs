@@ -1,16 +1,27 @@
 //! Attributes of a managed file: stat, chmod, chown and utimens.
 
 use stripewise_layout::Layout;
-use stripewise_sys::{Kind, Mode, Stat, Timespec};
+use stripewise_sys::{Kind, Mode, Stat, Timespec, Timestamps};
 use stripewise_target::{CACHED, TargetError, access_list};
 
 use super::{LogicalFile, OpenCopy};
+use crate::error::Logged;
 use crate::permissions::{is_protected, of_anchor, of_file};
-use crate::runtime::Change;
-use crate::{Errno, Result, anchor, trouble};
+use crate::{Errno, Result, anchor};
 
 /// UTIME_OMIT of utimensat(2): leaves this time unchanged.
 pub(super) const OMIT: Timespec = Timespec { tv_sec: 0, tv_nsec: (1 << 30) - 2 };
+
+/// A change of a file's metadata.
+#[derive(Clone, Debug)]
+pub enum Change {
+    /// utimensat(2).
+    Times(Timestamps),
+    /// chmod(2).
+    Mode(Mode),
+    /// chown(2); `None` leaves the user or group unchanged.
+    Owner(Option<u32>, Option<u32>),
+}
 
 /// Size, permissions and times of a managed file, computed from its anchor and objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +88,7 @@ impl LogicalFile {
 
     /// The stat results of the objects of every usable copy, the original first.
     pub(super) fn stats(&self) -> Result<Vec<(Vec<Stat>, &Layout)>> {
-        let stats = |copy: &OpenCopy| copy.components().stats().map_err(|error| trouble::told(&error));
+        let stats = |copy: &OpenCopy| copy.components().stats().logged();
         self.present().map(|copy| Ok((stats(copy)?, copy.layout()))).collect()
     }
 
@@ -113,7 +124,7 @@ impl LogicalFile {
             Err(error) if error.errno() == Errno::NOENT && self.sys().stat(self.anchor())?.st_nlink == 0 => {
                 Ok(())
             }
-            done => done.map_err(|error| trouble::told(&error)),
+            done => done.logged(),
         }
     }
 }
@@ -144,7 +155,7 @@ impl LogicalFile {
         if new.is_none() {
             self.sys().set_owner(anchor, user, group)?;
         }
-        self.present().try_for_each(give).map_err(|error| trouble::told(&error))?;
+        self.present().try_for_each(give).logged()?;
         if new.is_some() { self.sys().set_owner(anchor, user, group) } else { Ok(()) }
     }
 

@@ -7,8 +7,8 @@ use stripewise_sys::{OFlags, SysRef};
 use stripewise_target::{ComponentSet, Opening, Piece, Server, TargetError};
 
 use super::io::IoOptions;
-use crate::manifest::{CopyRef, Manifest};
-use crate::trouble::{self, Trouble};
+use crate::error::{FileError, LogOnce, Logged};
+use crate::manifest::Manifest;
 use crate::{Errno, Result};
 
 /// The smallest alignment that any device accepts for direct I/O, bytes.
@@ -67,7 +67,7 @@ impl OpenCopy {
 
     /// The logical file size that follows from the sizes of this copy's objects.
     pub fn file_size(&self) -> Result<u64> {
-        let sizes = self.components.sizes().map_err(|error| trouble::told(&error))?;
+        let sizes = self.components.sizes().logged()?;
         Ok(self.layout().file_size(&sizes))
     }
 
@@ -105,11 +105,11 @@ impl OpenCopy {
 
     /// Truncates each object to its size in a file of `size` bytes. Never grows an object.
     pub fn cut(&self, size: u64) -> Result<()> {
-        let sizes = self.components.sizes().map_err(|error| trouble::told(&error))?;
+        let sizes = self.components.sizes().logged()?;
         for (index, now) in sizes.into_iter().enumerate() {
             let then = self.layout().component_size(index as u32, size);
             if now > then {
-                self.components.truncate(index, then).map_err(|error| trouble::told(&error))?;
+                self.components.truncate(index, then).logged()?;
             }
         }
         Ok(())
@@ -119,30 +119,23 @@ impl OpenCopy {
     pub fn grow_to(&self, size: u64) -> Result<()> {
         let Some(last) = size.checked_sub(1) else { return Ok(()) };
         let (target, offset) = self.layout().locate(last);
-        self.components.grow(target as usize, offset + 1).map_err(|error| trouble::told(&error))
+        self.components.grow(target as usize, offset + 1).logged()
     }
 }
 
 /// An extra copy of an open file, or the reason why it cannot be used.
-pub(crate) type Further = std::result::Result<OpenCopy, Lost>;
+pub(crate) type OpenOrLost = std::result::Result<OpenCopy, Lost>;
 
 /// A copy with a missing target or object.
 #[derive(Clone, Debug)]
 pub(crate) struct Lost {
-    pub trouble: Trouble,
+    pub error: FileError,
 }
 
 impl Lost {
     /// Logs the reason once on stderr and returns the errno for an application that needs the copy.
-    pub fn told(&self) -> Errno {
-        self.trouble.told();
+    pub fn log_once(&self) -> Errno {
+        self.error.log_once();
         Errno::IO
-    }
-}
-
-impl Manifest {
-    /// Copy `number`; 0 is the original.
-    pub(crate) fn copy(&self, number: usize) -> Option<CopyRef<'_>> {
-        self.all_copies().nth(number)
     }
 }

@@ -5,7 +5,8 @@ use std::os::fd::BorrowedFd;
 use stripewise_sys::SeekFrom;
 
 use super::{LogicalFile, OpenCopy};
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result};
 
 /// The lseek(2) search mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,19 +45,19 @@ impl LogicalFile {
     /// # Errors
     /// ENXIO if there is none.
     pub(crate) fn next_data(&self, offset: u64) -> Result<u64> {
-        let found = match self.overlay() {
-            Some(overlay) => self.first_in_copies(overlay, Whence::Data, offset),
-            None => self.first_in(self.original(), Whence::Data, offset),
-        };
-        found?.ok_or(Errno::NXIO)
+        self.first(Whence::Data, offset)?.ok_or(Errno::NXIO)
     }
 
     /// The offset of the first byte at or after `offset` that lies in a hole or past the end of its
     /// object; `None` if no object reports one.
     fn next_hole(&self, offset: u64) -> Result<Option<u64>> {
-        match self.overlay() {
-            Some(overlay) => self.first_in_copies(overlay, Whence::Hole, offset),
-            None => self.first_in(self.original(), Whence::Hole, offset),
+        self.first(Whence::Hole, offset)
+    }
+
+    fn first(&self, whence: Whence, offset: u64) -> Result<Option<u64>> {
+        match self.copies()? {
+            Some(copies) => copies.first(whence, offset),
+            None => self.first_in(self.original(), whence, offset),
         }
     }
 
@@ -67,7 +68,7 @@ impl LogicalFile {
         let mut first: Option<u64> = None;
         for index in 0..components.len() {
             let target = index as u32;
-            let fd = components.fd(index).map_err(|error| trouble::told(&error))?;
+            let fd = components.fd(index).logged()?;
             let found = self.find(fd, whence, layout.component_size(target, offset))?;
             let found = found.and_then(|found| layout.file_offset(target, found));
             // `chain` skips `None`; `min` on `Option` would prefer it.

@@ -9,7 +9,8 @@ use stripewise_target::{Outcome, Piece};
 use super::LogicalFile;
 use super::overlay::Request;
 use super::split::{grouped, leading, split, total};
-use crate::{Errno, Result, trouble};
+use crate::error::LogOnce;
+use crate::{Errno, Result};
 
 /// Options of one read or write.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,10 +44,10 @@ impl LogicalFile {
         if len == 0 {
             return Ok(0);
         }
-        if let Some(overlay) = self.overlay() {
+        if let Some(copies) = self.copies()? {
             let request = Request { buffers, offset, len, options };
             // SAFETY: the caller's promise.
-            return unsafe { self.read_copies(overlay, &request) };
+            return unsafe { copies.read(&request) };
         }
         let pieces = split(self.original().layout(), offset, len, buffers);
         let set = self.original().set_for(self.sys(), &pieces, options);
@@ -98,7 +99,7 @@ impl LogicalFile {
         let failed = |done, error| Outcome { done, error: Some(error) };
         let fd = match self.components().fd(piece.component as usize) {
             Ok(fd) => fd,
-            Err(error) => return failed(done, trouble::told(&error)),
+            Err(error) => return failed(done, error.log_once()),
         };
         while done < to {
             let (base, at) = (piece.base.wrapping_add(done), piece.offset + done as u64);
@@ -148,10 +149,10 @@ impl LogicalFile {
             return if total(buffers) == 0 { Ok(0) } else { Err(Errno::FBIG) };
         }
         self.mark_written();
-        if let Some(overlay) = self.overlay() {
+        if let Some(copies) = self.copies()? {
             let request = Request { buffers, offset, len, options };
             // SAFETY: the caller's promise.
-            return unsafe { self.write_copies(overlay, &request) };
+            return unsafe { copies.write(&request) };
         }
         let pieces = split(self.original().layout(), offset, len, buffers);
         let set = self.original().set_for(self.sys(), &pieces, options);

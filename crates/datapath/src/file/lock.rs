@@ -10,8 +10,9 @@ use stripewise_sys::{Fd, LockKind, Mode, OFlags};
 use stripewise_target::TargetError;
 
 use super::LogicalFile;
-use crate::runtime::link_of;
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::paths::link_of;
+use crate::{Errno, Result};
 
 /// The locked byte of `ID.manifest`.
 pub(crate) const SIZE_LOCK_BYTE: u64 = 0;
@@ -96,7 +97,7 @@ impl LogicalFile {
                 let link = link_of(self.manifest_copy().as_raw_fd());
                 self.sys().open(None, &link, flags, Mode::empty()).map(|fd| (fd, false))
             }
-            opened => opened.map(|fd| (fd, true)).map_err(|error| trouble::told(&error)),
+            opened => opened.map(|fd| (fd, true)).logged(),
         }
     }
 

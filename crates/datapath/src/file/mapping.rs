@@ -6,7 +6,8 @@ use std::sync::atomic::Ordering;
 use stripewise_layout::MAX_OFFSET;
 
 use super::LogicalFile;
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result};
 
 /// Maximum extents of one mapping. (The kernel's default limit per process is 65530.)
 const EXTENTS_MAX: usize = 1 << 20;
@@ -38,8 +39,8 @@ impl LogicalFile {
             return Err(Errno::INVAL);
         }
         let end = offset.checked_add(len).filter(|&end| end <= MAX_OFFSET).ok_or(Errno::OVERFLOW)?;
-        if let Some(overlay) = self.overlay() {
-            self.bring_to_original(overlay, offset..end)?;
+        if let Some(copies) = self.copies()? {
+            copies.bring_to_original(offset..end)?;
         }
         self.mapped_to.fetch_max(end, Ordering::AcqRel);
         {
@@ -56,7 +57,7 @@ impl LogicalFile {
             if extents.len() == EXTENTS_MAX {
                 return Err(Errno::OVERFLOW);
             }
-            let fd = self.components().fd(piece.target as usize).map_err(|error| trouble::told(&error))?;
+            let fd = self.components().fd(piece.target as usize).logged()?;
             extents.push(MapExtent {
                 fd: fd.as_raw_fd(),
                 component_offset: piece.target_offset,
@@ -93,7 +94,7 @@ impl LogicalFile {
     /// Grows every object to its full size in a file that ends at the smaller of `end` and the file
     /// size: pages past the end of an object cannot be accessed. The caller holds the size lock.
     fn grow_components(&self, end: u64, writable: bool) -> Result<()> {
-        let sizes = self.components().sizes().map_err(|error| trouble::told(&error))?;
+        let sizes = self.components().sizes().logged()?;
         let end = end.min(self.size()?);
         for (index, now) in sizes.into_iter().enumerate() {
             let full = self.original().layout().component_size(index as u32, end);
@@ -103,7 +104,7 @@ impl LogicalFile {
             if !writable {
                 return Err(Errno::NODEV);
             }
-            self.components().grow(index, full).map_err(|error| trouble::told(&error))?;
+            self.components().grow(index, full).logged()?;
         }
         Ok(())
     }

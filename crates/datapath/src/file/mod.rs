@@ -19,34 +19,34 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use stripewise_sys::{Fd, SysRef};
 use stripewise_target::{ComponentSet, FanOut};
 
-pub use attributes::Attributes;
 pub(crate) use attributes::without_write;
-pub(crate) use copy::{Further, Lost, OpenCopy};
+pub use attributes::{Attributes, Change};
+pub(crate) use copy::{Lost, OpenCopy, OpenOrLost};
 pub use holes::Whence;
 pub use io::IoOptions;
 pub(crate) use lock::SIZE_LOCK_BYTE;
 pub use mapping::MapExtent;
 pub use overlay::{Around, Difference, Drained, Statistics, Tell};
-pub(crate) use overlay::{Overlay, Rates, Surroundings, check_times, forget_times};
+pub(crate) use overlay::{Context, Overlay, Rates, check_times, forget_times};
 pub(crate) use sync::sync_directory;
 
 use crate::anchor::Anchored;
+use crate::error::{FileError, LogOnce};
 use crate::forked::ForkSafe;
+use crate::key::FileKey;
 use crate::manifest::Manifest;
-use crate::runtime::FileKey;
-use crate::trouble::{self, Trouble};
 
 /// State that all files of a process share.
 pub(crate) struct Shared {
     pub sys: SysRef,
     pub fan_out: FanOut,
-    pub surroundings: Arc<Surroundings>,
+    pub context: Arc<Context>,
     /// See [`crate::Settings::leaving`].
     pub leaving: Option<fn(&LogicalFile)>,
 }
 
 /// The fields of a [`LogicalFile`] that its constructor needs.
-pub(crate) struct Parts {
+pub(crate) struct FileParts {
     pub key: FileKey,
     /// The path where the anchor was found or created, absolute if possible. Used in messages and
     /// to sync its directory.
@@ -59,7 +59,7 @@ pub(crate) struct Parts {
     /// Copy 0.
     pub original: OpenCopy,
     /// Copies 1, 2, ...
-    pub further: Vec<Further>,
+    pub extra: Vec<OpenOrLost>,
     /// Present if the file has several copies.
     pub overlay: Option<Overlay>,
     /// Objects and `ID.manifest` are also open for writing.
@@ -73,7 +73,7 @@ pub(crate) struct Parts {
 /// the descriptor used.
 pub struct LogicalFile {
     shared: Arc<Shared>,
-    parts: Parts,
+    parts: FileParts,
     locks: ForkSafe<lock::Locks>,
     /// Duplicates of this file that slower threads opened at the same time. They stay open as long
     /// as this file: the process's POSIX locks are on object 0, and closing any descriptor of it
@@ -92,7 +92,7 @@ pub struct LogicalFile {
 }
 
 impl LogicalFile {
-    pub(crate) fn new(shared: Arc<Shared>, parts: Parts) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, parts: FileParts) -> Self {
         Self {
             shared,
             parts,
@@ -178,10 +178,10 @@ impl LogicalFile {
             times = Some(self.times_now());
             Ok(())
         });
-        match (left, self.overlay(), times) {
-            (Ok(()), Some(overlay), Some(times)) => self.note_times(overlay, times),
-            (Ok(()), _, _) => {}
-            (Err(error), _, _) => drop(trouble::map_told(&error)),
+        match (left, times) {
+            (Ok(()), Some(times)) => self.note_times(&times),
+            (Ok(()), None) => {}
+            (Err(error), _) => drop(error.log_once()),
         }
     }
 
@@ -205,7 +205,7 @@ impl LogicalFile {
     ///
     /// # Errors
     /// The map cannot be used.
-    pub(crate) fn join(&self) -> std::result::Result<(), Trouble> {
+    pub(crate) fn join(&self) -> std::result::Result<(), FileError> {
         self.overlay().map_or(Ok(()), |overlay| overlay.join().map(drop))
     }
 
@@ -215,12 +215,12 @@ impl LogicalFile {
 
     /// The usable copies, the original first.
     pub(crate) fn present(&self) -> impl Iterator<Item = &OpenCopy> {
-        std::iter::once(self.original()).chain(self.parts.further.iter().flatten())
+        std::iter::once(self.original()).chain(self.parts.extra.iter().flatten())
     }
 
     /// The copies that cannot be used.
     fn lost(&self) -> impl Iterator<Item = &Lost> {
-        self.parts.further.iter().filter_map(|copy| copy.as_ref().err())
+        self.parts.extra.iter().filter_map(|copy| copy.as_ref().err())
     }
 
     fn mark_written(&self) {

@@ -7,7 +7,8 @@ use stripewise_layout::MAX_OFFSET;
 
 use super::lock::SizeLock;
 use super::{LogicalFile, OpenCopy};
-use crate::{Errno, Result, anchor, intent, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result, anchor, intent};
 
 impl LogicalFile {
     /// The current logical size in bytes: the largest size that any copy gives. Costs one fstat per
@@ -17,10 +18,13 @@ impl LogicalFile {
     /// EIO.
     pub fn size(&self) -> Result<u64> {
         let largest = self.largest()?;
-        let size = match (self.interrupted_truncate()?, self.overlay()) {
-            (Some(size), _) => size,
-            (None, Some(overlay)) if self.lost().next().is_some() => largest.max(self.end_of_lost(overlay)?),
-            _ => largest,
+        let size = match self.interrupted_truncate()? {
+            Some(size) => size,
+            None if self.lost().next().is_some() => match self.copies()? {
+                Some(copies) => largest.max(copies.end_of_lost()?),
+                None => largest,
+            },
+            None => largest,
         };
         self.size_hint.store(size, Ordering::Relaxed);
         Ok(size)
@@ -88,7 +92,7 @@ impl LogicalFile {
         }
         let lock = self.lock_size_as_it_is()?;
         let now = anchor::read(self.sys(), self.anchor(), &self.parts.path);
-        let now = now.map_err(|trouble| trouble.told())?;
+        let now = now.logged()?;
         let Some(size) = now.and_then(|now| now.manifest.pending_truncate) else { return Ok(()) };
         self.note_intent(&lock, size)?;
         anchor::blank_pending(self.sys(), self.anchor())
@@ -133,8 +137,8 @@ impl LogicalFile {
             // write.
             self.sync_components(true)
         };
-        match self.overlay() {
-            Some(overlay) => self.cut_map(overlay, size, cut)?,
+        match self.copies()? {
+            Some(copies) => copies.cut_map(size, cut)?,
             None => cut()?,
         }
         intent::forget(self.sys(), lock.copy()?)
@@ -143,7 +147,7 @@ impl LogicalFile {
     /// Refuses to cut while a copy is lost: on its return, that copy would bring back the bytes cut
     /// off.
     fn refuse_if_lost(&self) -> Result<()> {
-        self.lost().next().map_or(Ok(()), |lost| Err(lost.told()))
+        self.lost().next().map_or(Ok(()), |lost| Err(lost.log_once()))
     }
 
     /// posix_fallocate(3), or fallocate(2) with FALLOC_FL_KEEP_SIZE if `keep_size`.
@@ -165,7 +169,7 @@ impl LogicalFile {
             let start = layout.component_size(index as u32, offset);
             let bytes = layout.component_size(index as u32, end) - start;
             if bytes > 0 {
-                let fd = self.components().fd(index).map_err(|error| trouble::told(&error))?;
+                let fd = self.components().fd(index).logged()?;
                 self.sys().allocate(fd, start, bytes, keep_size)?;
             }
         }

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 use stripewise_sys::{Dir, Kind, Mode, OFlags, SysRef, Timestamps};
 
 use super::{Attributes, LogicalFile, OpenCopy, attributes};
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result};
 
 impl LogicalFile {
     /// fsync(2), or fdatasync(2) if `data_only`: everything that any process wrote before the call
@@ -17,7 +18,7 @@ impl LogicalFile {
     /// Same as fsync(2).
     pub fn sync(&self, data_only: bool) -> Result<()> {
         match self.overlay().filter(|overlay| !overlay.is_given_away()) {
-            Some(overlay) => self.sync_map(overlay, data_only)?,
+            Some(_) => self.sync_copies(data_only)?,
             None => self.sync_components(data_only)?,
         }
         if !self.names_synced.load(Ordering::Acquire) {
@@ -28,17 +29,22 @@ impl LogicalFile {
         if data_only { self.sys().sync_data(self.anchor()) } else { self.sys().sync(self.anchor()) }
     }
 
+    /// Syncs the copies and the extent map.
+    fn sync_copies(&self, data_only: bool) -> Result<()> {
+        self.copies()?.map_or(Ok(()), |copies| copies.sync(data_only))
+    }
+
     /// Syncs the objects of all usable copies.
     pub(super) fn sync_components(&self, data_only: bool) -> Result<()> {
         let sync = |copy: &OpenCopy| copy.components().sync(&self.shared.fan_out, data_only);
         // Sync all copies even if one fails.
-        self.present().map(sync).fold(Ok(()), std::result::Result::and).map_err(|error| trouble::told(&error))
+        self.present().map(sync).fold(Ok(()), std::result::Result::and).logged()
     }
 
     /// Syncs the directory entries of the objects, of `ID.manifest` and of the anchor.
     fn sync_names(&self) -> Result<()> {
         for copy in self.present() {
-            copy.components().sync_names().map_err(|error| trouble::told(&error))?;
+            copy.components().sync_names().logged()?;
         }
         sync_directory(self.sys(), None, &self.parts.path)
     }
@@ -51,7 +57,7 @@ impl LogicalFile {
         if let Some(overlay) = self.overlay().filter(|overlay| !overlay.is_given_away()) {
             overlay.turn().pause(self.sys());
             // A later process completes the rest.
-            let _ = self.bring_in_sync(overlay);
+            let _ = self.copies_if_joined().map_or(Ok(()), |copies| copies.bring_in_sync());
         }
         self.update_anchor();
     }
@@ -66,7 +72,7 @@ impl LogicalFile {
             // still see its stores through the mapping.
             Some(overlay) if overlay.has_mapped() => {
                 // As in close, errors cannot be reported.
-                let _ = self.sync_map(overlay, true);
+                let _ = self.sync_copies(true);
             }
             Some(_) => self.leave(),
             None => {}

@@ -2,10 +2,14 @@
 
 use std::fmt::Write;
 
+use stripewise_cluster::OverlayKind;
 use stripewise_layout::{Layout, Region};
 use stripewise_target::TargetRef;
 
-use super::{MAGIC_LINES, Manifest, ManifestError, PENDING_BYTES, TEXT_BYTES_MAX, check_size};
+use super::fields::{
+    CACHE, Copies, ExtraCopy, MAGIC_LINES, Manifest, ManifestError, PENDING_BYTES, REPLICA, TEXT_BYTES_MAX,
+    check_size,
+};
 
 const COMMENT: &str = "\
 # This file's bytes are stored in pieces on several targets; this text only says where.
@@ -61,8 +65,39 @@ impl Manifest {
     }
 }
 
+impl Copies {
+    /// Appends the tables `[overlay]` and `[[copy]]`.
+    fn format(&self, path: &str, text: &mut String) -> Result<(), ManifestError> {
+        text.push_str("[overlay]\n");
+        if let OverlayKind::Cache { mode, admission, capacity_per_server } = self.kind {
+            let (mode, admission) = (mode.name(), admission.name());
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "mode = \"{mode}\"\nadmission = \"{admission}\"");
+            let _ = writeln!(text, "capacity_per_server = {capacity_per_server}");
+        }
+        let (lazy_close, durability) = (self.lazy_close, self.durability.name());
+        let _ = writeln!(text, "lazy_close = {lazy_close}\ndurability = \"{durability}\"");
+        if let Some(background) = self.background {
+            let _ = writeln!(text, "background = {background}");
+        }
+        let Self { procs, procs_per_node, servers, .. } = self;
+        let _ = writeln!(text, "procs = {procs}\nprocs_per_node = {procs_per_node}\nservers = {servers}");
+        let kind = if self.is_cache() { CACHE } else { REPLICA };
+        for ExtraCopy { name, id, groups, servers, pool_servers, targets, layout } in &self.list {
+            let name = quoted(name);
+            let _ = writeln!(text, "[[copy]]\nkind = \"{kind}\"\nname = {name}\nid = \"{id}\"");
+            let _ = writeln!(text, "groups = {groups}\nservers = {servers}");
+            if !pool_servers.is_empty() {
+                let _ = writeln!(text, "pool_servers = {pool_servers:?}");
+            }
+            format_layout(path, "copy.", targets, layout, text)?;
+        }
+        Ok(())
+    }
+}
+
 /// Appends the tables of a copy's targets and regions; `prefix` starts their names.
-pub(super) fn format_layout(
+fn format_layout(
     file: &str,
     prefix: &str,
     targets: &[TargetRef],
@@ -133,7 +168,7 @@ fn format_region(prefix: &str, region: &Region, text: &mut String) {
 }
 
 /// Quotes a TOML basic string.
-pub(super) fn quoted(value: &str) -> String {
+fn quoted(value: &str) -> String {
     let mut out = String::with_capacity(value.len() + 2);
     out.push('"');
     for c in value.chars() {

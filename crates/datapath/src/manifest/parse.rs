@@ -1,17 +1,15 @@
 //! Parses manifests: checks every key, and each error names the key and the remedy.
 
 use serde::Deserialize;
-use stripewise_layout::{Layout, MAX_OFFSET, Region, Stripe};
-use stripewise_target::{FileId, TargetRef};
+use stripewise_layout::MAX_OFFSET;
+use stripewise_target::FileId;
 
-use super::copies::{self, TextCopy, TextOverlay};
-use super::format::{CHECKSUM_DIGITS, CHECKSUM_KEY, PENDING_KEY, checksum, value_offset};
-use super::{
+use super::fields::{
     MAGIC, MAGIC_LINES, Manifest, ManifestError, PENDING_BYTES, TEXT_BYTES_MAX, TEXT_BYTES_MIN, check_size,
 };
-
-/// The remedy for a damaged text.
-pub(super) const RESTORE: &str = "the text is damaged; restore it with `stripewise fsck --repair FILE`";
+use super::format::{CHECKSUM_DIGITS, CHECKSUM_KEY, PENDING_KEY, checksum, value_offset};
+use super::parse_copies::{self, TextCopy, TextOverlay};
+use super::parse_layout::{RESTORE, TextRegion, TextTarget, layout_of, targets_of};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,22 +29,6 @@ struct Text {
     overlay: Option<TextOverlay>,
     #[serde(default)]
     copy: Vec<TextCopy>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TextTarget {
-    name: String,
-    path: String,
-    id: String,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TextRegion {
-    start: u64,
-    end: Option<u64>,
-    cycle: Vec<(u32, u64)>,
 }
 
 impl Manifest {
@@ -121,7 +103,7 @@ fn parse(bytes: &[u8]) -> Result<Manifest, String> {
     })?;
     verify_checksum(text)?;
     let text = std::str::from_utf8(text).map_err(|error| format!("is not UTF-8 ({error}); {RESTORE}"))?;
-    let further = magic_line(text.as_bytes()) == Some(1);
+    let has_copies = magic_line(text.as_bytes()) == Some(1);
     let body = &text[TEXT_BYTES_MIN..];
     let parsed: Text = toml::from_str(body).map_err(|error| toml_problem(body, &error))?;
     if parsed.length != length as u64 || !parsed.checksum.starts_with("crc32:") {
@@ -134,10 +116,10 @@ fn parse(bytes: &[u8]) -> Result<Manifest, String> {
     let tables = parsed.copy.iter().map(TextCopy::table_size);
     check_size(tables.chain([(parsed.region.len(), parsed.target.len())]))?;
     let copies = match parsed.overlay {
-        Some(overlay) if further => {
-            Some(Box::new(copies::read(overlay, parsed.copy, id, parsed.target.len())?))
+        Some(overlay) if has_copies => {
+            Some(Box::new(parse_copies::read(overlay, parsed.copy, id, parsed.target.len())?))
         }
-        None if !further && parsed.copy.is_empty() => None,
+        None if !has_copies && parsed.copy.is_empty() => None,
         _ => {
             return Err(format!(
                 "keys `overlay` and `copy`: manifests of format 2 have both, of format 1 none; {RESTORE}"
@@ -176,36 +158,4 @@ fn verify_checksum(text: &[u8]) -> Result<(), String> {
     } else {
         Err(format!("key `checksum`: says {said:?}, the text has {is:?}; {RESTORE}"))
     }
-}
-
-pub(super) fn targets_of(prefix: &str, targets: Vec<TextTarget>) -> Result<Vec<TargetRef>, String> {
-    let target_of = |target: TextTarget| {
-        if target.path.starts_with('/') {
-            return Ok(TargetRef { name: target.name, path: target.path.into(), id: target.id });
-        }
-        Err(format!("key `{prefix}target.path`: {:?} must be an absolute directory; {RESTORE}", target.path))
-    };
-    targets.into_iter().map(target_of).collect()
-}
-
-/// Checks that every index names a target and every target is used, and builds the layout.
-pub(super) fn layout_of(prefix: &str, regions: Vec<TextRegion>, targets: usize) -> Result<Layout, String> {
-    // Check the indexes first: a layout keeps tables as long as the largest index.
-    let stripes = || regions.iter().flat_map(|region| &region.cycle);
-    if let Some((target, _)) = stripes().find(|(target, _)| *target as usize >= targets) {
-        return Err(format!(
-            "key `{prefix}region.cycle`: target {target} is not in the list of {targets} targets; {RESTORE}"
-        ));
-    }
-    let mut used = vec![false; targets];
-    stripes().for_each(|(target, _)| used[*target as usize] = true);
-    if let Some(unused) = used.iter().position(|used| !used) {
-        return Err(format!("key `{prefix}target`: no region uses target {unused}; {RESTORE}"));
-    }
-    let regions = regions.into_iter().map(|region| Region {
-        start: region.start,
-        end: region.end,
-        cycle: region.cycle.into_iter().map(|(target, width)| Stripe { target, width }).collect(),
-    });
-    Layout::new(regions.collect()).map_err(|error| format!("key `{prefix}region`: {error}; {RESTORE}"))
 }

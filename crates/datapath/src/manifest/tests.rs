@@ -3,6 +3,9 @@ use proptest::prelude::*;
 use stripewise_cluster::{CacheAdmission, CacheMode, Durability, OverlayKind};
 use stripewise_layout::{Layout, Region, Stripe, constructors};
 
+use stripewise_target::{FileId, TargetRef};
+
+use super::fields::MAGIC_LINES;
 use super::parse::parse_pending;
 use super::*;
 
@@ -34,7 +37,7 @@ fn sample() -> Manifest {
 
 /// The sample with two cache copies.
 fn cached() -> Manifest {
-    let copy = |number, name: &str, groups, layout: Layout| FurtherCopy {
+    let copy = |number, name: &str, groups, layout: Layout| ExtraCopy {
         name: name.into(),
         id: copy_id(sample().id, number),
         groups,
@@ -99,7 +102,7 @@ fn copies() -> impl Strategy<Value = Copies> {
     let numbers = (proptest::option::of(1..1u64 << 62), 1..100u32, 1..100u32, any::<u32>());
     (kind, list, any::<bool>(), any::<bool>(), numbers).prop_map(|(kind, list, lazy_close, each, numbers)| {
         let (background, procs, procs_per_node, servers) = numbers;
-        let list = (1..).zip(list).map(|(number, (layout, name, groups, servers))| FurtherCopy {
+        let list = (1..).zip(list).map(|(number, (layout, name, groups, servers))| ExtraCopy {
             name: format!("{number}{name}"),
             id: FileId([0; 16]),
             groups: if kind == OverlayKind::Replicas {

@@ -9,10 +9,10 @@ use stripewise_sys::{Fd, IoVec, Kind, Mode, OFlags, SeekFrom, Stat, SysRef, Time
 
 use super::extended;
 use crate::anchor;
-use crate::file::{IoOptions, LogicalFile};
+use crate::error::FileError;
+use crate::file::{Change, IoOptions, LogicalFile};
 use crate::manifest::MAGIC;
-use crate::runtime::{Change, Runtime};
-use crate::trouble::Trouble;
+use crate::runtime::Runtime;
 use crate::{Errno, Result};
 
 /// An open file, plain or managed.
@@ -45,8 +45,8 @@ impl Contents {
     /// # Errors
     /// It does not exist, is not a regular file, or may not be read; its manifest, a target or an
     /// object is unusable.
-    pub fn open(runtime: &Runtime, path: &Path) -> std::result::Result<Self, Trouble> {
-        let (sys, io) = (runtime.sys(), || Trouble::io(path, "open"));
+    pub fn open(runtime: &Runtime, path: &Path) -> std::result::Result<Self, FileError> {
+        let (sys, io) = (runtime.sys(), || FileError::io(path, "open"));
         let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
         // A file that may not be read may already be open in this process.
         let plain = match sys.open(None, path, flags, Mode::empty()) {

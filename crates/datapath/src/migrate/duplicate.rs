@@ -8,10 +8,10 @@ use stripewise_target::FileId;
 use super::contents::Contents;
 use super::copy::{checksum, copy_range};
 use super::error::MigrateError;
-use super::{Phase, Progress};
+use super::progress::{Phase, Progress};
 use crate::Errno;
+use crate::error::FileError;
 use crate::runtime::{Runtime, Shape, temporary_name};
-use crate::trouble::Trouble;
 
 /// Copies the file at `from` to `to`, atomically: `to` always shows its old state or the complete
 /// copy. The copy gets `shape`; without one, the layout of the managed file at `to`; without that,
@@ -28,17 +28,17 @@ pub fn copy_file(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<u64, MigrateError> {
     let source = Contents::open(runtime, from)?;
-    let version = source.version().map_err(Trouble::io(from, "stat"))?;
-    let mode = source.stat().map_err(Trouble::io(from, "stat"))?.st_mode;
+    let version = source.version().map_err(FileError::io(from, "stat"))?;
+    let mode = source.stat().map_err(FileError::io(from, "stat"))?.st_mode;
     if FileType::from_raw_mode(mode) != FileType::RegularFile {
         return Err(MigrateError::NotRegular(from.into()));
     }
     let (temporary, destination) = make(runtime, to, Mode::from_raw_mode(mode & 0o777), shape)?;
     let copied = copy_checked(&source, &destination, from, to, version.size, progress).and_then(|()| {
-        if source.version().map_err(Trouble::io(from, "stat"))? != version {
+        if source.version().map_err(FileError::io(from, "stat"))? != version {
             return Err(MigrateError::Changed(from.into()));
         }
-        Ok(runtime.rename(None, &temporary, None, to, 0).map_err(Trouble::io(to, "create"))?)
+        Ok(runtime.rename(None, &temporary, None, to, 0).map_err(FileError::io(to, "create"))?)
     });
     if copied.is_err() {
         let _ = runtime.unlink(None, &temporary);
@@ -53,7 +53,7 @@ fn make(
     shape: Option<Shape<'_>>,
 ) -> Result<(std::path::PathBuf, Contents), MigrateError> {
     let sys = runtime.sys();
-    let io = |what| Trouble::io(to, what);
+    let io = |what| FileError::io(to, what);
     if matches!(sys.stat_at(None, to, true), Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory)
     {
         return Err(io("create")(Errno::ISDIR).into());
@@ -87,14 +87,14 @@ fn copy_checked(
     let mut tell = |phase, done| progress(Progress { phase, done, total });
     let all = (0, total);
     let sum = copy_range(source, destination, all, |done| tell(Phase::Copy, done))
-        .map_err(Trouble::io(from, "copy"))?;
+        .map_err(FileError::io(from, "copy"))?;
     let finish = || {
         destination.set_size(total)?;
         destination.settle()?;
         destination.sync()
     };
-    finish().map_err(Trouble::io(to, "write"))?;
+    finish().map_err(FileError::io(to, "write"))?;
     let arrived =
-        checksum(destination, all, |done| tell(Phase::Verify, done)).map_err(Trouble::io(to, "read back"))?;
+        checksum(destination, all, |done| tell(Phase::Verify, done)).map_err(FileError::io(to, "read back"))?;
     if arrived == sum { Ok(()) } else { Err(MigrateError::Damaged(to.into())) }
 }

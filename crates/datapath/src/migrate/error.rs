@@ -1,15 +1,14 @@
 //! The errors of migrations and copies.
 
+use crate::error::FileError;
 use std::path::PathBuf;
-
-use crate::trouble::Trouble;
 
 /// A one-line message that names the file, the problem and the remedy. The file is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MigrateError {
     /// A file, target or manifest is unusable.
     #[error(transparent)]
-    Trouble(#[from] Trouble),
+    File(#[from] FileError),
     /// Another process has the journal's lock.
     #[error("{path}: is being migrated by another process; wait for it", path = .0.display())]
     Busy(PathBuf),

@@ -6,9 +6,9 @@ use super::chunks::{self, Tell};
 use super::contents::{Contents, Version};
 use super::copy::{checksum, copy_range};
 use super::error::MigrateError;
+use super::job::{Job, Pace, chunk_count};
 use super::journal::Journal;
-use super::steps::{Job, Pace, chunk_count};
-use super::{Phase, Progress};
+use super::progress::{Phase, Progress};
 
 type Result<T> = std::result::Result<T, MigrateError>;
 

@@ -12,10 +12,12 @@ mod copy;
 mod duplicate;
 mod error;
 mod extended;
+mod job;
 mod journal;
 mod long;
 mod maker;
 mod place;
+mod progress;
 mod short;
 mod space;
 mod steps;
@@ -23,30 +25,12 @@ mod steps;
 pub use contents::{Contents, Version};
 pub use duplicate::copy_file;
 pub use error::MigrateError;
-pub use maker::Maker;
-pub(crate) use space::FreeSpace;
-pub use steps::{Goal, Migration, SHORT_BYTES_MAX, migrate};
 #[cfg(test)]
-pub(crate) use steps::{Pace, migrate_in_chunks};
-
-/// The phase of a long operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Resuming an earlier run, which has copied `done` bytes. Reported once, first.
-    Found,
-    /// Copying data.
-    Copy,
-    /// Reading back the copy.
-    Verify,
-}
-
-/// The progress of a long operation.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// The current phase.
-    pub phase: Phase,
-    /// Bytes done.
-    pub done: u64,
-    /// Bytes in total.
-    pub total: u64,
-}
+pub(crate) use job::Pace;
+pub use maker::Maker;
+pub use place::Goal;
+pub use progress::{Phase, Progress};
+pub(crate) use space::FreeSpace;
+#[cfg(test)]
+pub(crate) use steps::migrate_in_chunks;
+pub use steps::{Migration, SHORT_BYTES_MAX, migrate};

@@ -9,12 +9,22 @@ use stripewise_target::FileId;
 use super::contents::Contents;
 use super::error::MigrateError;
 use super::maker::Maker;
-use super::steps::Goal;
-use crate::runtime::{Blueprint, Missing, Runtime};
-use crate::trouble::Trouble;
+use crate::error::FileError;
+use crate::runtime::{Blueprint, Missing, Runtime, Shape};
 
 /// Permissions of the temporary until it is complete: only its owner may access it.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// The goal of a migration.
+#[derive(Clone, Copy, Debug)]
+pub enum Goal<'a> {
+    /// A managed file of this shape.
+    Managed(Shape<'a>),
+    /// A plain file.
+    Plain,
+    /// A plain file with a native layout of its file system.
+    Native(&'a dyn Maker),
+}
 
 /// A [`Goal`] resolved to targets or a maker.
 pub(super) enum Place<'a> {
@@ -31,7 +41,7 @@ impl<'a> Place<'a> {
             Goal::Plain => Self::Plain,
             Goal::Native(maker) => Self::Native(maker),
             Goal::Managed(shape) => {
-                Self::Managed(runtime.resolve(shape, Missing::Fail).map_err(Trouble::from)?)
+                Self::Managed(runtime.resolve(shape, Missing::Fail).map_err(FileError::from)?)
             }
         })
     }
@@ -47,7 +57,7 @@ impl<'a> Place<'a> {
 
     /// Creates the temporary for the file at `path`.
     pub fn make(&self, runtime: &Runtime, path: &Path, temporary: &Path, id: FileId) -> Result<Contents> {
-        let io = |errno| Trouble::Io { path: path.to_owned(), what: "create a file beside", errno };
+        let io = |errno| FileError::Io { path: path.to_owned(), what: "create a file beside", errno };
         let sys = runtime.sys();
         match self {
             Self::Plain => {
@@ -87,12 +97,12 @@ impl<'a> Place<'a> {
     /// the old and the new file exist side by side until the end.
     pub fn check_space(&self, runtime: &Runtime, path: &Path, size: u64, data: u64) -> Result<()> {
         let sys = runtime.sys();
-        let check = |where_: &Path, need_bytes: u64, ask: &dyn Fn() -> std::result::Result<u64, Trouble>| {
+        let check = |where_: &Path, need_bytes: u64, ask: &dyn Fn() -> std::result::Result<u64, FileError>| {
             let promised = runtime.space.promise(where_, need_bytes, sys.now_ns(), ask)?;
             let (path, where_) = (path.into(), where_.into());
             promised.map_err(|free_bytes| MigrateError::NoSpace { path, where_, need_bytes, free_bytes })
         };
-        let io = |what| Trouble::io(path, what);
+        let io = |what| FileError::io(path, what);
         match self {
             Self::Plain | Self::Native(_) => {
                 let parent = path.parent().unwrap_or(Path::new("/"));
@@ -108,7 +118,7 @@ impl<'a> Place<'a> {
             Self::Managed(blueprint) => blueprint.whole_copies().try_for_each(|(layout, targets)| {
                 (0..).zip(targets).try_for_each(|(index, target)| {
                     let need = layout.component_size(index, size).min(data);
-                    check(target.path(), need, &|| target.free_bytes(sys).map_err(Trouble::from))
+                    check(target.path(), need, &|| target.free_bytes(sys).map_err(FileError::from))
                 })
             }),
         }

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use stripewise_sys::{LockKind, Mode, OFlags, SysRef};
 use stripewise_target::FileId;
 
-use super::Phase;
 use super::contents::Contents;
 use super::copy::{checksum, copy_range};
 use super::error::MigrateError;
-use super::steps::Job;
+use super::job::Job;
+use super::progress::{Phase, Progress};
 use crate::Errno;
 use crate::runtime::temporary_name;
 
@@ -94,7 +94,7 @@ impl Job<'_> {
 
     fn copy_whole(&mut self, copy: &Contents) -> Result<u32> {
         let total = self.version.size;
-        let tell = |done| (self.progress)(super::Progress { phase: Phase::Copy, done, total });
+        let tell = |done| (self.progress)(Progress { phase: Phase::Copy, done, total });
         let sum = copy_range(&self.source, copy, (0, total), tell).map_err(self.io("copy"))?;
         copy.set_size(total).map_err(self.io("set the size of the copy of"))?;
         copy.take_attributes(&self.stat, &self.source).map_err(self.io("set the attributes of the copy of"))?;
@@ -105,7 +105,7 @@ impl Job<'_> {
     fn checksum_whole(&mut self, copy: &Contents) -> Result<u32> {
         copy.forget().map_err(self.io("read back the copy of"))?;
         let total = self.version.size;
-        let tell = |done| (self.progress)(super::Progress { phase: Phase::Verify, done, total });
+        let tell = |done| (self.progress)(Progress { phase: Phase::Verify, done, total });
         checksum(copy, (0, total), tell).map_err(self.io("read back the copy of"))
     }
 }

@@ -2,40 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
-use stripewise_sys::{FileType, Stat};
+use stripewise_sys::FileType;
 use stripewise_target::{FileId, Objects};
 
-use super::contents::{Contents, Version};
+use super::contents::Contents;
 use super::error::MigrateError;
+use super::job::{Job, Pace, chunk_count, refuse_if_open};
 use super::journal::{self, Header, Journal};
-use super::maker::Maker;
-use super::place::Place;
-use super::{Progress, short};
+use super::place::{Goal, Place};
+use super::progress::Progress;
+use super::short;
 use crate::Errno;
+use crate::error::FileError;
 use crate::manifest::Manifest;
-use crate::runtime::{Runtime, Shape, temporary_id, temporary_name};
-use crate::trouble::Trouble;
+use crate::runtime::{Runtime, temporary_id, temporary_name};
 
 /// Bytes of a chunk, each recorded in the journal: the maximum work lost in a kill, per stream.
 const CHUNK_BYTES: u64 = 64 << 20;
 /// Chunks of one file copied in parallel: enough that the servers are the limit, not their
 /// latencies.
 const STREAMS: usize = 4;
-
-/// How long to wait for a program that has the file open, and the pause between polls, ns.
-const OPEN_PATIENCE_NS: u64 = 1_000_000_000;
-const OPEN_LOOK_NS: u64 = 5_000_000;
-
-/// The goal of a migration.
-#[derive(Clone, Copy, Debug)]
-pub enum Goal<'a> {
-    /// A managed file of this shape.
-    Managed(Shape<'a>),
-    /// A plain file.
-    Plain,
-    /// A plain file with a native layout of its file system.
-    Native(&'a dyn Maker),
-}
 
 /// The result of a migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,27 +32,7 @@ pub enum Migration {
     Done(u64),
 }
 
-/// How to copy the bytes of a long file.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
-    pub chunk_bytes: u64,
-    /// Number of chunks copied in parallel.
-    pub streams: usize,
-}
-
 type Result<T> = std::result::Result<T, MigrateError>;
-
-/// One run of [`migrate`].
-pub(super) struct Job<'a> {
-    pub runtime: &'a Runtime,
-    pub path: &'a Path,
-    pub source: Contents,
-    pub stat: Stat,
-    pub version: Version,
-    pub place: Place<'a>,
-    pub pace: Pace,
-    pub progress: &'a mut dyn FnMut(Progress),
-}
 
 /// Files up to this many bytes are migrated without a journal if the goal is a native layout. Each
 /// costs little, so several can be migrated in parallel.
@@ -94,7 +60,7 @@ pub(crate) fn migrate_in_chunks(
     pace: Pace,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Migration> {
-    let io = |what| Trouble::io(path, what);
+    let io = |what| FileError::io(path, what);
     let stat = runtime.sys().stat_at(None, path, false).map_err(io("migrate"))?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
         return Err(MigrateError::NotRegular(path.into()));
@@ -153,21 +119,6 @@ fn is_there(runtime: &Runtime, path: &Path, source: &Contents, goal: Goal<'_>) -
     }
 }
 
-/// Fails if another program has the file open: it would continue with the old file, and its later
-/// writes would be lost. Waits for a program that only looks at the file or is about to close it.
-fn refuse_if_open(runtime: &Runtime, path: &Path, source: &Contents) -> Result<()> {
-    let sys = runtime.sys();
-    let until_ns = sys.now_ns() + OPEN_PATIENCE_NS;
-    while source.is_open_elsewhere() {
-        let now_ns = sys.now_ns();
-        if now_ns >= until_ns {
-            return Err(MigrateError::InUse(path.into()));
-        }
-        sys.sleep_until_ns(now_ns + OPEN_LOOK_NS);
-    }
-    Ok(())
-}
-
 /// Completes an earlier run that was killed after the rename: removes the objects of the replaced
 /// file.
 fn finish_earlier(runtime: &Runtime, path: &Path, now: &Contents, journal: &Journal) {
@@ -184,25 +135,6 @@ fn finish_earlier(runtime: &Runtime, path: &Path, now: &Contents, journal: &Jour
         // On failure `fsck` finds them. The old file had the same owner as the new one.
         let owner = runtime.sys().stat_at(None, path, false).map(|stat| stat.st_uid);
         let _ = owner.map(|owner| runtime.remove_components(&old, owner));
-    }
-}
-
-pub(super) fn chunk_count(version: &Version, chunk_bytes: u64) -> u64 {
-    version.size.div_ceil(chunk_bytes)
-}
-
-impl<'a> Job<'a> {
-    fn new(
-        runtime: &'a Runtime,
-        path: &'a Path,
-        source: Contents,
-        place: Place<'a>,
-        pace: Pace,
-        progress: &'a mut dyn FnMut(Progress),
-    ) -> Result<Self> {
-        let stat = source.stat().map_err(Trouble::io(path, "stat"))?;
-        let version = source.version_of(&stat);
-        Ok(Self { runtime, path, source, stat, version, place, pace, progress })
     }
 }
 
@@ -227,11 +159,6 @@ impl Job<'_> {
             // The temporary may be plain or managed.
             let _ = self.runtime.unlink(None, &temporary);
         })
-    }
-
-    pub(super) fn io(&self, what: &'static str) -> impl Fn(Errno) -> MigrateError + use<> {
-        let path = self.path.to_owned();
-        move |errno| MigrateError::Trouble(Trouble::Io { path: path.clone(), what, errno })
     }
 
     /// The temporary and the chunk checksums of an earlier run, if it had the same source and goal.
@@ -259,7 +186,7 @@ impl Job<'_> {
             destination: temporary_name(id),
             goal: self.place.sum(),
             chunk_bytes: self.pace.chunk_bytes,
-            replaced: replaced.map_err(Trouble::from)?,
+            replaced: replaced.map_err(FileError::from)?,
         };
         journal.begin(&header).map_err(self.io("write the journal of"))?;
         self.place.make(self.runtime, self.path, temporary, id)
@@ -278,35 +205,5 @@ impl Job<'_> {
             let sys = self.runtime.sys();
             let _ = blueprint.remove(sys, Objects { id, owner: sys.user() });
         }
-    }
-
-    /// Renames the complete temporary over the file.
-    pub(super) fn switch(&self, temporary: &Path) -> Result<()> {
-        let sys = self.runtime.sys();
-        let named = sys.stat_at(None, self.path, false).map_err(self.io("stat"))?;
-        let replaced = (named.st_dev, named.st_ino) != (self.stat.st_dev, self.stat.st_ino);
-        let managed = self.source.managed().is_some();
-        let now = if managed { self.source.version() } else { Ok(self.source.version_of(&named)) };
-        if replaced || now.map_err(self.io("stat"))? != self.version {
-            return Err(MigrateError::Changed(self.path.into()));
-        }
-        // A program may have opened the file during the copy.
-        self.refuse_if_open()?;
-        // Only a managed file has objects, which are removed with it.
-        let renamed = match managed {
-            true => self.runtime.rename(None, temporary, None, self.path, 0),
-            false => sys.rename(None, temporary, None, self.path),
-        };
-        renamed.map_err(self.io("replace"))?;
-        crate::file::sync_directory(sys, None, self.path).map_err(self.io("sync the directory of"))
-    }
-
-    pub(super) fn refuse_if_open(&self) -> Result<()> {
-        refuse_if_open(self.runtime, self.path, &self.source)
-    }
-
-    pub(super) fn check_space(&self) -> Result<()> {
-        let data = (self.stat.st_blocks as u64).saturating_mul(512);
-        self.place.check_space(self.runtime, self.path, self.version.size, data)
     }
 }

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stripewise_cluster::{Cluster, CopySpec, OverlayKind};
-use stripewise_layout::{Layout, Region, Stripe};
+use stripewise_layout::Layout;
 use stripewise_sys::{Identity, SysRef};
 use stripewise_target::{ComponentSet, FileId, Objects, Target, TargetError, TargetRef, remove_extents};
 
 use super::{Runtime, Shape};
-use crate::manifest::{Copies, FurtherCopy, Manifest, copy_id};
+use crate::layouts::compact;
+use crate::manifest::{Copies, ExtraCopy, Manifest, copy_id};
 use crate::notice;
 
 /// The layout of one copy, restricted to the targets it uses, and these targets.
@@ -19,8 +20,8 @@ pub(crate) type Placed = (Layout, Vec<Arc<Target>>);
 #[derive(Clone)]
 pub(crate) struct Blueprint {
     original: Placed,
-    further: Vec<Placed>,
-    /// The settings of the copies in `further`. Their ids derive from the file's id, see
+    extra: Vec<Placed>,
+    /// The settings of the copies in `extra`. Their ids derive from the file's id, see
     /// [`copy_id`].
     copies: Option<Box<Copies>>,
 }
@@ -44,21 +45,21 @@ impl Runtime {
         let (Some(overlay), Some(plan)) = (shape.overlay(), self.plan()) else {
             return Ok(Blueprint::single(original));
         };
-        let (mut further, mut list) = (Vec::new(), Vec::new());
+        let (mut extra, mut list) = (Vec::new(), Vec::new());
         for (spec, layout) in shape.copies() {
             match self.place(layout) {
                 Ok(placed) => {
-                    list.push(further_copy(&plan.cluster, spec, layout, &placed));
-                    further.push(placed);
+                    list.push(extra_copy(&plan.cluster, spec, layout, &placed));
+                    extra.push(placed);
                 }
                 Err(error) if missing == Missing::LeaveOut => {
                     let name = &spec.name;
-                    notice::say(&format!("{error}; new files have no copy {name} there"));
+                    notice::warn_once(&format!("{error}; new files have no copy {name} there"));
                 }
                 Err(error) => return Err(error),
             }
         }
-        if further.is_empty() {
+        if extra.is_empty() {
             return Ok(Blueprint::single(original));
         }
         let copies = Copies {
@@ -71,7 +72,7 @@ impl Runtime {
             servers: servers_of(&plan.cluster, shape.layouts()).max(original.1.len() as u32),
             list,
         };
-        Ok(Blueprint { original, further, copies: Some(Box::new(copies)) })
+        Ok(Blueprint { original, extra, copies: Some(Box::new(copies)) })
     }
 
     /// The blueprint of an existing file.
@@ -83,8 +84,8 @@ impl Runtime {
             |layout: &Layout, targets: &[TargetRef]| Ok((layout.clone(), self.targets.of_manifest(targets)?));
         let mut copies = manifest.all_copies().map(|copy| place(copy.layout, copy.targets));
         let original = copies.next().unwrap_or_else(|| place(&manifest.layout, &manifest.targets))?;
-        let further = copies.collect::<Result<_, TargetError>>()?;
-        Ok(Blueprint { original, further, copies: manifest.copies.clone() })
+        let extra = copies.collect::<Result<_, TargetError>>()?;
+        Ok(Blueprint { original, extra, copies: manifest.copies.clone() })
     }
 
     /// Opens the targets that a manifest names.
@@ -110,7 +111,7 @@ impl Runtime {
         match (&manifest.copies, shape.overlay()) {
             (None, None) => true,
             (Some(copies), Some(overlay)) => {
-                let same = |(copy, (spec, planned)): (&FurtherCopy, (&CopySpec, &Layout))| {
+                let same = |(copy, (spec, planned)): (&ExtraCopy, (&CopySpec, &Layout))| {
                     copy.name == spec.name && is_at((&copy.layout, &copy.targets), planned)
                 };
                 copies.kind == overlay.kind
@@ -131,19 +132,14 @@ impl Runtime {
 
 /// The manifest entry of an extra copy that was placed; `layout` is its layout over the plan's
 /// targets.
-fn further_copy(
-    cluster: &Cluster,
-    spec: &CopySpec,
-    layout: &Layout,
-    (placed, targets): &Placed,
-) -> FurtherCopy {
+fn extra_copy(cluster: &Cluster, spec: &CopySpec, layout: &Layout, (placed, targets): &Placed) -> ExtraCopy {
     let count = targets.len() as u32;
     let of_pool = |target| match cluster.native_target(target) {
         Some(native) => cluster.targets_of(native.tier).len() as u32,
         None => 0,
     };
     let pool_servers: Vec<u32> = layout.targets().map(of_pool).collect();
-    FurtherCopy {
+    ExtraCopy {
         name: spec.name.clone(),
         // Set once the file's id is known.
         id: FileId([0; 16]),
@@ -165,12 +161,12 @@ fn references(targets: &[Arc<Target>]) -> Vec<TargetRef> {
 
 impl Blueprint {
     fn single(original: Placed) -> Self {
-        Self { original, further: Vec::new(), copies: None }
+        Self { original, extra: Vec::new(), copies: None }
     }
 
     /// The copies of file `id`, the original first: the id, layout and targets of each.
     pub fn copies(&self, id: FileId) -> impl Iterator<Item = (FileId, &Placed)> {
-        let all = std::iter::once(&self.original).chain(&self.further);
+        let all = std::iter::once(&self.original).chain(&self.extra);
         all.enumerate().map(move |(number, placed)| (copy_id(id, number), placed))
     }
 
@@ -181,8 +177,8 @@ impl Blueprint {
     /// The copies that hold all bytes once everything is copied: the original and replicas.
     pub fn whole_copies(&self) -> impl Iterator<Item = &Placed> {
         let cache = |copies: &Copies| matches!(copies.kind, OverlayKind::Cache { .. });
-        let whole = if self.copies.as_deref().is_some_and(cache) { 0 } else { self.further.len() };
-        std::iter::once(&self.original).chain(&self.further[..whole])
+        let whole = if self.copies.as_deref().is_some_and(cache) { 0 } else { self.extra.len() };
+        std::iter::once(&self.original).chain(&self.extra[..whole])
     }
 
     /// A text that identifies the blueprint: everything except ids.
@@ -194,9 +190,9 @@ impl Blueprint {
         let mut text = placed(&self.original);
         if let Some(copies) = &self.copies {
             let names: Vec<&str> = copies.list.iter().map(|copy| copy.name.as_str()).collect();
-            let further: Vec<_> = self.further.iter().map(placed).collect();
+            let extra: Vec<_> = self.extra.iter().map(placed).collect();
             let Copies { kind, lazy_close, durability, .. } = &**copies;
-            text.push_str(&format!(" {kind:?} {lazy_close} {durability:?} {names:?} {further:?}"));
+            text.push_str(&format!(" {kind:?} {lazy_close} {durability:?} {names:?} {extra:?}"));
         }
         text
     }
@@ -236,36 +232,5 @@ impl Blueprint {
             .rev()
             .map(|(id, (_, targets))| ComponentSet::remove(sys, targets, Objects { id, ..of }));
         removed.fold(journal, Result::and)
-    }
-}
-
-/// Restricts a layout to the targets it uses. Returns it with their old numbers.
-pub(crate) fn compact(layout: &Layout) -> (Layout, Vec<u32>) {
-    let used: Vec<u32> = layout.targets().collect();
-    let renumber = |stripe: &Stripe| Stripe {
-        target: used.partition_point(|&target| target < stripe.target) as u32,
-        width: stripe.width,
-    };
-    let regions = layout.regions().iter().map(|region| Region {
-        start: region.start,
-        end: region.end,
-        cycle: region.cycle.iter().map(renumber).collect(),
-    });
-    // Renumbering targets keeps a layout valid.
-    let compacted = Layout::new(regions.collect()).unwrap_or_else(|_| layout.clone());
-    (compacted, used)
-}
-
-#[cfg(test)]
-mod tests {
-    use stripewise_layout::constructors::two_part;
-
-    use super::*;
-
-    #[test]
-    fn a_layout_keeps_only_its_own_targets() {
-        let (layout, used) = compact(&two_part(&[(7, 10), (3, 20)], 90, &[(5, 1)]).unwrap());
-        assert_eq!(used, [3, 5, 7]);
-        assert_eq!(layout, two_part(&[(2, 10), (0, 20)], 90, &[(1, 1)]).unwrap());
     }
 }

@@ -8,11 +8,13 @@ use stripewise_sys::{Dir, Errno, Fd, Identity, Kind, Mode, OFlags, SysRef};
 use stripewise_target::{Access, CACHED, ComponentSet, FileId, Objects, access_list};
 
 use super::blueprint::{Blueprint, Missing, Placed};
-use super::{FileKey, Runtime, Shape};
+use super::{Runtime, Shape};
 use crate::anchor::Anchored;
-use crate::file::{LogicalFile, OpenCopy, Parts, sync_directory, without_write};
+use crate::error::FileError;
+use crate::file::{FileParts, LogicalFile, OpenCopy, sync_directory, without_write};
+use crate::key::FileKey;
 use crate::manifest::{Manifest, copy_id};
-use crate::trouble::Trouble;
+use crate::paths;
 
 /// Temporary anchors are named `.stripewise-ID.new`.
 pub(crate) const TEMPORARY_PREFIX: &str = ".stripewise-";
@@ -49,7 +51,7 @@ impl Runtime {
     /// # Errors
     /// A target of the original is missing or full, or the directory of `path` is not writable.
     /// Nothing is left behind then.
-    pub fn build(&self, dir: Dir<'_>, path: &Path, mode: Mode, shape: Shape<'_>) -> Result<NewFile, Trouble> {
+    pub fn build(&self, dir: Dir<'_>, path: &Path, mode: Mode, shape: Shape<'_>) -> Result<NewFile, FileError> {
         self.build_on(dir, path, mode, self.resolve(shape, Missing::LeaveOut)?, None)
     }
 
@@ -60,7 +62,7 @@ impl Runtime {
         path: &Path,
         mode: Mode,
         blueprint: Blueprint,
-    ) -> Result<NewFile, Trouble> {
+    ) -> Result<NewFile, FileError> {
         self.build_on(None, path, mode, blueprint, Some(id))
     }
 
@@ -74,7 +76,7 @@ impl Runtime {
         path: &Path,
         mode: Mode,
         like: &Manifest,
-    ) -> Result<NewFile, Trouble> {
+    ) -> Result<NewFile, FileError> {
         self.build_on(dir, path, mode, self.blueprint_of(like)?, None)
     }
 
@@ -85,11 +87,11 @@ impl Runtime {
         mode: Mode,
         blueprint: Blueprint,
         id: Option<FileId>,
-    ) -> Result<NewFile, Trouble> {
+    ) -> Result<NewFile, FileError> {
         let sys = self.sys();
-        let io = |what| Trouble::io(path, what);
+        let io = |what| FileError::io(path, what);
         let id = id.map_or_else(|| FileId::random(&**sys), Ok).map_err(io("make an id"))?;
-        let temporary = super::paths::directory_of(path).join(temporary_name(id));
+        let temporary = paths::directory_of(path).join(temporary_name(id));
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         let anchor = sys.open(dir, &temporary, flags, mode).map_err(io("create the anchor"))?;
         let dir = dir.map(Fd::duplicate).transpose();
@@ -105,7 +107,7 @@ impl Runtime {
         new.dir = dir.map_err(io("create the anchor"))?;
         let stat = sys.stat(anchor.as_fd()).map_err(io("create the anchor"))?;
         let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
-        let absolute = super::paths::absolute(sys, new.dir.as_ref().map(AsFd::as_fd), path);
+        let absolute = paths::absolute(sys, new.dir.as_ref().map(AsFd::as_fd), path);
         let absolute = absolute.unwrap_or_else(|_| path.to_owned());
         let identity = sys.identity(anchor.as_fd()).map_err(io("create the anchor"))?;
         let (text, anchored) = self.manifest(&blueprint, id, &absolute, identity)?;
@@ -120,14 +122,14 @@ impl Runtime {
             Some(original) => original?,
             None => create(0, blueprint.original())?,
         };
-        let further = copies.map(|copy| copy.map(Ok)).collect::<Result<_, _>>()?;
+        let extra = copies.map(|copy| copy.map(Ok)).collect::<Result<_, _>>()?;
         let manifest_copy = original.components().create_manifest(text.as_bytes(), &access)?;
         sys.write_all_at(anchor.as_fd(), text.as_bytes(), 0).map_err(io("write the manifest"))?;
         let key = FileKey::of(&stat);
         let overlay = self.overlay(&anchored.manifest, &original, owner, true)?;
         let path = absolute;
         let parts =
-            Parts { key, path, anchored, anchor, manifest_copy, original, further, overlay, writable: true };
+            FileParts { key, path, anchored, anchor, manifest_copy, original, extra, overlay, writable: true };
         let file = LogicalFile::new(self.shared.clone(), parts);
         file.join()?;
         new.file = Some(file);
@@ -141,7 +143,7 @@ impl Runtime {
         (_, targets): &Placed,
         owner: u32,
         access: &Access<'_>,
-    ) -> Result<OpenCopy, Trouble> {
+    ) -> Result<OpenCopy, FileError> {
         let servers = self.targets.servers(targets)?;
         let id = copy_id(manifest.id, number);
         let mode = access.mode;
@@ -157,7 +159,7 @@ impl Runtime {
         id: FileId,
         path: &Path,
         anchor: Identity,
-    ) -> Result<(String, Anchored), Trouble> {
+    ) -> Result<(String, Anchored), FileError> {
         let created = utc(self.sys().wall_ns() / 1_000_000_000);
         let manifest = Manifest { anchor, ..blueprint.manifest(id, path, created) };
         let text = manifest.format()?;

@@ -10,11 +10,13 @@ use stripewise_target::{ComponentSet, Objects};
 
 use super::build::NewFile;
 use super::open::Public;
-use super::{FileKey, Opened, Runtime, Shape, access, paths};
+use super::{Opened, Runtime, Shape, access};
+use crate::error::{FileError, Logged};
 use crate::file::LogicalFile;
+use crate::key::FileKey;
 use crate::manifest::Manifest;
+use crate::paths;
 use crate::permissions::of_file;
-use crate::trouble::Trouble;
 use crate::{Errno, Result};
 
 /// The byte of an anchor that is locked while another file replaces it: far from bytes that
@@ -52,8 +54,8 @@ impl Runtime {
         mode: Mode,
         shape: Shape<'_>,
     ) -> Result<Opened> {
-        let mut new = self.build(dir, path, mode, shape).map_err(|trouble| trouble.told())?;
-        let raw = self.open_new(&new, flags).map_err(|trouble| trouble.told())?;
+        let mut new = self.build(dir, path, mode, shape).logged()?;
+        let raw = self.open_new(&new, flags).logged()?;
         match new.publish(path) {
             Ok(Some(file)) => Ok(Opened::Managed(raw, self.enter(file))),
             Ok(None) => Err(Errno::IO),
@@ -67,16 +69,16 @@ impl Runtime {
     /// Opens the application's descriptor of a new file, read-only regardless of `flags`. The
     /// creator of a file may access it as asked regardless of its mode (open(2)), so the mode is
     /// lifted for the open. No other process knows the temporary name.
-    fn open_new(&self, new: &NewFile, flags: OFlags) -> std::result::Result<i32, Trouble> {
-        let trouble = |what| Trouble::io(new.temporary(), what);
-        let file = new.file().ok_or(Errno::IO).map_err(trouble("open the new anchor"))?;
+    fn open_new(&self, new: &NewFile, flags: OFlags) -> std::result::Result<i32, FileError> {
+        let io = |what| FileError::io(new.temporary(), what);
+        let file = new.file().ok_or(Errno::IO).map_err(io("open the new anchor"))?;
         let flags = access::public(flags);
         let open = || self.sys().open_public(new.dir(), new.temporary(), flags, Mode::empty()).map(Public);
         let opened = match open() {
             Err(Errno::ACCESS) => access::with_lifted_mode(self.sys(), file.anchor(), Mode::RUSR, open),
             opened => opened,
         };
-        opened.map(Public::give).map_err(trouble("open the new anchor"))
+        opened.map(Public::give).map_err(io("open the new anchor"))
     }
 
     /// O_TRUNC of a managed file whose objects are lost, for example because it was never synced
@@ -88,8 +90,8 @@ impl Runtime {
         path: &Path,
         flags: OFlags,
         lost: &Manifest,
-    ) -> std::result::Result<Option<Opened>, Trouble> {
-        let io = |what| Trouble::io(path, what);
+    ) -> std::result::Result<Option<Opened>, FileError> {
+        let io = |what| FileError::io(path, what);
         let open = |flags| self.sys().open(dir, path, flags | OFlags::NOFOLLOW, Mode::empty());
         let old = open(OFlags::RDONLY).map_err(io("replace"))?;
         // One process at a time: a second one would replace the new file, which the first already
@@ -140,9 +142,9 @@ impl Runtime {
         path: &Path,
         mode: Mode,
         shape: Shape<'_>,
-    ) -> std::result::Result<Arc<LogicalFile>, Trouble> {
+    ) -> std::result::Result<Arc<LogicalFile>, FileError> {
         let mut new = self.build(None, path, mode, shape)?;
         let file = new.publish(path).and_then(|file| file.ok_or(Errno::IO));
-        file.map(|file| self.enter(file)).map_err(Trouble::io(path, "create"))
+        file.map(|file| self.enter(file)).map_err(FileError::io(path, "create"))
     }
 }

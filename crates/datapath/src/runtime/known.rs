@@ -4,7 +4,7 @@
 //! The text is still read from the file each time and compared in full, so an entry is never stale.
 
 use crate::anchor::Anchored;
-use crate::runtime::FileKey;
+use crate::key::FileKey;
 
 /// Number of entries; each file maps to one by its device and inode number. At most 0.3 MiB of
 /// text, plus the parsed manifests.

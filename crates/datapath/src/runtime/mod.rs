@@ -7,7 +7,6 @@ mod create;
 mod known;
 mod names;
 mod open;
-mod paths;
 mod shape;
 mod stat;
 mod targets;
@@ -19,46 +18,19 @@ use std::sync::{Arc, Weak};
 
 use stripewise_cluster::{Plan, Reach};
 use stripewise_extents::Node;
-use stripewise_sys::{Mode, Stat, SysRef, Timestamps};
+use stripewise_sys::SysRef;
 use stripewise_target::{Engine, FanOut};
 
-pub(crate) use blueprint::{Blueprint, Missing, compact};
+pub(crate) use blueprint::{Blueprint, Missing};
 pub use build::NewFile;
 pub(crate) use build::{TEMPORARY_PREFIX, temporary_id, temporary_name};
 pub use open::Opened;
-pub(crate) use paths::link_of;
 pub use shape::Shape;
 
-use crate::file::{Around, LogicalFile, Shared, Surroundings};
+use crate::file::{Around, Context, LogicalFile, Shared};
 use crate::forked::ForkSafe;
+use crate::key::FileKey;
 use crate::migrate::FreeSpace;
-
-/// The kernel's identity of a file: device and inode number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FileKey {
-    /// `st_dev`.
-    pub device: u64,
-    /// `st_ino`.
-    pub inode: u64,
-}
-
-impl FileKey {
-    /// The key from an fstat(2) result.
-    pub fn of(stat: &Stat) -> Self {
-        Self { device: stat.st_dev, inode: stat.st_ino }
-    }
-}
-
-/// A change of a file's metadata.
-#[derive(Clone, Debug)]
-pub enum Change {
-    /// utimensat(2).
-    Times(Timestamps),
-    /// chmod(2).
-    Mode(Mode),
-    /// chown(2); `None` leaves the user or group unchanged.
-    Owner(Option<u32>, Option<u32>),
-}
 
 /// Settings of a [`Runtime`].
 #[derive(Clone, Debug, Default)]
@@ -110,9 +82,9 @@ impl Runtime {
     pub fn with_settings(sys: SysRef, plan: Option<&Plan>, settings: Settings) -> Arc<Self> {
         let targets = targets::TargetTable::new(&sys, plan);
         let fan_out = FanOut::new(sys.clone(), settings.engine);
-        let surroundings =
-            Arc::new(Surroundings::new(sys.clone(), settings.node, settings.run_base, settings.background));
-        let shared = Arc::new(Shared { sys, fan_out, surroundings, leaving: settings.leaving });
+        let context =
+            Arc::new(Context::new(sys.clone(), settings.node, settings.run_base, settings.background));
+        let shared = Arc::new(Shared { sys, fan_out, context, leaving: settings.leaving });
         Arc::new(Self {
             shared,
             plan: plan.cloned().map(Arc::new),
@@ -150,7 +122,7 @@ impl Runtime {
     /// them on this node, to `procs_per_node`, as known from an MPI library or its launcher.
     /// Otherwise the processes that have a file open are counted.
     pub fn set_procs(&self, procs: u32, procs_per_node: u32) {
-        self.shared.surroundings.concurrency.set(procs, procs_per_node);
+        self.shared.context.concurrency.set(procs, procs_per_node);
     }
 
     /// The managed file, if this process has it open. Makes no system call.
@@ -161,7 +133,7 @@ impl Runtime {
     /// Must be called in a forked child before any other use of the data path: gives up the locks
     /// that threads of the parent held.
     pub fn after_fork_child(&self) {
-        if let Some(background) = &self.shared.surroundings.background {
+        if let Some(background) = &self.shared.context.background {
             background.after_fork_child();
         }
         let files: Vec<_> = self.files.lock().values().filter_map(Weak::upgrade).collect();
@@ -182,7 +154,7 @@ impl Runtime {
             }
             return present;
         }
-        if let Some(background) = &self.shared.surroundings.background {
+        if let Some(background) = &self.shared.context.background {
             background.add(&file);
         }
         files.insert(key, Arc::downgrade(&file));

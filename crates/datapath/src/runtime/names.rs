@@ -8,12 +8,15 @@ use stripewise_extents::MapSpec;
 use stripewise_sys::{Dir, Fd, Kind, Mode, OFlags};
 use stripewise_target::{ComponentSet, Objects, TargetError, read_manifest_copy};
 
-use super::{Change, FileKey, Runtime, paths};
+use super::Runtime;
 use crate::anchor::{self, Anchored};
+use crate::error::{FileError, LogOnce, Logged};
+use crate::file::Change;
 use crate::file::{LogicalFile, forget_times, sync_directory, without_write};
+use crate::key::FileKey;
 use crate::manifest::{Manifest, TEXT_BYTES_MAX};
 use crate::notice;
-use crate::trouble::Trouble;
+use crate::paths;
 use crate::{Errno, Result};
 
 const RENAME_NOREPLACE: u32 = 1;
@@ -62,8 +65,8 @@ impl Runtime {
     /// # Errors
     /// It does not exist or may not be read; its manifest is damaged; a target or object is
     /// missing.
-    pub fn open_file(&self, path: &Path) -> std::result::Result<Option<Arc<LogicalFile>>, Trouble> {
-        let io = |what| Trouble::io(path, what);
+    pub fn open_file(&self, path: &Path) -> std::result::Result<Option<Arc<LogicalFile>>, FileError> {
+        let io = |what| FileError::io(path, what);
         let stat = self.sys().stat_at(None, path, true).map_err(io("open"))?;
         // Closing another descriptor of the anchor would drop the application's POSIX locks on it.
         if let Some(file) = self.find(FileKey::of(&stat)) {
@@ -101,7 +104,7 @@ impl Runtime {
             Ok(Some(file)) if file.is_writable() => file.truncate(size).map(|()| true),
             Ok(Some(file)) => Err(self.why_read_only(&file)),
             Ok(None) => Ok(false),
-            Err(trouble) => Err(trouble.told()),
+            Err(error) => Err(error.log_once()),
         }
     }
 
@@ -170,7 +173,7 @@ impl Runtime {
         let Some((anchor, anchored)) = looked else { return Ok(done) };
         let path = anchored.manifest.path.clone().into();
         let file = self.load(FileKey::of(&stat), path, anchored, anchor, false);
-        file.map_err(|trouble| trouble.told())?.change(change).map(|()| true)
+        file.logged()?.change(change).map(|()| true)
     }
 
     /// The manifest of the file at `path`; `None` if it is not managed or does not exist.
@@ -188,7 +191,7 @@ impl Runtime {
         if !anchor::plausible(&stat) && !anchor::dense(&stat) {
             return Ok(None);
         }
-        let found = self.open_for_look(dir, path, follow).map_err(|trouble| trouble.told())?;
+        let found = self.open_for_look(dir, path, follow).logged()?;
         Ok(found.map(|(_, anchored)| anchored))
     }
 
@@ -196,8 +199,8 @@ impl Runtime {
     /// read.
     fn look_if_readable(&self, dir: Dir<'_>, path: &Path) -> Result<Option<(Fd, Anchored)>> {
         match self.open_for_look(dir, path, true) {
-            Err(trouble) if trouble.errno() == Errno::ACCESS => Ok(None),
-            found => found.map_err(|trouble| trouble.told()),
+            Err(error) if error.errno() == Errno::ACCESS => Ok(None),
+            found => found.logged(),
         }
     }
 
@@ -212,7 +215,7 @@ impl Runtime {
         dir: Dir<'_>,
         path: &Path,
         follow: bool,
-    ) -> std::result::Result<Option<(Fd, Anchored)>, Trouble> {
+    ) -> std::result::Result<Option<(Fd, Anchored)>, FileError> {
         let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         flags.set(OFlags::NOFOLLOW, !follow);
         let open = |flags| self.sys().open(dir, path, flags, Mode::empty());
@@ -225,8 +228,8 @@ impl Runtime {
             Err(Errno::PERM) => Err(Errno::ACCESS),
             opened => opened,
         };
-        let fd = fd.map_err(Trouble::io(path, "look"))?;
-        let stat = self.sys().stat(fd.as_fd()).map_err(Trouble::io(path, "look")).map_err(of_open_file)?;
+        let fd = fd.map_err(FileError::io(path, "look"))?;
+        let stat = self.sys().stat(fd.as_fd()).map_err(FileError::io(path, "look")).map_err(of_open_file)?;
         if !self.may_be_anchor(&stat, fd.as_fd()) {
             return Ok(None);
         }
@@ -254,10 +257,10 @@ impl Runtime {
         match self.open_for_look(dir, path, false) {
             Ok(None) => Ok(None),
             Ok(Some((fd, anchored))) => self.victim_of(anchored.manifest, Anchor::Own(fd), path).map(Some),
-            Err(Trouble::Io { errno: Errno::ACCESS, .. }) => Ok(None),
-            Err(Trouble::Io { errno, .. }) => Err(errno),
-            Err(trouble) => {
-                trouble.told();
+            Err(FileError::Io { errno: Errno::ACCESS, .. }) => Ok(None),
+            Err(FileError::Io { errno, .. }) => Err(errno),
+            Err(error) => {
+                error.log_once();
                 Ok(None)
             }
         }
@@ -270,7 +273,7 @@ impl Runtime {
         let owner = sys.stat(fd)?.st_uid;
         let has_objects = match self.refuse_copied(&manifest, fd, path) {
             Ok(()) => self.is_bound(&manifest, fd, owner)?,
-            Err(Trouble::Io { errno, .. }) => return Err(errno),
+            Err(FileError::Io { errno, .. }) => return Err(errno),
             Err(_) => false,
         };
         Ok(Victim { manifest, anchor, owner, has_objects })
@@ -306,16 +309,18 @@ impl Runtime {
         if !gone || !has_objects {
             return;
         }
-        let synced = sync_directory(self.sys(), dir, path).map_err(Trouble::io(path, "sync the directory"));
+        let synced = sync_directory(self.sys(), dir, path).map_err(FileError::io(path, "sync the directory"));
         if let Err(error) = synced.and_then(|()| self.remove_components(&manifest, owner)) {
             let path = &manifest.path;
-            notice::say(&format!("{error} (components of {path} are left; `stripewise fsck` finds them)"));
+            notice::warn_once(&format!(
+                "{error} (components of {path} are left; `stripewise fsck` finds them)"
+            ));
         }
     }
 
     /// Removes the extent map of a file whose anchor is gone. Processes that have the file open
     /// continue without it.
-    fn remove_map(&self, manifest: &Manifest, owner: u32) -> std::result::Result<(), Trouble> {
+    fn remove_map(&self, manifest: &Manifest, owner: u32) -> std::result::Result<(), FileError> {
         if manifest.copies.is_none() {
             return Ok(());
         }
@@ -329,22 +334,22 @@ impl Runtime {
     /// # Errors
     /// The first target of the original is missing; this machine cannot be distinguished from
     /// others.
-    pub(crate) fn map_spec(&self, manifest: &Manifest, owner: u32) -> std::result::Result<MapSpec, Trouble> {
+    pub(crate) fn map_spec(&self, manifest: &Manifest, owner: u32) -> std::result::Result<MapSpec, FileError> {
         let first = manifest.targets.get(..1).unwrap_or_default();
         let targets = self.targets.of_manifest(first)?;
-        let target = targets.first().ok_or(Trouble::Io {
+        let target = targets.first().ok_or(FileError::Io {
             path: manifest.path.clone().into(),
             what: "find its first target",
             errno: Errno::IO,
         })?;
-        self.shared.surroundings.spec(manifest, target, owner)
+        self.shared.context.spec(manifest, target, owner)
     }
 
     /// Removes the objects of all copies of a file whose anchor is gone and belonged to `owner`.
     ///
     /// # Errors
     /// A target is missing, or an object cannot be removed.
-    pub fn remove_components(&self, manifest: &Manifest, owner: u32) -> std::result::Result<(), Trouble> {
+    pub fn remove_components(&self, manifest: &Manifest, owner: u32) -> std::result::Result<(), FileError> {
         // Remove the original last: its `ID.manifest` shows to which file the other objects belong.
         // All are tried.
         let copies: Vec<_> = manifest.all_copies().collect();
@@ -359,9 +364,9 @@ impl Runtime {
 
 /// Converts the error of a call on an anchor that could be opened. EACCES from such a call is a
 /// server error, while callers take EACCES for missing permission to read the file.
-fn of_open_file(trouble: Trouble) -> Trouble {
-    match trouble {
-        Trouble::Io { path, what, errno: Errno::ACCESS } => Trouble::Io { path, what, errno: Errno::IO },
-        trouble => trouble,
+fn of_open_file(error: FileError) -> FileError {
+    match error {
+        FileError::Io { path, what, errno: Errno::ACCESS } => FileError::Io { path, what, errno: Errno::IO },
+        error => error,
     }
 }

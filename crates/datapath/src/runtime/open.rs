@@ -9,11 +9,13 @@ use stripewise_sys::fd::{borrow, close_public};
 use stripewise_sys::{Dir, Fd, Mode, OFlags, Stat, StatVfsMountFlags};
 use stripewise_target::{ComponentSet, Objects, Opening, TargetError};
 
-use super::{FileKey, Runtime, access, paths};
+use super::{Runtime, access};
 use crate::anchor::{self, Anchored};
-use crate::file::{Further, LogicalFile, Lost, OpenCopy, Overlay, Parts, Rates, check_times};
+use crate::error::{FileError, LogOnce, Logged};
+use crate::file::{FileParts, LogicalFile, Lost, OpenCopy, OpenOrLost, Overlay, Rates, check_times};
+use crate::key::FileKey;
 use crate::manifest::{CopyRef, Manifest};
-use crate::trouble::{self, Trouble};
+use crate::paths;
 use crate::{Errno, Result, notice};
 
 /// The result of [`Runtime::open`]: a descriptor for the application (the lowest free number,
@@ -78,7 +80,7 @@ impl Runtime {
         if exclusive {
             return Ok(Opened::Plain(raw.give()));
         }
-        match self.attach_public(&raw, (dir, path), None, flags).map_err(|trouble| trouble.told())? {
+        match self.attach_public(&raw, (dir, path), None, flags).logged()? {
             Some(file) => Ok(Opened::Managed(raw.give(), file)),
             None => Ok(Opened::Plain(raw.give())),
         }
@@ -94,9 +96,9 @@ impl Runtime {
         let manifest = truncates.then(|| found.manifest.clone());
         let file = match (self.attach_public(&raw, (dir, path), Some(found), flags), manifest) {
             (Err(error), Some(lost)) if is_lost(&error) => {
-                return self.create_anew(dir, path, kept, &lost).map_err(|trouble| trouble.told());
+                return self.create_anew(dir, path, kept, &lost).logged();
             }
-            (attached, _) => attached.map_err(|trouble| trouble.told())?,
+            (attached, _) => attached.logged()?,
         };
         let Some(file) = file else { return Ok(None) };
         if access::writes(flags) || truncates {
@@ -161,7 +163,7 @@ impl Runtime {
     /// EACCES, EROFS.
     fn may_write(&self, anchor: BorrowedFd<'_>, components: &ComponentSet) -> Result<()> {
         self.refuse_read_only(anchor)?;
-        self.sys().may_write(components.fd(0).map_err(|error| trouble::told(&error))?, true)
+        self.sys().may_write(components.fd(0).logged()?, true)
     }
 
     /// Checks that this process, with its effective or its real user, may write to the managed file
@@ -171,17 +173,17 @@ impl Runtime {
     /// EACCES, EROFS; ESTALE if there is no managed file; otherwise the errors of
     /// [`Runtime::manifest_at`].
     pub fn may_write_named(&self, dir: Dir<'_>, path: &Path, follow: bool, effective: bool) -> Result<()> {
-        let found = self.open_for_look(dir, path, follow).map_err(|trouble| trouble.told())?;
+        let found = self.open_for_look(dir, path, follow).logged()?;
         let (anchor, anchored) = found.ok_or(Errno::STALE)?;
         self.refuse_read_only(anchor.as_fd())?;
         let manifest = &anchored.manifest;
         let of = Objects { id: manifest.id, owner: self.sys().stat(anchor.as_fd())?.st_uid };
         let targets = self.targets_of(manifest.targets.get(..1).unwrap_or_default());
-        let targets = targets.map_err(|error| trouble::told(&error))?;
+        let targets = targets.logged()?;
         let answer = ComponentSet::may_write_by_name(self.sys(), &targets, of, effective);
         answer.map_err(|error| match error.errno() {
             errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS) => errno,
-            _ => trouble::told(&error),
+            _ => error.log_once(),
         })
     }
 
@@ -202,9 +204,9 @@ impl Runtime {
     pub fn attach(&self, fd: BorrowedFd<'_>) -> Result<Option<Arc<LogicalFile>>> {
         let stat = self.sys().stat(fd)?;
         // The descriptor may be open for writing.
-        self.attach_stat(fd, &stat, None, None, OFlags::RDWR).map_err(|trouble| match stat.st_nlink {
+        self.attach_stat(fd, &stat, None, None, OFlags::RDWR).map_err(|error| match stat.st_nlink {
             0 => self.removed(fd),
-            _ => trouble.told(),
+            _ => error.log_once(),
         })
     }
 
@@ -213,7 +215,7 @@ impl Runtime {
     fn removed(&self, fd: BorrowedFd<'_>) -> Errno {
         let path = self.path_of(fd);
         let path = path.display();
-        notice::say(&format!(
+        notice::warn_once(&format!(
             "{path}: was removed; only programs that had opened it themselves by then can use it"
         ));
         Errno::IO
@@ -225,10 +227,10 @@ impl Runtime {
         name: (Dir<'_>, &Path),
         found: Option<Anchored>,
         flags: OFlags,
-    ) -> std::result::Result<Option<Arc<LogicalFile>>, Trouble> {
+    ) -> std::result::Result<Option<Arc<LogicalFile>>, FileError> {
         // SAFETY: `raw` owns it.
         let fd = unsafe { borrow(raw.0) };
-        let stat = self.sys().stat(fd).map_err(Trouble::io(name.1, "open"))?;
+        let stat = self.sys().stat(fd).map_err(FileError::io(name.1, "open"))?;
         self.attach_stat(fd, &stat, Some(name), found, flags)
     }
 
@@ -239,7 +241,7 @@ impl Runtime {
         name: Option<(Dir<'_>, &Path)>,
         found: Option<Anchored>,
         flags: OFlags,
-    ) -> std::result::Result<Option<Arc<LogicalFile>>, Trouble> {
+    ) -> std::result::Result<Option<Arc<LogicalFile>>, FileError> {
         if !self.may_be_anchor(stat, fd) {
             return Ok(None);
         }
@@ -256,7 +258,7 @@ impl Runtime {
             None => self.read_anchor(fd, stat, &path)?,
         };
         let Some(anchored) = anchored else { return Ok(None) };
-        let anchor = self.reopen(fd, stat, name).map_err(Trouble::io(&path, "open"))?;
+        let anchor = self.reopen(fd, stat, name).map_err(FileError::io(&path, "open"))?;
         let file = self.load(FileKey::of(stat), path, anchored, anchor, true)?;
         file.join()?;
         Ok(Some(self.enter(file)))
@@ -270,9 +272,9 @@ impl Runtime {
         anchored: Anchored,
         anchor: Fd,
         mut writable: bool,
-    ) -> std::result::Result<LogicalFile, Trouble> {
+    ) -> std::result::Result<LogicalFile, FileError> {
         let manifest = &anchored.manifest;
-        let stat = self.sys().stat(anchor.as_fd()).map_err(Trouble::io(&path, "stat"))?;
+        let stat = self.sys().stat(anchor.as_fd()).map_err(FileError::io(&path, "stat"))?;
         let owner = stat.st_uid;
         self.refuse_copied(manifest, anchor.as_fd(), &path)?;
         writable = writable && self.refuse_read_only(anchor.as_fd()) != Err(Errno::ROFS);
@@ -281,7 +283,7 @@ impl Runtime {
             let original = self.open_copy(manifest, 0, original, owner, writable)?;
             let flags = if writable { OFlags::RDWR } else { OFlags::RDONLY };
             let manifest_copy = original.components().open_manifest(flags)?;
-            Ok::<_, Trouble>((original, manifest_copy))
+            Ok::<_, FileError>((original, manifest_copy))
         };
         let mut opened = open(writable);
         if writable && is_refused(&opened) {
@@ -294,19 +296,20 @@ impl Runtime {
             }
         }
         let (original, manifest_copy) = opened?;
-        let further = self.open_further(manifest, owner, writable)?;
+        let extra = self.open_extra_copies(manifest, owner, writable)?;
         let overlay = self.overlay(manifest, &original, owner, false)?;
         let times = overlay.as_ref().map(Overlay::known_times).unwrap_or_default();
         check_times(&times, &original)?;
-        let checked = |copy: Further| {
+        let checked = |copy: OpenOrLost| {
             let copy = copy?;
-            check_times(&times, &copy).map_err(|trouble| Lost { trouble }).map(|()| copy)
+            check_times(&times, &copy).map_err(|error| Lost { error }).map(|()| copy)
         };
-        let further = further.into_iter().map(checked).collect();
-        let parts = Parts { key, path, anchored, anchor, manifest_copy, original, further, overlay, writable };
+        let extra = extra.into_iter().map(checked).collect();
+        let parts =
+            FileParts { key, path, anchored, anchor, manifest_copy, original, extra, overlay, writable };
         let file = LogicalFile::new(self.shared.clone(), parts);
         if file.is_interrupted() != Ok(false) {
-            file.settle().map_err(Trouble::io(file.path(), "finish an interrupted truncate"))?;
+            file.settle().map_err(FileError::io(file.path(), "finish an interrupted truncate"))?;
         }
         file.follow_anchor(&stat);
         Ok(file)
@@ -316,21 +319,21 @@ impl Runtime {
     /// remove them.
     ///
     /// # Errors
-    /// [`Trouble::Copied`].
+    /// [`FileError::Copied`].
     pub(crate) fn refuse_copied(
         &self,
         manifest: &Manifest,
         anchor: BorrowedFd<'_>,
         path: &Path,
-    ) -> std::result::Result<(), Trouble> {
+    ) -> std::result::Result<(), FileError> {
         if manifest.anchor.is_unknown() {
             return Ok(());
         }
-        let identity = self.sys().identity(anchor).map_err(Trouble::io(path, "stat"))?;
+        let identity = self.sys().identity(anchor).map_err(FileError::io(path, "stat"))?;
         if identity.matches(&manifest.anchor) {
             return Ok(());
         }
-        Err(Trouble::Copied { path: path.to_owned(), original: manifest.path.clone() })
+        Err(FileError::Copied { path: path.to_owned(), original: manifest.path.clone() })
     }
 
     fn open_copy(
@@ -340,7 +343,7 @@ impl Runtime {
         copy: CopyRef<'_>,
         owner: u32,
         writable: bool,
-    ) -> std::result::Result<OpenCopy, Trouble> {
+    ) -> std::result::Result<OpenCopy, FileError> {
         let targets = self.targets.of_manifest(copy.targets)?;
         let servers = self.targets.servers(&targets)?;
         let opening = Opening { read_only: !writable, flags: OFlags::empty() };
@@ -358,35 +361,35 @@ impl Runtime {
         original: &OpenCopy,
         owner: u32,
         create: bool,
-    ) -> std::result::Result<Option<Overlay>, Trouble> {
+    ) -> std::result::Result<Option<Overlay>, FileError> {
         let (Some(copies), Some(target)) = (&manifest.copies, original.components().targets().first()) else {
             return Ok(None);
         };
-        let surroundings = &self.shared.surroundings;
-        let spec = MapSpec { create, ..surroundings.spec(manifest, target, owner)? };
+        let context = &self.shared.context;
+        let spec = MapSpec { create, ..context.spec(manifest, target, owner)? };
         let planned = |copy: CopyRef<'_>| {
             copy.targets.iter().map(|target| self.targets.planned_at(&target.path)).collect()
         };
         let targets: Option<Vec<Vec<_>>> = manifest.all_copies().map(planned).collect();
         let rates = targets.zip(self.plan.clone()).map(|(targets, plan)| Rates { plan, targets });
         debug_assert!(!copies.list.is_empty());
-        Ok(Overlay::new(surroundings, manifest, spec, rates))
+        Ok(Overlay::new(context, manifest, spec, rates))
     }
 
     /// Opens copies 1, 2, ...; a copy with a missing target or object becomes [`Lost`].
     ///
     /// # Errors
     /// This process is out of descriptors or memory, or may not use a copy.
-    fn open_further(
+    fn open_extra_copies(
         &self,
         manifest: &Arc<Manifest>,
         owner: u32,
         writable: bool,
-    ) -> std::result::Result<Vec<Further>, Trouble> {
+    ) -> std::result::Result<Vec<OpenOrLost>, FileError> {
         let open = |(number, copy)| match self.open_copy(manifest, number, copy, owner, writable) {
             Ok(copy) => Ok(Ok(copy)),
-            Err(trouble) if is_ours(trouble.errno()) => Err(trouble),
-            Err(trouble) => Ok(Err(Lost { trouble })),
+            Err(error) if is_ours(error.errno()) => Err(error),
+            Err(error) => Ok(Err(Lost { error })),
         };
         (1..).zip(manifest.all_copies().skip(1)).map(open).collect()
     }
@@ -402,16 +405,16 @@ impl Runtime {
         fd: BorrowedFd<'_>,
         stat: &Stat,
         path: &Path,
-    ) -> std::result::Result<Option<Anchored>, Trouble> {
+    ) -> std::result::Result<Option<Anchored>, FileError> {
         let key = FileKey::of(stat);
         match self.read_manifest(fd, key, path) {
-            Err(Trouble::Io { errno: Errno::BADF | Errno::INVAL, .. }) => {}
+            Err(FileError::Io { errno: Errno::BADF | Errno::INVAL, .. }) => {}
             read => return read,
         }
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
         match self.sys().open(None, &paths::link_of(fd.as_raw_fd()), flags, Mode::empty()) {
             Ok(own) => self.read_manifest(own.as_fd(), key, path),
-            Err(errno) => Err(Trouble::io(path, "look")(errno)),
+            Err(errno) => Err(FileError::io(path, "look")(errno)),
         }
     }
 
@@ -424,7 +427,7 @@ impl Runtime {
         fd: BorrowedFd<'_>,
         key: FileKey,
         path: &Path,
-    ) -> std::result::Result<Option<Anchored>, Trouble> {
+    ) -> std::result::Result<Option<Anchored>, FileError> {
         let Some(head) = anchor::head(self.sys(), fd, path)? else { return Ok(None) };
         let known = self.manifests.lock().find(key, &head);
         if known.is_some() {
@@ -455,15 +458,16 @@ impl Runtime {
 }
 
 /// Whether an object or the extent map's journal is missing.
-fn is_lost(error: &Trouble) -> bool {
+fn is_lost(error: &FileError) -> bool {
     matches!(
         error,
-        Trouble::Target(TargetError::Io { errno: Errno::NOENT, .. }) | Trouble::Map(MapError::Missing { .. })
+        FileError::Target(TargetError::Io { errno: Errno::NOENT, .. })
+            | FileError::Map(MapError::Missing { .. })
     )
 }
 
 /// Whether opening failed because this process may not write.
-fn is_refused<T>(opened: &std::result::Result<T, Trouble>) -> bool {
+fn is_refused<T>(opened: &std::result::Result<T, FileError>) -> bool {
     let refusals = [Errno::ACCESS, Errno::ROFS, Errno::PERM];
     opened.as_ref().is_err_and(|error| refusals.contains(&error.errno()))
 }

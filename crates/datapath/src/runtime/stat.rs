@@ -12,10 +12,12 @@ use stripewise_extents::MapError;
 use stripewise_sys::{Dir, Fd, Stat};
 use stripewise_target::{ComponentSet, Objects, TargetError};
 
-use super::{FileKey, Runtime, paths};
+use super::Runtime;
 use crate::anchor::{self, Anchored};
+use crate::error::{FileError, LogOnce};
 use crate::file::Attributes;
-use crate::trouble::Trouble;
+use crate::key::FileKey;
+use crate::paths;
 use crate::{Errno, Result, intent};
 
 /// Attempts to stat a file that other processes replace at the same time.
@@ -54,8 +56,8 @@ impl Runtime {
                     replaced = true;
                     continue;
                 }
-                Err(Trouble::Io { errno: Errno::ACCESS, .. }) => return Ok(replaced),
-                Err(trouble) => return unless_damaged(trouble).map(|()| replaced),
+                Err(FileError::Io { errno: Errno::ACCESS, .. }) => return Ok(replaced),
+                Err(error) => return unless_damaged(error).map(|()| replaced),
             };
             if let Some(now) = self.stat_of(dir, path, &fd, anchored)? {
                 *stat = now;
@@ -93,7 +95,7 @@ impl Runtime {
             Ok(file) => file.correct_stat(&mut stat).map(|()| Some(stat)),
             // No report if the file was removed meanwhile.
             Err(_) if self.sys().stat(fd.as_fd())?.st_nlink == 0 => Ok(None),
-            Err(trouble) => unless_damaged(trouble).map(|()| None),
+            Err(error) => unless_damaged(error).map(|()| None),
         }
     }
 
@@ -119,16 +121,16 @@ impl Runtime {
 
 /// Reports a damaged file on stderr and returns Ok. Returns an error if the file could not be
 /// examined.
-fn unless_damaged(trouble: Trouble) -> Result<()> {
-    let damaged = match &trouble {
-        Trouble::Map(MapError::Io { .. } | MapError::Index { .. } | MapError::Caller { .. })
-        | Trouble::Io { .. } => false,
-        Trouble::Manifest(_) | Trouble::Copied { .. } | Trouble::Map(_) => true,
-        Trouble::Target(TargetError::Io { errno, .. }) => {
+fn unless_damaged(error: FileError) -> Result<()> {
+    let damaged = match &error {
+        FileError::Map(MapError::Io { .. } | MapError::Index { .. } | MapError::Caller { .. })
+        | FileError::Io { .. } => false,
+        FileError::Manifest(_) | FileError::Copied { .. } | FileError::Map(_) => true,
+        FileError::Target(TargetError::Io { errno, .. }) => {
             matches!(*errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM)
         }
-        Trouble::Target(_) => true,
+        FileError::Target(_) => true,
     };
-    let errno = trouble.told();
+    let errno = error.log_once();
     if damaged { Ok(()) } else { Err(errno) }
 }

@@ -8,8 +8,8 @@ use stripewise_model::ClassParams;
 use stripewise_sys::SysRef;
 use stripewise_target::{Emulation, Server, Target, TargetError, TargetRef, Targets};
 
+use crate::error::FileError;
 use crate::forked::ForkSafe;
-use crate::trouble::Trouble;
 
 /// A target of the plan.
 struct Planned {
@@ -83,21 +83,21 @@ impl TargetTable {
 
     /// The emulated server of each target. A target is emulated if the plan has an emulated target
     /// in the same directory.
-    pub fn servers(&self, targets: &[Arc<Target>]) -> Result<Vec<Option<Server>>, Trouble> {
+    pub fn servers(&self, targets: &[Arc<Target>]) -> Result<Vec<Option<Server>>, FileError> {
         targets.iter().map(|target| self.server(target)).collect()
     }
 
-    fn server(&self, target: &Target) -> Result<Option<Server>, Trouble> {
+    fn server(&self, target: &Target) -> Result<Option<Server>, FileError> {
         let planned = self.planned.iter().find(|planned| planned.path == target.path());
         let Some(params) = planned.and_then(|planned| planned.emulated.as_ref()) else { return Ok(None) };
-        let trouble = Trouble::io(target.path(), "attach to the emulated servers");
+        let io = FileError::io(target.path(), "attach to the emulated servers");
         let emulation = match self.emulation.get() {
             Some(emulation) => emulation,
             None => match Emulation::attach(&self.sys, None) {
                 Ok(emulation) => self.emulation.get_or_init(|| emulation),
-                Err(errno) => return Err(trouble(errno)),
+                Err(errno) => return Err(io(errno)),
             },
         };
-        emulation.server(target.id(), params).map(Some).map_err(trouble)
+        emulation.server(target.id(), params).map(Some).map_err(io)
     }
 }

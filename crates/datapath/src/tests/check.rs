@@ -10,7 +10,7 @@ use stripewise_sys::{LockKind, OFlags};
 
 use super::support::*;
 use crate::check::{Kind, Options, Report, check, walk};
-use crate::{Manifest, Trouble};
+use crate::{FileError, Manifest};
 
 const LOOK: Options = Options {
     repair: false,
@@ -310,7 +310,7 @@ fn a_copied_anchor_is_no_file_and_can_be_removed() {
     std::fs::copy(stage.path("a"), stage.path("b")).unwrap();
     let runtime = stage.real_runtime();
     let refused = runtime.open_file(&stage.path("b")).unwrap_err();
-    assert!(matches!(&refused, Trouble::Copied { original, .. } if original.ends_with("/a")), "{refused}");
+    assert!(matches!(&refused, FileError::Copied { original, .. } if original.ends_with("/a")), "{refused}");
     assert_eq!(run(&stage, LOOK).findings.len(), 1);
     finds(&stage, LOOK, &[Kind::Duplicate]);
     assert!(!run(&stage, REPAIR).is_clean(), "a person has to remove it");

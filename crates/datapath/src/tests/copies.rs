@@ -241,8 +241,8 @@ fn a_file_is_mapped_beside_a_writer_that_does_not_stop() {
 fn a_write_that_only_a_copy_that_failed_can_take() {
     let stage = Stage::of(&Setup::cache(CacheMode::Sla, 1));
     let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
-    let (file, overlay) = (&opened.file, opened.file.overlay().unwrap());
-    assert!(overlay.avoid(file, 0, Errno::IO));
+    let file = &opened.file;
+    assert!(file.copies().unwrap().unwrap().avoid(0, Errno::IO));
     assert_eq!(file.write(&pattern(1, 300), 0, 1), Ok(300));
     assert_eq!(file.all().unwrap(), pattern(1, 300));
 }

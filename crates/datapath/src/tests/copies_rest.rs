@@ -121,17 +121,17 @@ fn times_that_are_noted_late_are_forgotten() {
     opened.file.write(&pattern(1, 300), 0, 1).unwrap();
     let overlay = opened.file.overlay().unwrap();
     let times = opened.file.times_now();
-    opened.file.note_times(overlay, times.clone());
+    opened.file.note_times(&times);
     assert_eq!(overlay.known_times(), times);
     let path = stage.path("f");
     let past = stripewise_sys::Timespec { tv_sec: 1_000_000, tv_nsec: 0 };
     let change = stripewise_sys::Timestamps { last_access: past, last_modification: past };
     let of = stripewise_sys::Kind::Named(None, &path);
     assert_eq!(stage.runtime().change(of, &Change::Times(change)), Ok(true));
-    opened.file.note_times(overlay, times.clone());
+    opened.file.note_times(&times);
     assert_eq!(overlay.known_times(), Default::default(), "set meanwhile");
     stage.runtime().unlink(None, &path).unwrap();
-    opened.file.note_times(overlay, opened.file.times_now());
+    opened.file.note_times(&opened.file.times_now());
     assert_eq!(stage.components(), [""; 0], "removed meanwhile");
 }
 
@@ -221,8 +221,8 @@ fn each_write_that_moves_bytes_survives_a_power_cut() {
 
 /// Bytes missing in the usable copies, summed over them.
 fn missing(file: &LogicalFile) -> u64 {
-    let map = file.overlay().unwrap().map().unwrap();
-    file.present().map(|copy| file.missing_bytes(&map, copy.number()).unwrap()).sum()
+    let copies = file.copies().unwrap().unwrap();
+    file.present().map(|copy| copies.missing_bytes(copy.number()).unwrap()).sum()
 }
 
 #[test]
@@ -250,7 +250,7 @@ const LONG: Duration = Duration::from_secs(1800);
 /// Whether background work on a file starts within this time.
 fn works_within(file: &LogicalFile, time: Duration) -> bool {
     let began = Instant::now();
-    while file.work(file.overlay().unwrap()).unwrap() == 0 {
+    while file.background_work() == 0 {
         if began.elapsed() > time {
             return false;
         }
@@ -290,7 +290,7 @@ fn the_limit_of_background_work_is_that_of_all_processes() {
     let began = Instant::now();
     while began.elapsed() < Duration::from_millis(500) || (pieces < 3 && began.elapsed() < LONG) {
         for opened in &files {
-            let bytes = opened.file.work(opened.file.overlay().unwrap()).unwrap();
+            let bytes = opened.file.background_work();
             assert!(bytes <= LIMIT / 4, "{bytes}");
             (copied, pieces) = (copied + bytes, pieces + u64::from(bytes > 0));
         }
@@ -328,7 +328,7 @@ fn background_work_waits_until_the_servers_are_not_used() {
     let resting = open(&resting, &stage.path("f"), CREATE).unwrap();
     let other = open(&other, &stage.path("g"), CREATE).unwrap();
     resting.file.write(&pattern(1, 300), 0, 1).unwrap();
-    let work = || resting.file.work(resting.file.overlay().unwrap()).unwrap();
+    let work = || resting.file.background_work();
     let mut waited = 0;
     for round in 0..10 {
         std::thread::sleep(Duration::from_millis(10));
@@ -356,7 +356,7 @@ fn a_cache_full_of_dirty_data_is_written_back_while_others_write() {
         other.file.overlay().unwrap().took(Duration::from_secs(5));
         assert_eq!(other.file.read(10, 0, 1).unwrap().len(), 10);
         std::thread::sleep(Duration::from_millis(5));
-        one.file.work(one.file.overlay().unwrap()).unwrap()
+        one.file.background_work()
     };
     // Leave gaps, so that one unit of work is one of these ranges.
     for number in 0..18 {

@@ -98,12 +98,9 @@ fn a_manifest_says_how_many_servers_a_pool_has() {
     let without_plan =
         crate::Runtime::with_settings(std::sync::Arc::new(stripewise_sys::Real), None, stage.settings());
     let again = open(&without_plan, &stage.path("f"), OFlags::RDWR).unwrap();
-    let overlay = again.file.overlay().unwrap();
+    let copies = again.file.copies().unwrap().unwrap();
     let copy = again.file.present().find(|copy| copy.is_cache()).unwrap();
-    assert_eq!(
-        (again.file.used_space(overlay, copy), overlay.servers_of_space(copy)),
-        (Some(750 * KIB as u64), 2)
-    );
+    assert_eq!((copies.used_space(copy), copies.servers_of_space(copy)), (Some(750 * KIB as u64), 2));
     assert!(again.file.all().unwrap() == content);
 }
 

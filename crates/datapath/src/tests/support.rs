@@ -205,9 +205,12 @@ impl LogicalFile {
 
     /// Does one unit of background work on a file with several copies.
     pub fn work_a_little(&self) -> Result<u64> {
-        let Some(overlay) = self.overlay() else { return Ok(0) };
-        let map = overlay.map()?;
-        self.work_once(overlay, &map, 3)
+        self.copies()?.map_or(Ok(0), |copies| copies.work_once(3))
+    }
+
+    /// Does what the background thread does on a file with several copies.
+    pub fn background_work(&self) -> u64 {
+        self.copies().unwrap().unwrap().work().unwrap()
     }
 
     pub fn all(&self) -> Result<Vec<u8>> {

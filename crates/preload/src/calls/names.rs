@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
 use libc::{gid_t, mode_t, timespec, timeval, uid_t, utimbuf};
-use stripewise_datapath::runtime::Change;
+use stripewise_datapath::Change;
 use stripewise_sys::{Errno, Kind, Mode, Result, Timespec, Timestamps};
 
 use crate::calls::open::{borrow_dir, follows};

@@ -109,7 +109,9 @@ fn restore() {
         if !done {
             GIVEN_UP.store(true, Ordering::Relaxed);
             let remedy = "if it is UCX, UCX_MEM_MMAP_HOOK_MODE=none prevents it";
-            notice::say(&format!("a library has replaced mmap: managed files cannot be mapped; {remedy}"));
+            notice::warn_once(&format!(
+                "a library has replaced mmap: managed files cannot be mapped; {remedy}"
+            ));
         }
     }
     errno::set(before);

@@ -175,7 +175,10 @@ fn say_if_not_placed(fd: c_int) {
             let path = path.as_path();
             if runtime.shape_for(path).is_some() {
                 let remedy = "it stays as it is; `stripewise place` moves it";
-                notice::say(&format!("{}: exists and is not in the planned layout; {remedy}", path.display()));
+                notice::warn_once(&format!(
+                    "{}: exists and is not in the planned layout; {remedy}",
+                    path.display()
+                ));
             }
             Ok(())
         })

@@ -47,6 +47,6 @@ pub fn deny_io_uring() {
         }
     };
     if let Err(error) = installed() {
-        notice::say(&format!("STRIPEWISE_DENY_IO_URING=1: the kernel takes no filter ({error})"));
+        notice::warn_once(&format!("STRIPEWISE_DENY_IO_URING=1: the kernel takes no filter ({error})"));
     }
 }

@@ -205,7 +205,7 @@ pub fn denies_io_uring() -> bool {
 fn engine() -> Engine {
     let Some(value) = variable(ENV_FANOUT) else { return Engine::Auto };
     value.to_string_lossy().parse().unwrap_or_else(|problem| {
-        notice::say(&format!("STRIPEWISE_FANOUT: {problem}"));
+        notice::warn_once(&format!("STRIPEWISE_FANOUT: {problem}"));
         Engine::Auto
     })
 }
@@ -213,7 +213,9 @@ fn engine() -> Engine {
 fn make_runtime() -> Result<Arc<Runtime>> {
     // The default hook would print a backtrace into the application's stderr.
     std::panic::set_hook(Box::new(|panic| {
-        notice::say(&format!("a defect in the library makes a call fail with EIO: {panic}").replace('\n', " "));
+        notice::warn_once(
+            &format!("a defect in the library makes a call fail with EIO: {panic}").replace('\n', " "),
+        );
     }));
     // The new runtime belongs to this process, which therefore needs no preparation after a fork.
     identity::is_new_process();
@@ -262,7 +264,7 @@ fn find_plan(sys: &SysRef, path: &Path) -> Result<Option<Plan>> {
         Err(error) => return Err(error),
     };
     let unplanned =
-        |problem: &String| notice::say(&format!("{problem}; no file gets a planned layout in this run"));
+        |problem: &String| notice::warn_once(&format!("{problem}; no file gets a planned layout in this run"));
     Ok(plan.inspect_err(unplanned).ok())
 }
 

@@ -25,7 +25,10 @@ pub fn tell(file: &LogicalFile) {
     if let Err(error) = append(to, line(file, &statistics).as_bytes()) {
         static SAID: AtomicBool = AtomicBool::new(false);
         if !SAID.swap(true, Ordering::Relaxed) {
-            notice::say(&format!("STRIPEWISE_STATISTICS={}: cannot be written to ({error})", to.display()));
+            notice::warn_once(&format!(
+                "STRIPEWISE_STATISTICS={}: cannot be written to ({error})",
+                to.display()
+            ));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use stripewise_datapath::inspect::manifest_of;
 use stripewise_datapath::manifest::Manifest;
-use stripewise_datapath::{Runtime, Trouble};
+use stripewise_datapath::{FileError, Runtime};
 
 use super::copies::{self, CopiesStatus};
 use crate::managed::{cycle, human};
@@ -40,7 +40,7 @@ pub fn look(runtime: &Runtime, path: &Path) -> FileStatus {
             let status = copies::look(runtime, path, (manifest, owner))?;
             return Ok(FileStatus { copies: Some(status), ..FileStatus::of(path, 0) });
         }
-        let single = || -> Result<_, Trouble> {
+        let single = || -> Result<_, FileError> {
             let Some(file) = runtime.open_file(path)? else { return Ok(plain(path)) };
             let sizes = file.components().sizes()?;
             let (size, manifest) = (file.manifest().layout.file_size(&sizes), file.manifest().clone());

@@ -98,9 +98,9 @@ impl Background {
 fn work(file: &Weak<LogicalFile>, turn: &Turn) -> u64 {
     let Some(_turn) = turn.begin() else { return 0 };
     let Some(file) = file.upgrade() else { return 0 };
-    let Some(overlay) = file.overlay() else { return 0 };
-    file.work(overlay).unwrap_or_else(|_| {
-        overlay.progress.rest(file.sys().now_ns() + AFTER_ERROR_NS);
+    let Some(copies) = file.copies_if_joined() else { return 0 };
+    copies.work().unwrap_or_else(|_| {
+        copies.overlay.progress.rest(file.sys().now_ns() + AFTER_ERROR_NS);
         0
     })
 }

@@ -4,19 +4,19 @@
 use std::sync::Arc;
 
 use stripewise_cluster::{CacheAdmission, Cluster, OverlayKind, Plan};
-use stripewise_extents::{Map, Span as Known};
-use stripewise_layout::{Layout, Region, Stripe};
+use stripewise_extents::Span as Known;
+use stripewise_layout::Layout;
 use stripewise_model::{Access, ClassParams, Op};
 use stripewise_policy::{
     Balance, CacheView, Cdt, CopyView, Costs, Identifier, Kind, Redirected, Request, Sent, Span,
 };
 use stripewise_target::Few;
 
-use super::Overlay;
-use super::space::Room;
+use super::space::Reservation;
+use super::{CopySet, Overlay};
 use crate::forked::ForkSafe;
+use crate::layouts::{compact, renumbered};
 use crate::manifest::{Copies, Manifest};
-use crate::runtime::compact;
 
 /// Maximum entries of the table of critical data of a process, about 100 bytes each.
 const CRITICAL_MAX: usize = 1 << 16;
@@ -64,22 +64,23 @@ pub(crate) struct Part {
     pub copy: usize,
 }
 
-impl Overlay {
-    pub(super) fn choice(&self, map: &Map) -> Arc<Choice> {
-        let procs = self.procs(map);
-        let current = self.choice.lock().clone();
+impl CopySet<'_> {
+    pub(super) fn choice(&self) -> Arc<Choice> {
+        let procs = self.procs();
+        let Overlay { manifest, copies, rates, choice, .. } = self.overlay;
+        let current = choice.lock().clone();
         if let Some(current) = current.filter(|current| current.procs == procs) {
             return current;
         }
-        let by = self.rates.as_ref().and_then(|rates| decide(&self.manifest, &self.copies, rates, procs));
+        let by = rates.as_ref().and_then(|rates| decide(manifest, copies, rates, procs));
         let new = Arc::new(Choice { procs, by: by.unwrap_or(By::Number) });
-        *self.choice.lock() = Some(new.clone());
+        *choice.lock() = Some(new.clone());
         new
     }
 
-    fn procs(&self, map: &Map) -> (u32, u32) {
-        self.surroundings.concurrency.get().unwrap_or_else(|| {
-            let processes = self.measured.processes(map);
+    fn procs(&self) -> (u32, u32) {
+        self.overlay.context.concurrency.get().unwrap_or_else(|| {
+            let processes = self.overlay.measured.processes(&self.map);
             (processes, processes)
         })
     }
@@ -142,17 +143,6 @@ impl Modelled {
     }
 }
 
-/// The same layout with its targets renumbered.
-fn renumbered(layout: &Layout, number: impl Fn(u32) -> u32) -> Layout {
-    let stripe = |stripe: &Stripe| Stripe { target: number(stripe.target), width: stripe.width };
-    let regions = layout.regions().iter().map(|region| Region {
-        start: region.start,
-        end: region.end,
-        cycle: region.cycle.iter().map(stripe).collect(),
-    });
-    Layout::new(regions.collect()).unwrap_or_else(|_| layout.clone())
-}
-
 impl Choice {
     /// Chooses the copies from which a read is served. `spans` cover the request, and their masks
     /// contain only usable copies.
@@ -172,7 +162,7 @@ impl Choice {
                 Redirected::default()
             }
             By::Cache(identifier, sent) => {
-                redirect(identifier, sent, data, request, spans, &mut Room::none(), parts)
+                redirect(identifier, sent, data, request, spans, &mut Reservation::none(), parts)
             }
             By::Number => {
                 parts.extend(joined(spans.iter().map(|span| (span.start, span.end, lowest(span.mask)))));
@@ -198,7 +188,7 @@ impl Choice {
         request: &Request,
         spans: &[Span],
         allowed: u8,
-        room: &mut Room<'_>,
+        reservation: &mut Reservation<'_>,
         parts: &mut Few<Part>,
     ) -> Redirected {
         match &self.by {
@@ -208,7 +198,7 @@ impl Choice {
                 parts.push(Part { start, end, copy: usize::from(copy.unwrap_or(0)) });
                 Redirected::default()
             }
-            By::Cache(identifier, sent) => redirect(identifier, sent, data, request, spans, room, parts),
+            By::Cache(identifier, sent) => redirect(identifier, sent, data, request, spans, reservation, parts),
             By::Number => {
                 parts.extend(joined(spans.iter().map(|span| (span.start, span.end, lowest(span.mask)))));
                 Redirected::default()
@@ -223,11 +213,11 @@ fn redirect(
     data: &CriticalData,
     request: &Request,
     spans: &[Span],
-    room: &mut Room<'_>,
+    reservation: &mut Reservation<'_>,
     parts: &mut Few<Part>,
 ) -> Redirected {
     let mut chosen = Vec::new();
-    let redirected = identifier.redirect(&mut data.0.lock().0, sent, request, spans, room, &mut chosen);
+    let redirected = identifier.redirect(&mut data.0.lock().0, sent, request, spans, reservation, &mut chosen);
     parts.extend(joined(chosen.into_iter().map(|part| (part.start, part.end, part.copy))));
     redirected
 }

@@ -7,10 +7,12 @@ use stripewise_extents::Span;
 use stripewise_sys::IoVec;
 
 use super::super::{IoOptions, LogicalFile};
+use super::CopySet;
 use super::choice::Part;
 use super::drain::Tell;
 use super::request::{Ended, Request, Transfer};
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result};
 
 /// Bytes of each copy compared at a time.
 const CHUNK_BYTES: u64 = 4 << 20;
@@ -33,13 +35,18 @@ impl LogicalFile {
     /// # Errors
     /// Same as pread(2).
     pub fn compare(&self, tell: Tell<'_>) -> Result<Vec<Difference>> {
-        let Some(overlay) = self.overlay() else { return Ok(Vec::new()) };
-        let (map, size) = (overlay.map()?, self.size()?);
+        self.copies()?.map_or(Ok(Vec::new()), |copies| copies.compare(tell))
+    }
+}
+
+impl CopySet<'_> {
+    fn compare(&self, tell: Tell<'_>) -> Result<Vec<Difference>> {
+        let size = self.file.size()?;
         let mut memory = Vec::new();
         let (mut differences, mut at) = (Vec::new(), 0);
         while at < size && differences.len() < DIFFERENCES_MAX {
             let end = size.min(at + CHUNK_BYTES);
-            let guard = map.begin_read(at..end).map_err(|error| trouble::map_told(&error))?;
+            let guard = self.map.begin_read(at..end).logged()?;
             let mut found = Vec::new();
             for span in guard.spans() {
                 self.compare_span(span, size, &mut memory, &mut found)?;
@@ -50,7 +57,7 @@ impl LogicalFile {
                 let chosen =
                     |span: &Span| if span.mask.contains(copy) { Some(copy) } else { span.mask.lowest() };
                 let still = guard.still_valid(|span| chosen(span).unwrap_or(copy));
-                valid &= found.is_empty() || still.map_err(|error| trouble::map_told(&error))?;
+                valid &= found.is_empty() || still.logged()?;
             }
             if valid {
                 differences.extend(found);

@@ -6,10 +6,12 @@ use std::ops::Range;
 use stripewise_extents::{Copier, CopyId};
 use stripewise_sys::IoVec;
 
-use super::super::{IoOptions, LogicalFile};
+use super::super::IoOptions;
+use super::CopySet;
 use super::choice::Part;
 use super::request::{Ended, Request, Transfer, whole};
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result};
 
 /// Maximum bytes copied at once. A process that writes there meanwhile writes to another copy or
 /// waits.
@@ -20,7 +22,7 @@ pub(super) const PIECES_MAX: usize = 16;
 /// Maximum ranges copied at once while no application uses the file's servers.
 pub(super) const PIECES_MAX_IDLE: usize = 4096;
 
-impl LogicalFile {
+impl CopySet<'_> {
     /// Copies the pieces of `range` (at most [`CHUNK_BYTES`]) that are valid in copy `from` and
     /// invalid in copy `to`. Returns the bytes that became valid; 0 if another process writes
     /// there, if there is nothing to copy, or if a piece lies past the end of the file.
@@ -35,15 +37,15 @@ impl LogicalFile {
         to: usize,
     ) -> Result<u64> {
         let begun = copier.begin(range, CopyId::new(from), CopyId::new(to));
-        let Some(guard) = begun.map_err(|error| trouble::map_told(&error))? else { return Ok(0) };
+        let Some(guard) = begun.logged()? else { return Ok(0) };
         // Get the size now: a truncate waits for the guard.
-        let size = self.size()?;
+        let size = self.file.size()?;
         if guard.parts().iter().any(|part| part.end > size) {
             return Ok(0);
         }
         self.copy_parts(guard.parts(), from, to, size)?;
         let bytes = guard.parts().iter().map(|part| part.end - part.start).sum();
-        let valid = guard.finish().map_err(|error| trouble::map_told(&error))?;
+        let valid = guard.finish().logged()?;
         Ok(if valid { bytes } else { 0 })
     }
 

@@ -3,13 +3,15 @@
 
 use std::ops::{ControlFlow, Range};
 
-use stripewise_extents::{CopyId, Map, Select};
+use stripewise_extents::{CopyId, Select};
 
-use super::super::LogicalFile;
-use super::Overlay;
+use super::super::{LogicalFile, OpenCopy};
+use super::CopySet;
 use super::copying::{CHUNK_BYTES, PIECES_MAX};
 use super::work::chunk;
-use crate::{Errno, Result, trouble};
+use crate::Result;
+use crate::error::Logged;
+use crate::manifest::Copies;
 
 /// Pause between polls for a copier of another process to finish, ns.
 const LOOK_NS: u64 = 1_000_000;
@@ -23,8 +25,6 @@ const TRIES: u32 = 50;
 const TRY_NS: u64 = 10_000_000;
 /// The same maximum for a process that closes the file.
 const CLOSING_TRIES: u32 = 5;
-/// Maximum ranges listed at a time.
-const RANGES: usize = 4096;
 
 /// The result of [`LogicalFile::drain`] or [`LogicalFile::warm`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,40 +57,7 @@ impl LogicalFile {
     /// # Errors
     /// EBADF: this process may not write. Otherwise the errors of pread(2) and pwrite(2); EIO.
     pub fn drain(&self, tell: Tell<'_>) -> Result<Drained> {
-        let Some(overlay) = self.overlay() else { return Ok(Drained::default()) };
-        if !self.is_writable() {
-            return Err(Errno::BADF);
-        }
-        let map = overlay.map()?;
-        let destinations = self.destinations(overlay);
-        let mut total = 0;
-        for &to in &destinations {
-            total += self.missing_bytes(&map, to)?;
-        }
-        let (mut drained, mut stopped, mut tries) = (Drained::default(), false, 0);
-        loop {
-            let (before, mut busy) = (drained.bytes, 0);
-            drained.left_bytes = 0;
-            for &to in &destinations {
-                let pass = self.pass(overlay, &map, to, u32::MAX, &mut |bytes| {
-                    drained.bytes += bytes;
-                    tell(drained.bytes.min(total), total)
-                })?;
-                drained.left_bytes += if pass.stopped { self.missing_bytes(&map, to)? } else { pass.left };
-                stopped |= pass.stopped;
-                busy += pass.busy;
-            }
-            if drained.bytes == before && busy > 0 && tries < TRIES && !stopped {
-                tries += 1;
-                self.sys().sleep_until_ns(self.sys().now_ns() + TRY_NS);
-                continue;
-            }
-            if drained.left_bytes == 0 || drained.bytes == before || stopped {
-                drop(map);
-                self.sync(false)?;
-                return Ok(drained);
-            }
-        }
+        self.fill(self.copies_to_change(|_| true)?, |copies| copies.drain(tell))
     }
 
     /// Fetches the prefetch queue into the cache, as far as there is space.
@@ -98,20 +65,62 @@ impl LogicalFile {
     /// # Errors
     /// Same as [`LogicalFile::drain`].
     pub fn warm(&self, tell: Tell<'_>) -> Result<Drained> {
-        let Some(overlay) = self.overlay().filter(|overlay| overlay.copies.is_cache()) else {
-            return Ok(Drained::default());
-        };
-        if !self.is_writable() {
-            return Err(Errno::BADF);
+        self.fill(self.copies_to_change(Copies::is_cache)?, |copies| copies.warm(tell))
+    }
+
+    /// Syncs the file after `fill`, without a use of the map by this call.
+    fn fill<'f>(
+        &'f self,
+        copies: Option<CopySet<'f>>,
+        fill: impl FnOnce(&CopySet<'f>) -> Result<Drained>,
+    ) -> Result<Drained> {
+        let Some(copies) = copies else { return Ok(Drained::default()) };
+        let drained = fill(&copies)?;
+        drop(copies);
+        self.sync(false)?;
+        Ok(drained)
+    }
+}
+
+impl CopySet<'_> {
+    fn drain(&self, tell: Tell<'_>) -> Result<Drained> {
+        let destinations = self.destinations();
+        let mut total = 0;
+        for &to in &destinations {
+            total += self.missing_bytes(to)?;
         }
-        let map = overlay.map()?;
-        let wanted = self.wanted(&map)?;
+        let (mut drained, mut stopped, mut tries) = (Drained::default(), false, 0);
+        loop {
+            let (before, mut busy) = (drained.bytes, 0);
+            drained.left_bytes = 0;
+            for &to in &destinations {
+                let pass = self.pass(to, u32::MAX, &mut |bytes| {
+                    drained.bytes += bytes;
+                    tell(drained.bytes.min(total), total)
+                })?;
+                drained.left_bytes += if pass.stopped { self.missing_bytes(to)? } else { pass.left };
+                stopped |= pass.stopped;
+                busy += pass.busy;
+            }
+            if drained.bytes == before && busy > 0 && tries < TRIES && !stopped {
+                tries += 1;
+                self.file.sys().sleep_until_ns(self.file.sys().now_ns() + TRY_NS);
+                continue;
+            }
+            if drained.left_bytes == 0 || drained.bytes == before || stopped {
+                return Ok(drained);
+            }
+        }
+    }
+
+    fn warm(&self, tell: Tell<'_>) -> Result<Drained> {
+        let wanted = self.wanted()?;
         let total = wanted.iter().map(|(_, range)| range.end - range.start).sum();
         let (mut drained, mut flow) = (Drained::default(), ControlFlow::Continue(()));
         for (to, mut range) in wanted {
             while !range.is_empty() && flow.is_continue() {
                 let end = range.end.min(range.start + CHUNK_BYTES);
-                let bytes = self.fetch(overlay, &map, to, &(range.start..end))?;
+                let bytes = self.fetch(to, &(range.start..end))?;
                 drained.bytes += bytes;
                 drained.left_bytes += (end - range.start).saturating_sub(bytes);
                 flow = tell(drained.bytes, total);
@@ -119,61 +128,51 @@ impl LogicalFile {
             }
             drained.left_bytes += range.end - range.start;
         }
-        drop(map);
-        self.sync(false)?;
         Ok(drained)
     }
 
     /// Called when the application closes the file or ends: brings replicas in sync, except for
     /// ranges that other processes are writing right now.
-    pub(in super::super) fn bring_in_sync(&self, overlay: &Overlay) -> Result<()> {
-        let Some(map) = overlay.slot.known() else { return Ok(()) };
-        if overlay.copies.is_cache()
-            || overlay.copies.lazy_close
-            || !self.is_writable()
-            || overlay.is_mapped(&map)
+    pub(in super::super) fn bring_in_sync(&self) -> Result<()> {
+        if self.overlay.copies.is_cache()
+            || self.overlay.copies.lazy_close
+            || !self.file.is_writable()
+            || self.is_mapped()
         {
             return Ok(());
         }
-        for to in self.destinations(overlay) {
+        for to in self.destinations() {
             for _ in 0..CLOSING_TRIES {
-                let pass = self.pass(overlay, &map, to, LOOKS, &mut |_| ControlFlow::Continue(()))?;
+                let pass = self.pass(to, LOOKS, &mut |_| ControlFlow::Continue(()))?;
                 if pass.busy == 0 {
                     break;
                 }
-                self.sys().sleep_until_ns(self.sys().now_ns() + LOOK_NS);
+                self.file.sys().sleep_until_ns(self.file.sys().now_ns() + LOOK_NS);
             }
         }
         Ok(())
     }
 
     /// The copies that must become complete.
-    fn destinations(&self, overlay: &Overlay) -> Vec<usize> {
-        let whole = self.present().filter(|copy| copy.number() == 0 || !overlay.copies.is_cache());
-        whole.map(super::super::OpenCopy::number).collect()
+    fn destinations(&self) -> Vec<usize> {
+        let whole = self.file.present().filter(|copy| copy.number() == 0 || !self.overlay.copies.is_cache());
+        whole.map(OpenCopy::number).collect()
     }
 
     /// Copies the ranges missing in copy `to`, in one pass from the start of the file to its end.
     /// Polls at most `looks` times for other copiers.
-    fn pass(
-        &self,
-        overlay: &Overlay,
-        map: &Map,
-        to: usize,
-        looks: u32,
-        tell: &mut dyn FnMut(u64) -> ControlFlow<()>,
-    ) -> Result<Pass> {
+    fn pass(&self, to: usize, looks: u32, tell: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<Pass> {
         let (mut pass, mut at, mut looked) = (Pass::default(), 0, 0);
-        let size = self.size()?;
-        while let Some(span) = self.first_missing(map, to, at..size)? {
-            let chunk = self.chunk(map, to, &span, chunk(&span, size), PIECES_MAX)?;
+        let size = self.file.size()?;
+        while let Some(span) = self.first_missing(to, at..size)? {
+            let chunk = self.chunk(to, &span, chunk(&span, size), PIECES_MAX)?;
             let range = span.start..span.end.min(chunk.end);
             at = range.end;
-            let Some(from) = self.source(overlay, map, &span) else {
+            let Some(from) = self.source(&span) else {
                 pass.left += range.end - range.start;
                 continue;
             };
-            match self.copy_chunk(map, chunk, from, to)? {
+            match self.copy_chunk(chunk, from, to)? {
                 Some(bytes) => {
                     if bytes == 0 {
                         pass.left += range.end - range.start;
@@ -193,7 +192,7 @@ impl LogicalFile {
                     if tell(0).is_break() {
                         return Ok(Pass { stopped: true, ..pass });
                     }
-                    self.sys().sleep_until_ns(self.sys().now_ns() + LOOK_NS);
+                    self.file.sys().sleep_until_ns(self.file.sys().now_ns() + LOOK_NS);
                 }
             }
         }
@@ -202,39 +201,28 @@ impl LogicalFile {
 
     /// Copies one chunk; `None` if another process is the copier. Returns without holding any lock,
     /// because the progress callback may stop this process.
-    fn copy_chunk(&self, map: &Map, chunk: Range<u64>, from: usize, to: usize) -> Result<Option<u64>> {
-        match map.copier().map_err(|error| trouble::map_told(&error))? {
+    fn copy_chunk(&self, chunk: Range<u64>, from: usize, to: usize) -> Result<Option<u64>> {
+        match self.map.copier().logged()? {
             Some(mut copier) => self.copy_between(&mut copier, chunk, from, to).map(Some),
             None => Ok(None),
         }
     }
 
     /// The number of bytes that are not valid in a copy.
-    pub(crate) fn missing_bytes(&self, map: &Map, copy: usize) -> Result<u64> {
-        let (size, mut at, mut bytes) = (self.size()?, 0, 0);
-        while at < size {
-            let spans = map.list(Select::NotValidIn(CopyId::new(copy)), at..size, RANGES);
-            let spans = spans.map_err(|error| trouble::map_told(&error))?;
-            let Some(last) = spans.last() else { break };
-            at = last.end;
-            bytes += spans.iter().map(stripewise_extents::Span::len).sum::<u64>();
-        }
+    pub(crate) fn missing_bytes(&self, copy: usize) -> Result<u64> {
+        let mut bytes = 0;
+        let missing = Select::NotValidIn(CopyId::new(copy));
+        self.each_span(missing, 0..self.file.size()?, |span| bytes += span.len())?;
         Ok(bytes)
     }
 
     /// All ranges of the prefetch queue below the file size, with their destination copies.
-    pub(super) fn wanted(&self, map: &Map) -> Result<Vec<(usize, Range<u64>)>> {
-        let size = self.size()?;
+    pub(super) fn wanted(&self) -> Result<Vec<(usize, Range<u64>)>> {
+        let size = self.file.size()?;
         let mut wanted = Vec::new();
-        for copy in self.present().filter(|copy| copy.is_cache()) {
-            let mut at = 0;
-            while at < size {
-                let spans = map.list(Select::Hinted(CopyId::new(copy.number())), at..size, RANGES);
-                let spans = spans.map_err(|error| trouble::map_told(&error))?;
-                let Some(last) = spans.last() else { break };
-                at = last.end;
-                wanted.extend(spans.iter().map(|span| (copy.number(), span.range())));
-            }
+        for copy in self.caches() {
+            let of_copy = Select::Hinted(CopyId::new(copy.number()));
+            self.each_span(of_copy, 0..size, |span| wanted.push((copy.number(), span.range())))?;
         }
         Ok(wanted)
     }

@@ -3,11 +3,12 @@
 use std::ops::Range;
 
 use stripewise_cluster::OverlayKind;
-use stripewise_extents::{CopyId, Map, Select, Span};
+use stripewise_extents::{CopyId, Select, Span};
 
-use super::super::{LogicalFile, OpenCopy};
-use super::Overlay;
-use crate::{Errno, Result, trouble};
+use super::super::OpenCopy;
+use super::CopySet;
+use crate::error::Logged;
+use crate::{Errno, Result};
 
 /// Minimum bytes evicted at once, because each eviction syncs the journal. In a small cache the
 /// minimum is 1/`BATCH_PART` of the cache, so that most of the data stays.
@@ -16,20 +17,20 @@ const BATCH_PART: u64 = 8;
 /// Maximum clean ranges listed in one call.
 const RANGES_MAX: usize = 4096;
 
-impl LogicalFile {
+impl CopySet<'_> {
     /// Evicts at least `bytes` of clean data from a copy, if there is that much. Returns whether
     /// anything was evicted: nothing is while another process copies or writes there.
-    pub(super) fn make_room(&self, overlay: &Overlay, map: &Map, number: usize, bytes: u64) -> bool {
-        let Some(copy) = self.usable(overlay, number) else { return false };
+    pub(super) fn make_room(&self, number: usize, bytes: u64) -> bool {
+        let Some(copy) = self.usable(number) else { return false };
         // Most requests that miss end here while all cached data is dirty.
-        if map.clean_bytes(CopyId::new(number)) == Ok(0) {
+        if self.map.clean_bytes(CopyId::new(number)) == Ok(0) {
             return false;
         }
-        let batch = batch_bytes(overlay, copy);
-        let spans = map.least_recent(CopyId::new(number), bytes.max(batch)).unwrap_or_default();
+        let batch = self.batch_bytes(copy);
+        let spans = self.map.least_recent(CopyId::new(number), bytes.max(batch)).unwrap_or_default();
         let mut given = 0;
         for range in batches(&spans, batch) {
-            match self.evict(map, overlay, copy, range) {
+            match self.evict(copy, range) {
                 Ok(more) => given += more,
                 Err(_) => break,
             }
@@ -45,25 +46,28 @@ impl LogicalFile {
     ///
     /// # Errors
     /// Same as fsync(2); EIO.
-    pub(super) fn evict(
-        &self,
-        map: &Map,
-        overlay: &Overlay,
-        copy: &OpenCopy,
-        range: Range<u64>,
-    ) -> Result<u64> {
-        let Some(mut copier) = map.copier().map_err(|error| trouble::map_told(&error))? else { return Ok(0) };
+    pub(super) fn evict(&self, copy: &OpenCopy, range: Range<u64>) -> Result<u64> {
+        let Some(mut copier) = self.map.copier().logged()? else { return Ok(0) };
         let number = CopyId::new(copy.number());
-        let clean = || map.list(Select::CleanIn(number), range.clone(), RANGES_MAX);
-        let before = clean().map_err(|error| trouble::map_told(&error))?;
+        let clean = || self.map.list(Select::CleanIn(number), range.clone(), RANGES_MAX);
+        let before = clean().logged()?;
         let punch = |parts: &[Range<u64>]| parts.iter().try_for_each(|part| self.punch(copy, part));
-        let evicted = copier.evict(range.clone(), number, || self.sync_components(true), punch);
-        let evicted = evicted.map_err(|error| trouble::map_told(&error))?;
+        let evicted = copier.evict(range.clone(), number, || self.file.sync_components(true), punch);
+        let evicted = evicted.logged()?;
         if evicted > 0 {
-            let after = clean().map_err(|error| trouble::map_told(&error))?;
-            self.give_space(overlay, copy, &without(&before, &after));
+            let after = clean().logged()?;
+            self.give_space(copy, &without(&before, &after));
         }
         Ok(evicted)
+    }
+
+    /// Minimum bytes evicted at once from a copy.
+    fn batch_bytes(&self, copy: &OpenCopy) -> u64 {
+        let OverlayKind::Cache { capacity_per_server, .. } = self.overlay.copies.kind else {
+            return BATCH_BYTES;
+        };
+        let all = capacity_per_server.saturating_mul(self.servers_of_space(copy));
+        (all / BATCH_PART).clamp(1, BATCH_BYTES)
     }
 
     /// Punches a range out of the objects of a copy, which frees its blocks.
@@ -73,8 +77,8 @@ impl LogicalFile {
             let start = layout.component_size(index as u32, range.start);
             let end = layout.component_size(index as u32, range.end);
             if start < end {
-                let fd = components.fd(index).map_err(|error| trouble::told(&error))?;
-                match self.sys().punch_hole(fd, start, end - start) {
+                let fd = components.fd(index).logged()?;
+                match self.file.sys().punch_hole(fd, start, end - start) {
                     // The file system cannot punch holes: the space stays allocated until the file
                     // is removed.
                     Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
@@ -84,13 +88,6 @@ impl LogicalFile {
         }
         Ok(())
     }
-}
-
-/// Minimum bytes evicted at once from a copy.
-fn batch_bytes(overlay: &Overlay, copy: &OpenCopy) -> u64 {
-    let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return BATCH_BYTES };
-    let all = capacity_per_server.saturating_mul(overlay.servers_of_space(copy));
-    (all / BATCH_PART).clamp(1, BATCH_BYTES)
 }
 
 /// Merges ranges that follow each other in the given order, with their gaps, into batches of at

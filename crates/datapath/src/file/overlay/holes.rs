@@ -3,27 +3,23 @@
 
 use stripewise_extents::{CopyId, Span};
 
-use super::super::{LogicalFile, Whence};
-use super::Overlay;
-use crate::{Result, trouble};
+use super::super::Whence;
+use super::CopySet;
+use crate::Result;
+use crate::error::Logged;
 
 /// Bytes of the file for which the map is read at a time.
 const WINDOW_BYTES: u64 = 1 << 30;
 
-impl LogicalFile {
+impl CopySet<'_> {
     /// The first data or hole at or after `offset`, searched up to the file size; a hole that is
     /// found may start past the size.
-    pub(in super::super) fn first_in_copies(
-        &self,
-        overlay: &Overlay,
-        whence: Whence,
-        offset: u64,
-    ) -> Result<Option<u64>> {
-        let size = self.size()?;
+    pub(in super::super) fn first(&self, whence: Whence, offset: u64) -> Result<Option<u64>> {
+        let size = self.file.size()?;
         let mut at = offset;
         while at < size {
             let end = at.saturating_add(WINDOW_BYTES).min(size);
-            let found = self.first_between(overlay, whence, at, end)?;
+            let found = self.first_between(whence, at, end)?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -32,10 +28,9 @@ impl LogicalFile {
         Ok(None)
     }
 
-    fn first_between(&self, overlay: &Overlay, whence: Whence, from: u64, to: u64) -> Result<Option<u64>> {
-        let map = overlay.map()?;
+    fn first_between(&self, whence: Whence, from: u64, to: u64) -> Result<Option<u64>> {
         loop {
-            let guard = map.begin_read(from..to).map_err(|error| trouble::map_told(&error))?;
+            let guard = self.map.begin_read(from..to).logged()?;
             let mut found = None;
             for span in guard.spans() {
                 found = self.first_of(span, whence)?.filter(|&found| found < span.end);
@@ -47,7 +42,7 @@ impl LogicalFile {
                 let lost = span.mask.lowest().unwrap_or(CopyId::ORIGINAL);
                 self.copy_of(span).map_or(lost, CopyId::new)
             };
-            if guard.still_valid(from).map_err(|error| trouble::map_told(&error))? {
+            if guard.still_valid(from).logged()? {
                 return Ok(found);
             }
         }
@@ -56,7 +51,7 @@ impl LogicalFile {
     /// A range that only lost copies hold counts as data.
     fn first_of(&self, span: &Span, whence: Whence) -> Result<Option<u64>> {
         match self.copy_of(span).and_then(|number| self.copy(number)) {
-            Some(copy) => self.first_in(copy, whence, span.start),
+            Some(copy) => self.file.first_in(copy, whence, span.start),
             None => Ok((whence == Whence::Data).then_some(span.start)),
         }
     }

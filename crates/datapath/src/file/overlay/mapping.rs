@@ -4,13 +4,13 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use stripewise_extents::{Copier, CopyId, Map, Select, Span};
+use stripewise_extents::{Copier, CopyId, Select, Span};
 use stripewise_sys::asking;
 
-use super::super::LogicalFile;
-use super::Overlay;
+use super::CopySet;
 use super::copying::CHUNK_BYTES;
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result};
 
 /// Maximum ranges listed at a time.
 const RANGES: usize = 64;
@@ -22,19 +22,18 @@ const PAUSE_NS: u64 = 100_000;
 /// process's own background thread is at work: that thread is not stopped as long as this one runs,
 /// however slow the machine is.
 struct Patience<'f> {
-    file: &'f LogicalFile,
-    overlay: &'f Overlay,
+    copies: &'f CopySet<'f>,
     until_ns: u64,
 }
 
 impl<'f> Patience<'f> {
-    fn new(file: &'f LogicalFile, overlay: &'f Overlay) -> Self {
-        Self { file, overlay, until_ns: file.sys().now_ns() + PATIENCE_NS }
+    fn new(copies: &'f CopySet<'f>) -> Self {
+        Self { copies, until_ns: copies.file.sys().now_ns() + PATIENCE_NS }
     }
 
     /// Restarts the limit after progress.
     fn renew(&mut self) {
-        *self = Self::new(self.file, self.overlay);
+        *self = Self::new(self.copies);
     }
 
     /// Pauses before the next attempt. EAGAIN: no progress within the limit. EINTR: a signal
@@ -43,16 +42,16 @@ impl<'f> Patience<'f> {
         if asking::is_interrupted() {
             return Err(Errno::INTR);
         }
-        let now_ns = self.file.sys().now_ns();
-        if now_ns >= self.until_ns && !self.overlay.turn().is_working() {
+        let now_ns = self.copies.file.sys().now_ns();
+        if now_ns >= self.until_ns && !self.copies.overlay.turn().is_working() {
             return Err(Errno::AGAIN);
         }
-        self.file.sys().sleep_until_ns(now_ns + PAUSE_NS);
+        self.copies.file.sys().sleep_until_ns(now_ns + PAUSE_NS);
         Ok(())
     }
 }
 
-impl LogicalFile {
+impl CopySet<'_> {
     /// Makes the original complete, and `range` valid in the original alone. From then on, until
     /// this process leaves the file, all processes write to the original, and no process copies or
     /// evicts.
@@ -60,91 +59,89 @@ impl LogicalFile {
     /// # Errors
     /// ENODEV: this process may not write, and the original is incomplete. EINTR: a signal ended a
     /// wait. EAGAIN: a process that copies seems to be stopped. Otherwise the errors of pwrite(2).
-    pub(in super::super) fn bring_to_original(&self, overlay: &Overlay, range: Range<u64>) -> Result<()> {
-        let map = overlay.map()?;
-        let map = &*map;
-        if !self.is_writable() {
-            return self.map_read_only(overlay, map);
+    pub(in super::super) fn bring_to_original(&self, range: Range<u64>) -> Result<()> {
+        if !self.file.is_writable() {
+            return self.map_read_only();
         }
-        if !overlay.has_mapped() || !self.dirty(map, 1)?.is_empty() {
-            self.begin_mapping(overlay, map)?;
+        if !self.overlay.has_mapped() || !self.dirty(1)?.is_empty() {
+            self.begin_mapping()?;
         }
-        self.make_alone(map, range)
+        self.make_alone(range)
     }
 
-    fn map_read_only(&self, overlay: &Overlay, map: &Map) -> Result<()> {
-        map.set_mapped(true).map_err(|error| trouble::map_told(&error))?;
-        if self.dirty(map, 1)?.is_empty() {
-            overlay.mapped.store(true, Ordering::Release);
+    fn map_read_only(&self) -> Result<()> {
+        self.map.set_mapped(true).logged()?;
+        if self.dirty(1)?.is_empty() {
+            self.overlay.mapped.store(true, Ordering::Release);
             return Ok(());
         }
-        if !overlay.has_mapped() {
-            map.set_mapped(false).map_err(|error| trouble::map_told(&error))?;
+        if !self.overlay.has_mapped() {
+            self.map.set_mapped(false).logged()?;
         }
         Err(Errno::NODEV)
     }
 
-    fn begin_mapping(&self, overlay: &Overlay, map: &Map) -> Result<()> {
-        if !overlay.has_mapped() {
-            self.write_back_once(overlay, map)?;
+    fn begin_mapping(&self) -> Result<()> {
+        if !self.overlay.has_mapped() {
+            self.write_back_once()?;
         }
         // Another process that begins a mapping waits here: two of them would keep each other from
         // copying.
-        let patience = Patience::new(self, overlay);
+        let patience = Patience::new(self);
         let mut copier = loop {
-            match map.copier().map_err(|error| trouble::map_told(&error))? {
+            match self.map.copier().logged()? {
                 Some(copier) => break copier,
                 None => patience.pause()?,
             }
         };
-        map.set_mapped(true).map_err(|error| trouble::map_told(&error))?;
+        self.map.set_mapped(true).logged()?;
         // All writes go to the original from here on.
         copier.copies_for_own_mapping();
-        let brought = self.bring_rest(overlay, map, &mut copier);
+        let brought = self.bring_rest(&mut copier);
         match brought {
-            Ok(()) => overlay.mapped.store(true, Ordering::Release),
+            Ok(()) => self.overlay.mapped.store(true, Ordering::Release),
             // Earlier mappings of this process still need the flag.
-            Err(_) if overlay.has_mapped() => {}
-            Err(_) => map.set_mapped(false).map_err(|error| trouble::map_told(&error))?,
+            Err(_) if self.overlay.has_mapped() => {}
+            Err(_) => self.map.set_mapped(false).logged()?,
         }
         brought
     }
 
     /// The first `max` ranges below the file size that are not valid in the original.
-    fn dirty(&self, map: &Map, max: usize) -> Result<Vec<Span>> {
-        let size = self.size()?;
-        self.dirty_in(map, 0..size, max)
+    fn dirty(&self, max: usize) -> Result<Vec<Span>> {
+        let size = self.file.size()?;
+        self.dirty_in(0..size, max)
     }
 
-    fn dirty_in(&self, map: &Map, range: Range<u64>, max: usize) -> Result<Vec<Span>> {
+    fn dirty_in(&self, range: Range<u64>, max: usize) -> Result<Vec<Span>> {
         if range.is_empty() {
             return Ok(Vec::new());
         }
-        map.list(Select::Dirty, range, max).map_err(|error| trouble::map_told(&error))
+        self.map.list(Select::Dirty, range, max).logged()
     }
 
     /// Copies the dirty ranges to the original in one pass over the file, so that little remains
     /// for the time when no other process may copy. Skips ranges that other processes are writing.
-    fn write_back_once(&self, overlay: &Overlay, map: &Map) -> Result<()> {
-        let (mut at, size) = (0, self.size()?);
+    fn write_back_once(&self) -> Result<()> {
+        let (mut at, size) = (0, self.file.size()?);
         loop {
-            let dirty = self.dirty_in(map, at..size, RANGES)?;
+            let dirty = self.dirty_in(at..size, RANGES)?;
             let Some(last) = dirty.last() else { return Ok(()) };
             at = last.end;
-            if let Some(mut copier) = map.copier().map_err(|error| trouble::map_told(&error))? {
-                self.copy_dirty(overlay, &mut copier, &dirty)?;
+            if let Some(mut copier) = self.map.copier().logged()? {
+                self.copy_dirty(&mut copier, &dirty)?;
             }
         }
     }
 
     /// Copies dirty ranges to the original, except where other processes are writing. Returns
     /// bytes.
-    fn copy_dirty(&self, overlay: &Overlay, copier: &mut Copier<'_>, dirty: &[Span]) -> Result<u64> {
+    fn copy_dirty(&self, copier: &mut Copier<'_>, dirty: &[Span]) -> Result<u64> {
         let mut bytes = 0;
         for span in dirty {
-            let from = overlay.preferred(span.mask.bits() & self.present_mask());
+            let from = self.preferred(span.mask.bits() & self.present_mask());
             if from == 0 {
-                return Err(self.say_lost(std::slice::from_ref(span), 0));
+                return Err(self.log_lost(std::slice::from_ref(span), 0));
             }
             let mut at = span.start;
             while at < span.end {
@@ -158,15 +155,15 @@ impl LogicalFile {
 
     /// Makes the original complete while all processes write to it: the dirty ranges only become
     /// fewer.
-    fn bring_rest(&self, overlay: &Overlay, map: &Map, copier: &mut Copier<'_>) -> Result<()> {
-        let mut patience = Patience::new(self, overlay);
+    fn bring_rest(&self, copier: &mut Copier<'_>) -> Result<()> {
+        let mut patience = Patience::new(self);
         loop {
-            let size = self.size()?;
-            let dirty = self.dirty_in(map, 0..size, RANGES)?;
+            let size = self.file.size()?;
+            let dirty = self.dirty_in(0..size, RANGES)?;
             if dirty.is_empty() {
-                return self.bring_what_is_cut_off(map, size);
+                return self.bring_what_is_cut_off(size);
             }
-            match self.copy_dirty(overlay, copier, &dirty)? {
+            match self.copy_dirty(copier, &dirty)? {
                 // Other processes are writing there, which makes the original valid too.
                 0 => patience.pause()?,
                 _ => patience.renew(),
@@ -178,21 +175,21 @@ impl LogicalFile {
     /// are zeros in every copy, but until they are forgotten the map may list them as valid in
     /// another copy alone, and no process forgets them while the file is mapped. The file may grow
     /// over them again.
-    fn bring_what_is_cut_off(&self, map: &Map, size: u64) -> Result<()> {
+    fn bring_what_is_cut_off(&self, size: u64) -> Result<()> {
         loop {
-            let dirty = self.dirty_in(map, size..u64::MAX, RANGES)?;
+            let dirty = self.dirty_in(size..u64::MAX, RANGES)?;
             if dirty.is_empty() {
                 return Ok(());
             }
-            dirty.iter().try_for_each(|span| self.make_alone(map, span.range()))?;
+            dirty.iter().try_for_each(|span| self.make_alone(span.range()))?;
         }
     }
 
     /// Makes `range` valid in the original alone, also where other copies are valid too: stores
     /// through the mapping change only the original. Past the file size all copies are identical.
-    fn make_alone(&self, map: &Map, range: Range<u64>) -> Result<()> {
-        let mut guard = map.begin_write(range.clone()).map_err(|error| trouble::map_told(&error))?;
-        guard.wrote(range, CopyId::ORIGINAL).map_err(|error| trouble::map_told(&error))
+    fn make_alone(&self, range: Range<u64>) -> Result<()> {
+        let mut guard = self.map.begin_write(range.clone()).logged()?;
+        guard.wrote(range, CopyId::ORIGINAL).logged()
     }
 }
 
@@ -206,9 +203,9 @@ mod tests {
     fn only_others_try_the_patience() {
         let stage = Stage::of(&Setup::replicas());
         let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
-        let overlay = opened.file.overlay().unwrap();
-        let patience = Patience { file: &opened.file, overlay, until_ns: 0 };
-        let working = overlay.turn().begin().unwrap();
+        let copies = opened.file.copies().unwrap().unwrap();
+        let patience = Patience { copies: &copies, until_ns: 0 };
+        let working = copies.overlay.turn().begin().unwrap();
         assert_eq!(patience.pause(), Ok(()), "its own thread is slow on a busy machine");
         drop(working);
         assert_eq!(patience.pause(), Err(Errno::AGAIN));

@@ -4,6 +4,8 @@
 //! `docs/decisions/0006-copies.md` specifies this module. The order of data and map updates is that
 //! of `docs/formats/extents.md`.
 //!
+//! - `Overlay` is the state of such a file in this process; `copy_set` joins it with the file and its
+//!   extent map, and everything below is a method of its `CopySet`.
 //! - Requests: `read` and `write` follow the protocols of the map. `choice` selects the copy for
 //!   each range, `request` transfers the ranges, and `space` reserves space in caches.
 //! - Background work: `background` runs the thread, `work` does one unit of work on a file, and
@@ -18,6 +20,7 @@ mod background;
 mod choice;
 mod compare;
 mod concurrency;
+mod copy_set;
 mod copying;
 mod drain;
 mod evict;
@@ -37,14 +40,12 @@ mod words;
 mod work;
 mod write;
 
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use stripewise_cluster::OverlayKind;
-use stripewise_extents::{Counter, Journal, Map, MapSpec, Mask, Node, default_run_dir};
-use stripewise_policy::Kind;
+use stripewise_extents::{Journal, Map, MapSpec, Mask, Node, default_run_dir};
 use stripewise_sys::SysRef;
 use stripewise_target::{Objects, Target};
 
@@ -54,6 +55,7 @@ pub(crate) use background::Background;
 pub(crate) use choice::{CriticalData, Rates};
 pub use compare::Difference;
 pub(crate) use concurrency::Concurrency;
+pub(crate) use copy_set::CopySet;
 pub use drain::{Drained, Tell};
 pub(super) use request::Request;
 pub(crate) use slot::MapRef;
@@ -63,11 +65,11 @@ pub(crate) use times::{check_times, forget_times};
 pub(crate) use turn::Turn;
 
 use super::{LogicalFile, OpenCopy};
+use crate::error::{FileError, Logged};
 use crate::forked::ForkSafe;
 use crate::manifest::{Copies, Manifest};
-use crate::trouble::{self, Trouble};
-use crate::{Errno, Result, notice};
-use choice::{Choice, Part};
+use crate::{Errno, Result};
+use choice::Choice;
 use slot::MapSlot;
 use streams::Streams;
 use words::Base;
@@ -76,7 +78,7 @@ use words::Base;
 pub(crate) struct Overlay {
     manifest: Arc<Manifest>,
     copies: Copies,
-    surroundings: Arc<Surroundings>,
+    context: Arc<Context>,
     spec: MapSpec,
     /// Replaces `spec` once this process has given the file to another user.
     given: OnceLock<MapSpec>,
@@ -91,7 +93,7 @@ pub(crate) struct Overlay {
     /// This process has the file mapped.
     mapped: AtomicBool,
     /// The counts at the time of the last report, see [`LogicalFile::take_statistics`].
-    told: ForkSafe<Statistics>,
+    reported: ForkSafe<Statistics>,
     turn: Arc<Turn>,
     progress: work::Progress,
     activity: activity::Activity,
@@ -102,7 +104,7 @@ pub(crate) struct Overlay {
 }
 
 /// State that the overlays of a process share.
-pub(crate) struct Surroundings {
+pub(crate) struct Context {
     pub sys: SysRef,
     /// The node to act as, instead of this machine.
     pub node: Option<Node>,
@@ -116,7 +118,7 @@ pub(crate) struct Surroundings {
     pub background: Option<Arc<Background>>,
 }
 
-impl Surroundings {
+impl Context {
     pub fn new(sys: SysRef, node: Option<Node>, run_base: Option<PathBuf>, background: Option<Around>) -> Self {
         let (concurrency, data) = (Concurrency::default(), CriticalData::default());
         let spaces = Spaces::new(sys.clone());
@@ -134,7 +136,7 @@ impl Surroundings {
         manifest: &Manifest,
         target: &Target,
         owner: u32,
-    ) -> std::result::Result<MapSpec, Trouble> {
+    ) -> std::result::Result<MapSpec, FileError> {
         let (id, copies) = (manifest.id, manifest.all_copies().count());
         let kind = manifest.copies.as_ref().map(|copies| copies.kind);
         let default = match kind {
@@ -169,18 +171,18 @@ impl Overlay {
     /// Creates the overlay of a file with several copies; `None` for other files. The map is joined
     /// at its first use or by [`Overlay::map`].
     pub fn new(
-        surroundings: &Arc<Surroundings>,
+        context: &Arc<Context>,
         manifest: &Arc<Manifest>,
         spec: MapSpec,
         rates: Option<Rates>,
     ) -> Option<Self> {
         let copies = manifest.copies.as_deref()?.clone();
-        let Surroundings { sys, activities, .. } = &**surroundings;
+        let Context { sys, activities, .. } = &**context;
         let activity = activity::Activity::new(sys, activities, base(&spec), manifest);
         Some(Self {
             manifest: manifest.clone(),
             copies,
-            surroundings: surroundings.clone(),
+            context: context.clone(),
             spec,
             given: OnceLock::new(),
             slot: MapSlot::default(),
@@ -190,7 +192,7 @@ impl Overlay {
             streams: Streams::default(),
             failing: AtomicU8::new(0),
             mapped: AtomicBool::new(false),
-            told: ForkSafe::default(),
+            reported: ForkSafe::default(),
             turn: Arc::default(),
             progress: work::Progress::default(),
             activity,
@@ -205,12 +207,11 @@ impl Overlay {
 
     /// Whether other processes have the file open, or were killed while they had it open.
     pub fn is_used_by_others(&self) -> Result<bool> {
-        let sys = &self.surroundings.sys;
-        let told = |error| trouble::map_told(&error);
+        let sys = &self.context.sys;
         if self.spec().is_owners(sys) {
-            return Ok(self.map()?.processes().map_err(told)? > 1);
+            return Ok(self.map()?.processes().logged()? > 1);
         }
-        Ok(Journal::read(sys, self.spec()).map_err(told)?.opened.is_some())
+        Ok(Journal::read(sys, self.spec()).logged()?.opened.is_some())
     }
 
     /// Switches to the map of the new owner `user`. This process must have left the old map.
@@ -219,7 +220,7 @@ impl Overlay {
     /// EBUSY: this process gave the file away before.
     pub fn now_owned_by(&self, user: u32, original: &OpenCopy) -> Result<()> {
         let target = original.components().targets().first().ok_or(Errno::IO)?;
-        let spec = self.surroundings.spec(&self.manifest, target, user).map_err(|trouble| trouble.told())?;
+        let spec = self.context.spec(&self.manifest, target, user).logged()?;
         self.given.set(spec).map_err(|_| Errno::BUSY)
     }
 
@@ -233,36 +234,24 @@ impl Overlay {
     ///
     /// # Errors
     /// Every [`stripewise_extents::MapError`].
-    pub fn join(&self) -> std::result::Result<MapRef<'_>, Trouble> {
-        self.slot.get(|| Ok(Map::join(self.surroundings.sys.clone(), self.spec().clone())?))
+    pub fn join(&self) -> std::result::Result<MapRef<'_>, FileError> {
+        self.slot.get(|| Ok(Map::join(self.context.sys.clone(), self.spec().clone())?))
     }
 
     pub fn map(&self) -> Result<MapRef<'_>> {
-        self.join().map_err(|trouble| trouble.told())
+        self.join().logged()
     }
 
     /// Removes the map of a file that is removed.
-    pub(super) fn remove(&self) -> std::result::Result<(), Trouble> {
-        Ok(stripewise_extents::repair::remove(&self.surroundings.sys, self.spec())?)
+    pub(super) fn remove(&self) -> std::result::Result<(), FileError> {
+        Ok(stripewise_extents::repair::remove(&self.context.sys, self.spec())?)
     }
 
     /// Takes the map out of its slot, so that the caller can leave it.
     pub(super) fn take_map(&self) -> Option<Map> {
-        let map = self.slot.take(&self.surroundings.sys);
-        self.forget_told();
+        let map = self.slot.take(&self.context.sys);
+        self.forget_reported();
         map
-    }
-
-    /// Starts a request: resumes paused background work, and counts the request so that background
-    /// work yields to it.
-    fn begin(&self, map: &Map) -> UnderWay<'_> {
-        self.turn.resume();
-        if let Some(background) = &self.surroundings.background {
-            background.start();
-        }
-        self.under_way.fetch_add(1, Ordering::Relaxed);
-        map.count(Counter::Requests, 1);
-        UnderWay(&self.under_way)
     }
 
     /// The turn that excludes background work while the file is closed.
@@ -274,43 +263,9 @@ impl Overlay {
         base(self.spec())
     }
 
-    /// Describes an application's request for the policy.
-    fn request(&self, kind: Kind, offset: u64, len: u64) -> stripewise_policy::Request {
-        let [first, ..] = self.manifest.id.0.as_chunks::<8>().0 else {
-            return stripewise_policy::Request { file: 0, kind, offset, len };
-        };
-        stripewise_policy::Request { file: u64::from_ne_bytes(*first), kind, offset, len }
-    }
-
-    /// The copies of `copies` that have not failed; all of them if all have failed.
-    fn preferred(&self, copies: u8) -> u8 {
-        match copies & !self.failing.load(Ordering::Relaxed) {
-            0 => copies,
-            preferred => preferred,
-        }
-    }
-
-    /// From now on uses a copy only where no other copy can be used. Returns false if that was so
-    /// before.
-    pub(crate) fn avoid(&self, file: &LogicalFile, copy: usize, error: Errno) -> bool {
-        let newly = self.failing.fetch_or(1 << copy, Ordering::Relaxed) & 1 << copy == 0;
-        if newly {
-            let path = file.path().display();
-            let name = copy.checked_sub(1).and_then(|index| self.copies.list.get(index));
-            let name = name.map_or("original", |copy| &copy.name);
-            notice::say(&format!("{path}: copy {name} fails ({error}); others are used where they can be"));
-        }
-        newly
-    }
-
     /// Whether this process has the file mapped.
     pub fn has_mapped(&self) -> bool {
         self.mapped.load(Ordering::Acquire)
-    }
-
-    /// Whether any process has the file mapped: all processes then write to the original.
-    fn is_mapped(&self, map: &Map) -> bool {
-        map.is_mapped().unwrap_or(true)
     }
 
     /// For a forked child: must be called before any other use of the file.
@@ -318,7 +273,7 @@ impl Overlay {
         self.turn.after_fork_child();
         self.under_way.store(0, Ordering::Relaxed);
         self.slot.after_fork_child();
-        self.forget_told();
+        self.forget_reported();
         let Some(map) = self.slot.known() else { return };
         if self.mapped.load(Ordering::Acquire) {
             // The child has inherited the mappings. If this fails, the next call on the map reports
@@ -347,45 +302,5 @@ impl LogicalFile {
     pub(crate) fn has_other_members(&self) -> bool {
         let Some(overlay) = self.overlay() else { return false };
         overlay.map().is_ok_and(|map| map.processes().is_ok_and(|processes| processes > 1))
-    }
-
-    /// Copy `number`, if it is usable.
-    fn copy(&self, number: usize) -> Option<&OpenCopy> {
-        match number.checked_sub(1) {
-            None => Some(self.original()),
-            Some(index) => self.parts.further.get(index)?.as_ref().ok(),
-        }
-    }
-
-    /// The usable copies as a bit mask: bit n is copy n.
-    fn present_mask(&self) -> u8 {
-        self.present().fold(0, |mask, copy| mask | 1 << copy.number())
-    }
-
-    /// Copy `number`, if it is usable and has not failed in this process.
-    fn usable(&self, overlay: &Overlay, number: usize) -> Option<&OpenCopy> {
-        let failing = overlay.failing.load(Ordering::Relaxed) & 1 << number != 0;
-        self.copy(number).filter(|_| !failing)
-    }
-}
-
-impl Request<'_> {
-    fn range(&self) -> Range<u64> {
-        self.offset..self.offset + self.len
-    }
-}
-
-/// Counts a request that was served by caches, in full or in part.
-fn count_hits(map: &Map, parts: &[Part]) {
-    // In a cached file, the default mask is the original alone; in a replicated file it is all
-    // copies.
-    if map.spec().default != Mask::ORIGINAL {
-        return;
-    }
-    let cached = parts.iter().filter(|part| part.copy > 0).count();
-    if cached == parts.len() && cached > 0 {
-        map.count(Counter::Hits, 1);
-    } else if cached > 0 {
-        map.count(Counter::PartialHits, 1);
     }
 }

@@ -1,45 +1,40 @@
 //! Reads from several copies.
 
-use stripewise_extents::{CopyId, Counter, Map, ReadGuard, Span};
+use stripewise_extents::{CopyId, Counter, ReadGuard, Span};
 use stripewise_model::Op;
 use stripewise_policy::Kind;
 use stripewise_target::Few;
 
-use super::super::LogicalFile;
-use super::Overlay;
+use super::super::Lost;
+use super::CopySet;
 use super::choice::{Part, spans_of};
 use super::request::{Ended, Request, Transfer, whole};
-use crate::{Errno, Result, trouble};
+use crate::error::Logged;
+use crate::{Errno, Result, notice};
 
-impl LogicalFile {
+impl CopySet<'_> {
     /// Reads a range that does not reach past the last known size. Reads again if the map changed
     /// meanwhile in a way that matters (the read protocol in `docs/formats/extents.md`).
     ///
     /// # Safety
-    /// Same as [`LogicalFile::read_at`].
-    pub(in super::super) unsafe fn read_copies(
-        &self,
-        overlay: &Overlay,
-        request: &Request<'_>,
-    ) -> Result<usize> {
-        let map = overlay.map()?;
-        let map = &*map;
-        let _under_way = overlay.begin(map);
-        let kind = Kind { op: Op::Read, access: overlay.streams.access(request.offset, request.len) };
+    /// Same as `LogicalFile::read_at`.
+    pub(in super::super) unsafe fn read(&self, request: &Request<'_>) -> Result<usize> {
+        let _under_way = self.begin();
+        let kind = Kind { op: Op::Read, access: self.overlay.streams.access(request.offset, request.len) };
         let mut what = Transfer::Read;
         let mut lock = None;
         loop {
-            let guard = map.begin_read(request.range()).map_err(|error| trouble::map_told(&error))?;
-            let (parts, end) = self.choose_read(overlay, map, kind, request, guard.spans());
+            let guard = self.map.begin_read(request.range()).logged()?;
+            let (parts, end) = self.choose_read(kind, request, guard.spans());
             // SAFETY: the caller's promise.
-            let ended = unsafe { self.transfer(overlay, what, request, &parts) };
+            let ended = unsafe { self.transfer(what, request, &parts) };
             if !still_valid(&guard, &parts)? {
                 continue;
             }
             let (done, last) = whole(&parts, &ended);
             match last.map(|last| (&parts[last], ended[last])) {
                 Some((part, Ended { error: Some(error), done: of_part })) => {
-                    if self.may_avoid(overlay, &guard, part, of_part, error) {
+                    if self.may_avoid(&guard, part, of_part, error) {
                         continue;
                     }
                     return if done > 0 { Ok(done as usize) } else { Err(error) };
@@ -47,12 +42,12 @@ impl LogicalFile {
                 // The gap is a hole, the end of the file, or data that another process is writing
                 // right now.
                 Some(_) if lock.is_none() => {
-                    lock = Some(self.lock_size_shared()?);
-                    what = Transfer::ReadBelow(self.size()?);
+                    lock = Some(self.file.lock_size_shared()?);
+                    what = Transfer::ReadBelow(self.file.size()?);
                 }
                 _ if done == 0 && end.is_some() => return Err(end.unwrap_or(Errno::IO)),
                 _ => {
-                    count(map, &parts, &ended);
+                    self.count_read(&parts, &ended);
                     return Ok(done as usize);
                 }
             }
@@ -61,66 +56,59 @@ impl LogicalFile {
 
     /// Chooses the copy from which each range is read. Also returns the error that ends the request
     /// early, if a range has no usable copy.
-    fn choose_read(
-        &self,
-        overlay: &Overlay,
-        map: &Map,
-        kind: Kind,
-        request: &Request<'_>,
-        known: &[Span],
-    ) -> (Few<Part>, Option<Errno>) {
+    fn choose_read(&self, kind: Kind, request: &Request<'_>, known: &[Span]) -> (Few<Part>, Option<Errno>) {
         let present = self.present_mask();
-        let mut spans = spans_of(known, |span| overlay.preferred(span.mask.bits() & present));
+        let mut spans = spans_of(known, |span| self.preferred(span.mask.bits() & present));
         let lost = spans.iter().position(|span| span.mask == 0);
         if let Some(first) = lost {
             spans.truncate(first);
         }
         let mut parts = Few::new();
         let Some(end) = spans.last().map(|last| last.end) else {
-            return (parts, Some(self.say_lost(known, 0)));
+            return (parts, Some(self.log_lost(known, 0)));
         };
-        let asked = overlay.request(kind, request.offset, end - request.offset);
-        let redirected = overlay.choice(map).read(&overlay.surroundings.data, &asked, &spans, &mut parts);
+        let asked = self.policy_request(kind, request.offset, end - request.offset);
+        let redirected = self.choice().read(&self.overlay.context.data, &asked, &spans, &mut parts);
         if redirected.critical.is_some() {
-            map.count(Counter::Critical, 1);
+            self.map.count(Counter::Critical, 1);
         }
         if let (true, Some(copy)) = (redirected.newly_wanted, redirected.critical) {
             // A range that cannot be queued is not prefetched.
-            let _ = map.add_hint(request.offset..end, CopyId::new(usize::from(copy)));
+            let _ = self.map.add_hint(request.offset..end, CopyId::new(usize::from(copy)));
         }
-        (parts, lost.map(|first| self.say_lost(known, first)))
+        (parts, lost.map(|first| self.log_lost(known, first)))
+    }
+
+    fn count_read(&self, parts: &[Part], ended: &[Ended]) {
+        for (part, ended) in parts.iter().zip(ended) {
+            self.map.count(Counter::Read(CopyId::new(part.copy)), ended.done);
+        }
+        self.count_hits(parts);
     }
 
     /// Logs that a range is valid only in a lost copy, and returns the errno.
-    pub(super) fn say_lost(&self, known: &[Span], first: usize) -> Errno {
+    pub(super) fn log_lost(&self, known: &[Span], first: usize) -> Errno {
         let Some(span) = known.get(first) else { return Errno::IO };
         let lost = (0..8usize).filter(|&number| span.mask.bits() & 1 << number != 0);
-        let lost = lost.filter_map(|number| self.parts.further.get(number.checked_sub(1)?)?.as_ref().err());
-        crate::notice::say(&format!(
+        let lost = lost.filter_map(|number| self.file.parts.extra.get(number.checked_sub(1)?)?.as_ref().err());
+        notice::warn_once(&format!(
             "{}: bytes {} to {} are only in a copy that is lost; `stripewise fsck` says which",
-            self.path().display(),
+            self.file.path().display(),
             span.start,
             span.end
         ));
-        lost.map(super::super::Lost::told).last().unwrap_or(Errno::IO)
+        lost.map(Lost::log_once).last().unwrap_or(Errno::IO)
     }
 
     /// After a copy failed: if other copies can serve the range, avoids the failed copy from now on
     /// and returns true.
-    fn may_avoid(
-        &self,
-        overlay: &Overlay,
-        guard: &ReadGuard<'_>,
-        part: &Part,
-        done: u64,
-        error: Errno,
-    ) -> bool {
+    fn may_avoid(&self, guard: &ReadGuard<'_>, part: &Part, done: u64, error: Errno) -> bool {
         let at = part.start + done;
         let Some(span) = guard.spans().iter().find(|span| (span.start..span.end).contains(&at)) else {
             return false;
         };
         let others = span.mask.bits() & self.present_mask() & !(1 << part.copy);
-        is_of_device(error) && others != 0 && overlay.avoid(self, part.copy, error)
+        is_of_device(error) && others != 0 && self.avoid(part.copy, error)
     }
 }
 
@@ -130,14 +118,7 @@ fn still_valid(guard: &ReadGuard<'_>, parts: &[Part]) -> Result<bool> {
         // A range that was not read needs no check: any valid copy will do.
         part.map_or_else(|| span.mask.lowest().unwrap_or(CopyId::ORIGINAL), |part| CopyId::new(part.copy))
     };
-    guard.still_valid(from).map_err(|error| trouble::map_told(&error))
-}
-
-fn count(map: &Map, parts: &[Part], ended: &[Ended]) {
-    for (part, ended) in parts.iter().zip(ended) {
-        map.count(Counter::Read(CopyId::new(part.copy)), ended.done);
-    }
-    super::count_hits(map, parts);
+    guard.still_valid(from).logged()
 }
 
 /// Whether an error comes from the device or the file system, not from the arguments of the call or

@@ -1,12 +1,14 @@
 //! Transfers one request from or to several copies at once.
 
+use std::ops::Range;
+
 use smallvec::smallvec;
 use stripewise_sys::{IoVec, raw};
 use stripewise_target::{Few, Outcome, Piece};
 
 use super::super::split::{Grouped, leading, split};
-use super::super::{IoOptions, LogicalFile, OpenCopy};
-use super::Overlay;
+use super::super::{IoOptions, OpenCopy};
+use super::CopySet;
 use super::choice::Part;
 use crate::Errno;
 
@@ -17,6 +19,12 @@ pub(in super::super) struct Request<'a> {
     pub offset: u64,
     pub len: u64,
     pub options: IoOptions,
+}
+
+impl Request<'_> {
+    pub fn range(&self) -> Range<u64> {
+        self.offset..self.offset + self.len
+    }
 }
 
 /// The result of one range: the bytes done from its start, and the error that ended it early. A
@@ -47,41 +55,35 @@ struct Share<'f> {
     ends: Few<usize>,
 }
 
-impl LogicalFile {
+impl<'f> CopySet<'f> {
     /// Transfers all ranges at once, each from or to its copy, and returns the result of each. A
     /// lost copy gives EIO. Marks the servers as in use, so that background work yields.
     ///
     /// # Safety
-    /// Same as [`LogicalFile::read_at`] or [`LogicalFile::write_at`].
-    pub(super) unsafe fn transfer(
-        &self,
-        overlay: &Overlay,
-        what: Transfer,
-        request: &Request<'_>,
-        parts: &[Part],
-    ) -> Few<Ended> {
+    /// Same as `LogicalFile::read_at` or `LogicalFile::write_at`.
+    pub(super) unsafe fn transfer(&self, what: Transfer, request: &Request<'_>, parts: &[Part]) -> Few<Ended> {
         let shares = self.shares(request, parts);
         let mark = |now_ns| {
             for share in &shares {
                 let components = share.pieces.iter().map(|piece| piece.component);
-                overlay.activity.mark(share.copy.number(), components, now_ns);
+                self.overlay.activity.mark(share.copy.number(), components, now_ns);
             }
         };
-        let began_ns = self.sys().now_ns();
+        let began_ns = self.file.sys().now_ns();
         mark(began_ns);
         // SAFETY: as promised by the caller.
         let ended = unsafe { self.transfer_shares(what, request.options, &shares, parts) };
-        let now_ns = self.sys().now_ns();
-        overlay.activity.took(now_ns.saturating_sub(began_ns));
+        let now_ns = self.file.sys().now_ns();
+        self.overlay.activity.took(now_ns.saturating_sub(began_ns));
         mark(now_ns);
         ended
     }
 
-    /// Same as [`LogicalFile::transfer`] for background work, which does not mark the servers as in
+    /// Same as [`CopySet::transfer`] for background work, which does not mark the servers as in
     /// use.
     ///
     /// # Safety
-    /// Same as [`LogicalFile::transfer`].
+    /// Same as [`CopySet::transfer`].
     pub(super) unsafe fn transfer_unmarked(
         &self,
         what: Transfer,
@@ -93,14 +95,14 @@ impl LogicalFile {
     }
 
     /// Splits the ranges of a request by copy.
-    fn shares(&self, request: &Request<'_>, parts: &[Part]) -> Few<Share<'_>> {
+    fn shares(&self, request: &Request<'_>, parts: &[Part]) -> Few<Share<'f>> {
         let used = parts.iter().fold(0u8, |used, part| used | 1 << part.copy);
         let used = (0..8).filter(|number| used & 1 << number != 0);
         used.filter_map(|number| self.share(number, request, parts)).collect()
     }
 
     /// # Safety
-    /// Same as [`LogicalFile::transfer`].
+    /// Same as [`CopySet::transfer`].
     unsafe fn transfer_shares(
         &self,
         what: Transfer,
@@ -128,7 +130,7 @@ impl LogicalFile {
     }
 
     /// The share of copy `number`; `None` if the copy is lost.
-    fn share(&self, number: usize, request: &Request<'_>, parts: &[Part]) -> Option<Share<'_>> {
+    fn share(&self, number: usize, request: &Request<'_>, parts: &[Part]) -> Option<Share<'f>> {
         let copy = self.copy(number)?;
         let of_copy: Few<usize> = (0..parts.len()).filter(|&index| parts[index].copy == number).collect();
         let (mut pieces, mut ends) = (Few::new(), Few::new());
@@ -142,15 +144,17 @@ impl LogicalFile {
     }
 
     /// # Safety
-    /// Same as [`LogicalFile::transfer`].
+    /// Same as [`CopySet::transfer`].
     unsafe fn run(&self, what: Transfer, shares: &[Share<'_>], options: IoOptions) -> Few<Few<Outcome>> {
         let grouped: Few<Grouped<'_>> = shares.iter().map(|share| Grouped::of(&share.pieces)).collect();
         let requests: Few<_> = shares
             .iter()
             .zip(&grouped)
-            .map(|(share, grouped)| (share.copy.set_for(self.sys(), &share.pieces, options), &*grouped.pieces))
+            .map(|(share, grouped)| {
+                (share.copy.set_for(self.file.sys(), &share.pieces, options), &*grouped.pieces)
+            })
             .collect();
-        let fan_out = &self.shared.fan_out;
+        let fan_out = &self.file.shared.fan_out;
         // SAFETY: as promised by the caller.
         let outcomes = unsafe {
             match what {
@@ -166,7 +170,7 @@ impl LogicalFile {
 /// size.
 ///
 /// # Safety
-/// Same as [`LogicalFile::transfer`].
+/// Same as [`CopySet::transfer`].
 unsafe fn fill(pieces: &[Piece], outcomes: &mut [Outcome], mut start: u64, size: u64) {
     for (piece, outcome) in pieces.iter().zip(outcomes) {
         let below = size.saturating_sub(start).min(piece.len as u64) as usize;

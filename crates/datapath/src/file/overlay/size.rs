@@ -2,24 +2,21 @@
 
 use std::ops::Range;
 
-use stripewise_extents::{CopyId, Map, Select, Span};
+use stripewise_extents::{CopyId, Select};
 
-use super::super::{LogicalFile, OpenCopy};
-use super::Overlay;
-use crate::{Result, trouble};
-
-/// Maximum ranges listed at a time.
-const RANGES: usize = 4096;
+use super::super::OpenCopy;
+use super::CopySet;
+use crate::Result;
+use crate::error::Logged;
 
 /// A cache copy and ranges that are valid in it.
 type Cached<'f> = (&'f OpenCopy, Vec<Range<u64>>);
 
-impl LogicalFile {
+impl<'f> CopySet<'f> {
     /// The end of the last range that is valid only in lost copies.
-    pub(in super::super) fn end_of_lost(&self, overlay: &Overlay) -> Result<u64> {
-        let (map, present) = (overlay.map()?, self.present_mask());
-        let mut end = 0;
-        self.each_listed(&map, 0, |span| {
+    pub(in super::super) fn end_of_lost(&self) -> Result<u64> {
+        let (present, mut end) = (self.present_mask(), 0);
+        self.each_span(Select::Listed, 0..u64::MAX, |span| {
             if span.mask.bits() & present == 0 {
                 end = span.end;
             }
@@ -27,45 +24,28 @@ impl LogicalFile {
         Ok(end)
     }
 
-    fn each_listed(&self, map: &Map, mut from: u64, mut each: impl FnMut(&Span)) -> Result<()> {
-        loop {
-            let spans = map.list(Select::Listed, from..u64::MAX, RANGES);
-            let spans = spans.map_err(|error| trouble::map_told(&error))?;
-            let Some(last) = spans.last() else { return Ok(()) };
-            from = last.end;
-            spans.iter().for_each(&mut each);
-        }
-    }
-
     /// Cuts the objects to file size `to` by calling `cut`. The caller holds the size lock. The
     /// masks past the new size may stay in the map: every copy has zeros there.
-    pub(in super::super) fn cut_map(
-        &self,
-        overlay: &Overlay,
-        to: u64,
-        cut: impl FnOnce() -> Result<()>,
-    ) -> Result<()> {
-        let map = overlay.map()?;
-        let guard = map.begin_truncate(to).map_err(|error| trouble::map_told(&error))?;
+    pub(in super::super) fn cut_map(&self, to: u64, cut: impl FnOnce() -> Result<()>) -> Result<()> {
+        let guard = self.map.begin_truncate(to).logged()?;
         cut()?;
         drop(guard);
-        let freed = self.cached_behind(overlay, to)?;
-        let forgotten = map.truncated(to, || self.largest());
-        if forgotten.map_err(|error| trouble::map_told(&error))? {
+        let freed = self.cached_behind(to)?;
+        let forgotten = self.map.truncated(to, || self.file.largest());
+        if forgotten.logged()? {
             // Ranges that were not forgotten count as used until they are evicted.
-            freed.iter().for_each(|(copy, ranges)| self.give_space(overlay, copy, ranges));
+            freed.iter().for_each(|(copy, ranges)| self.give_space(copy, ranges));
         }
         Ok(())
     }
 
     /// The ranges past `to` that are valid in each cache copy.
-    fn cached_behind(&self, overlay: &Overlay, to: u64) -> Result<Vec<Cached<'_>>> {
-        let mut behind: Vec<_> =
-            self.present().filter(|copy| copy.is_cache()).map(|copy| (copy, Vec::new())).collect();
+    fn cached_behind(&self, to: u64) -> Result<Vec<Cached<'f>>> {
+        let mut behind: Vec<_> = self.caches().map(|copy| (copy, Vec::new())).collect();
         if behind.is_empty() {
             return Ok(behind);
         }
-        self.each_listed(&*overlay.map()?, to, |span| {
+        self.each_span(Select::Listed, to..u64::MAX, |span| {
             for (copy, ranges) in &mut behind {
                 if span.mask.contains(CopyId::new(copy.number())) {
                     ranges.push(span.range());

@@ -13,13 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_cluster::OverlayKind;
-use stripewise_extents::Map;
 use stripewise_policy::{Space, Want};
 use stripewise_sys::{LockKind, SharedMap, SysRef};
 use stripewise_target::{Target, list_components};
 
-use super::super::{LogicalFile, OpenCopy};
-use super::Overlay;
+use super::super::OpenCopy;
+use super::CopySet;
 use super::words::{Base, map_words, open_words};
 use crate::Result;
 use crate::anchor;
@@ -185,15 +184,16 @@ fn sub(word: &AtomicU64, bytes: u64) {
     let _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| Some(used.saturating_sub(bytes)));
 }
 
-impl Overlay {
+impl<'f> CopySet<'f> {
     /// The accounts of a copy's targets; tried again at each call until all words are available.
-    fn accounts(&self, copy: &OpenCopy) -> Option<&Accounts> {
-        let known = self.accounts.get(copy.number())?;
+    fn accounts(&self, copy: &OpenCopy) -> Option<&'f Accounts> {
+        let overlay = self.overlay;
+        let known = overlay.accounts.get(copy.number())?;
         if known.get().is_none() {
-            let further = copy.number().checked_sub(1).and_then(|index| self.copies.list.get(index));
-            let pool_servers = further.map_or(&[][..], |further| &further.pool_servers);
+            let extra = copy.number().checked_sub(1).and_then(|index| overlay.copies.list.get(index));
+            let pool_servers = extra.map_or(&[][..], |extra| &extra.pool_servers);
             let targets = copy.components().targets();
-            let _ = known.set(self.surroundings.spaces.accounts(self.base(), targets, pool_servers)?);
+            let _ = known.set(overlay.context.spaces.accounts(overlay.base(), targets, pool_servers)?);
         }
         known.get()
     }
@@ -207,33 +207,31 @@ impl Overlay {
         };
         accounts.iter().enumerate().filter(is_new).map(|(_, account)| account.servers).sum::<u64>().max(1)
     }
-}
 
-impl LogicalFile {
     /// Reserves space for a range of a cache copy. Returns false if one of its servers has too
     /// little.
-    pub(super) fn take_space(&self, overlay: &Overlay, copy: &OpenCopy, range: &Range<u64>) -> bool {
-        let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return false };
+    pub(super) fn take_space(&self, copy: &OpenCopy, range: &Range<u64>) -> bool {
+        let OverlayKind::Cache { capacity_per_server, .. } = self.overlay.copies.kind else { return false };
         let mut bytes = vec![0; copy.components().len()];
         copy.layout().bytes_per_target(range.start, range.end - range.start, &mut bytes);
-        overlay.accounts(copy).is_some_and(|accounts| take(accounts, &bytes, capacity_per_server))
+        self.accounts(copy).is_some_and(|accounts| take(accounts, &bytes, capacity_per_server))
     }
 
     /// Bytes that the fullest server of a cache copy holds, of all files; for a pool, the mean of
     /// its servers.
-    pub(crate) fn used_space(&self, overlay: &Overlay, copy: &OpenCopy) -> Option<u64> {
-        overlay.accounts(copy)?.iter().map(Account::used_per_server).max()
+    pub(crate) fn used_space(&self, copy: &OpenCopy) -> Option<u64> {
+        self.accounts(copy)?.iter().map(Account::used_per_server).max()
     }
 
     /// Releases the space of these ranges of a copy.
-    pub(super) fn give_space(&self, overlay: &Overlay, copy: &OpenCopy, ranges: &[Range<u64>]) {
+    pub(super) fn give_space(&self, copy: &OpenCopy, ranges: &[Range<u64>]) {
         let mut bytes = vec![0; copy.components().len()];
         let mut of_range = bytes.clone();
         for range in ranges {
             copy.layout().bytes_per_target(range.start, range.end - range.start, &mut of_range);
             bytes.iter_mut().zip(&of_range).for_each(|(sum, bytes)| *sum += bytes);
         }
-        let accounts = overlay.accounts(copy).into_iter().flatten();
+        let accounts = self.accounts(copy).into_iter().flatten();
         accounts
             .zip(bytes)
             .filter(|(_, bytes)| *bytes > 0)
@@ -242,29 +240,29 @@ impl LogicalFile {
 }
 
 /// The space of a file's cache copies as seen by one request, and what the request has reserved.
-pub(super) struct Room<'a> {
-    of: Option<(&'a LogicalFile, &'a Overlay, &'a Map)>,
+pub(super) struct Reservation<'a> {
+    copies: Option<&'a CopySet<'a>>,
     /// The reservations: copy and range.
     pub taken: Vec<(usize, Range<u64>)>,
 }
 
-impl<'a> Room<'a> {
-    pub fn of(file: &'a LogicalFile, overlay: &'a Overlay, map: &'a Map) -> Self {
-        Self { of: Some((file, overlay, map)), taken: Vec::new() }
+impl<'a> Reservation<'a> {
+    pub fn of(copies: &'a CopySet<'a>) -> Self {
+        Self { copies: Some(copies), taken: Vec::new() }
     }
 
     /// For a request that may not reserve space.
     pub fn none() -> Self {
-        Self { of: None, taken: Vec::new() }
+        Self { copies: None, taken: Vec::new() }
     }
 
     fn take(&mut self, want: &Want<'_>) -> bool {
-        let Some((file, overlay, _)) = self.of else { return false };
+        let Some(copies) = self.copies else { return false };
         let (number, range) = (usize::from(want.copy), want.start..want.end);
-        let Some(copy) = file.usable(overlay, number) else { return false };
+        let Some(copy) = copies.usable(number) else { return false };
         // The policy gives bytes per server of the models; space is counted per target, so use the
         // range.
-        let taken = file.take_space(overlay, copy, &range);
+        let taken = copies.take_space(copy, &range);
         if taken {
             self.taken.push((number, range));
         }
@@ -272,21 +270,21 @@ impl<'a> Room<'a> {
     }
 }
 
-impl Space for Room<'_> {
+impl Space for Reservation<'_> {
     fn take_free(&mut self, want: &Want<'_>) -> bool {
         self.take(want)
     }
 
     fn take_clean(&mut self, want: &Want<'_>) -> bool {
-        let Some((file, overlay, map)) = self.of else { return false };
+        let Some(copies) = self.copies else { return false };
         let number = usize::from(want.copy);
-        if file.usable(overlay, number).is_none() {
+        if copies.usable(number).is_none() {
             return false;
         }
         // Other cache copies may occupy the full servers too.
-        let others = (1..overlay.manifest.all_copies().count()).filter(|&other| other != number);
+        let others = (1..copies.overlay.manifest.all_copies().count()).filter(|&other| other != number);
         for copy in std::iter::once(number).chain(others) {
-            if file.make_room(overlay, map, copy, want.end - want.start) && self.take(want) {
+            if copies.make_room(copy, want.end - want.start) && self.take(want) {
                 return true;
             }
         }

@@ -1,9 +1,9 @@
 //! Counts of what this process has done with a file with several copies.
 
-use stripewise_extents::{CopyId, Counter, Map};
+use stripewise_extents::{CopyId, Counter};
 
 use super::super::LogicalFile;
-use super::Overlay;
+use super::{CopySet, Overlay};
 
 const COUNTERS: [(&str, Counter); 8] = [
     ("requests", Counter::Requests),
@@ -57,19 +57,22 @@ impl Statistics {
 
 impl Overlay {
     /// Resets the last report: the counts start from 0 again.
-    pub(super) fn forget_told(&self) {
-        *self.told.lock() = Statistics::default();
+    pub(super) fn forget_reported(&self) {
+        *self.reported.lock() = Statistics::default();
     }
+}
 
+impl CopySet<'_> {
     /// All counts of this process since it joined the map.
-    fn counted(&self, map: &Map) -> Statistics {
-        let names = std::iter::once("original").chain(self.copies.list.iter().map(|copy| copy.name.as_str()));
+    fn counted(&self) -> Statistics {
+        let copies = &self.overlay.copies.list;
+        let names = std::iter::once("original").chain(copies.iter().map(|copy| copy.name.as_str()));
         let of_copy = |(number, name): (usize, &str)| {
-            let counted = |counter: OfCopy| map.counted_here(counter(CopyId::new(number)));
+            let counted = |counter: OfCopy| self.map.counted_here(counter(CopyId::new(number)));
             (name.to_owned(), BY_COPY.iter().map(|(name, counter)| (*name, counted(*counter))).collect())
         };
         Statistics {
-            counts: COUNTERS.iter().map(|(name, counter)| (*name, map.counted_here(*counter))).collect(),
+            counts: COUNTERS.iter().map(|(name, counter)| (*name, self.map.counted_here(*counter))).collect(),
             copies: names.enumerate().map(of_copy).collect(),
         }
     }
@@ -78,9 +81,9 @@ impl Overlay {
 impl LogicalFile {
     /// The counts since the last call; `None` if they are all 0 or the file has one copy.
     pub fn take_statistics(&self) -> Option<Statistics> {
-        let overlay = self.overlay()?;
-        let now = overlay.counted(&*overlay.slot.known()?);
-        let news = now.since(&std::mem::replace(&mut *overlay.told.lock(), now.clone()));
+        let copies = self.copies_if_joined()?;
+        let now = copies.counted();
+        let news = now.since(&std::mem::replace(&mut *copies.overlay.reported.lock(), now.clone()));
         (!news.is_empty()).then_some(news)
     }
 }
@@ -90,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_told_is_not_told_again() {
+    fn what_was_reported_is_not_reported_again() {
         let counted = |requests, read| Statistics {
             counts: vec![("requests", requests), ("hits", 1)],
             copies: vec![("original".to_owned(), vec![("read_bytes", read)])],

@@ -3,9 +3,11 @@
 
 use stripewise_extents::{CopyId, Select};
 
-use super::super::LogicalFile;
-use super::Overlay;
-use crate::{Errno, Result, trouble};
+use super::super::{LogicalFile, OpenCopy};
+use super::CopySet;
+use crate::Result;
+use crate::error::Logged;
+use crate::manifest::Copies;
 
 /// With more invalid ranges than this a copy is skipped: each range costs a sync.
 const RANGES_MAX: usize = 4096;
@@ -17,30 +19,32 @@ impl LogicalFile {
     /// # Errors
     /// EBADF: this process may not write. Otherwise the errors of fsync(2); EIO.
     pub fn tidy(&self) -> Result<()> {
-        let Some(overlay) = self.overlay().filter(|overlay| overlay.copies.is_cache()) else { return Ok(()) };
-        if !self.is_writable() {
-            return Err(Errno::BADF);
-        }
-        for copy in self.present().filter(|copy| copy.is_cache()) {
-            self.tidy_copy(overlay, copy)?;
+        self.copies_to_change(Copies::is_cache)?.map_or(Ok(()), |copies| copies.tidy())
+    }
+}
+
+impl CopySet<'_> {
+    fn tidy(&self) -> Result<()> {
+        for copy in self.caches() {
+            self.tidy_copy(copy)?;
             for target in copy.components().targets() {
-                overlay.surroundings.spaces.recount(overlay.base(), target)?;
+                self.overlay.context.spaces.recount(self.overlay.base(), target)?;
             }
         }
         Ok(())
     }
 
-    fn tidy_copy(&self, overlay: &Overlay, copy: &super::OpenCopy) -> Result<()> {
-        let (map, size) = (overlay.map()?, self.size()?);
+    fn tidy_copy(&self, copy: &OpenCopy) -> Result<()> {
+        let size = self.file.size()?;
         if size == 0 {
             return Ok(());
         }
-        let invalid = map.list(Select::NotValidIn(CopyId::new(copy.number())), 0..size, RANGES_MAX + 1);
-        let invalid = invalid.map_err(|error| trouble::map_told(&error))?;
+        let invalid = Select::NotValidIn(CopyId::new(copy.number()));
+        let invalid = self.map.list(invalid, 0..size, RANGES_MAX + 1).logged()?;
         if invalid.len() <= RANGES_MAX {
             for span in invalid {
                 // Nothing in the range is valid, so the eviction only punches it out.
-                self.evict(&map, overlay, copy, span.range())?;
+                self.evict(copy, span.range())?;
             }
         }
         Ok(())

@@ -14,7 +14,7 @@ use stripewise_target::TargetError;
 
 use super::super::{LogicalFile, OpenCopy};
 use super::Overlay;
-use crate::trouble::Trouble;
+use crate::error::FileError;
 
 const MAGIC: &str = "stripewise times 1";
 const BYTES_MAX: usize = 1 << 20;
@@ -55,7 +55,7 @@ fn parse(text: &str) -> Option<Times> {
 impl Overlay {
     /// The recorded times; empty if the record cannot be read.
     pub(crate) fn known_times(&self) -> Times {
-        let sys = &self.surroundings.sys;
+        let sys = &self.context.sys;
         let file = self.spec().open_beside(sys, SUFFIX);
         let bytes = file.and_then(|file| sys.read_start(file.as_fd(), BYTES_MAX));
         let text = bytes.ok().and_then(|bytes| String::from_utf8(bytes).ok());
@@ -64,7 +64,7 @@ impl Overlay {
 
     /// Writes the record. If that fails, the times are unknown later.
     fn write_times(&self, now: &Times) {
-        let sys = &self.surroundings.sys;
+        let sys = &self.context.sys;
         // Keeps the earlier times of copies that are lost now.
         let times: Times = self.known_times().into_iter().chain(now.clone()).collect();
         if let Ok(file) = self.spec().create_beside(sys, SUFFIX) {
@@ -74,7 +74,7 @@ impl Overlay {
 
     /// Removes the record: before and after times are set, and when the file is removed.
     pub(in super::super) fn forget_times(&self) {
-        forget_times(&self.surroundings.sys, self.spec());
+        forget_times(&self.context.sys, self.spec());
     }
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn forget_times(sys: &SysRef, spec: &MapSpec) {
 ///
 /// # Errors
 /// An object is older; the error names it.
-pub(crate) fn check_times(times: &Times, copy: &OpenCopy) -> std::result::Result<(), Trouble> {
+pub(crate) fn check_times(times: &Times, copy: &OpenCopy) -> std::result::Result<(), FileError> {
     // Most files have no record, and their objects need not be queried.
     if times.is_empty() {
         return Ok(());
@@ -108,8 +108,9 @@ impl LogicalFile {
     /// Records the times as of the close. A process that removes the file or sets its times removes
     /// the record afterwards. If this record is written after that, the check below notices the
     /// removal or the older times and removes it again.
-    pub(crate) fn note_times(&self, overlay: &Overlay, times: Times) {
-        overlay.write_times(&times);
+    pub(crate) fn note_times(&self, times: &Times) {
+        let Some(overlay) = self.overlay() else { return };
+        overlay.write_times(times);
         let removed = self.sys().stat(self.anchor()).is_ok_and(|stat| stat.st_nlink == 0);
         let now = self.times_now();
         let older =

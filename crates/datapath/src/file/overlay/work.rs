@@ -5,12 +5,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_cluster::OverlayKind;
-use stripewise_extents::{CopyId, Counter, Map, Select, Span};
+use stripewise_extents::{CopyId, Counter, Select, Span};
 
-use super::super::LogicalFile;
-use super::Overlay;
+use super::super::OpenCopy;
+use super::CopySet;
 use super::copying::{CHUNK_BYTES, PIECES_MAX_IDLE};
-use crate::{Result, trouble};
+use crate::Result;
+use crate::error::Logged;
 
 /// While applications use the file's servers, the processes take turns at write-back: after each
 /// range, a process pauses for this multiple of the time it took, times the number of processes.
@@ -45,33 +46,36 @@ impl Progress {
     }
 }
 
-impl LogicalFile {
+impl CopySet<'_> {
     /// Does one unit of background work. Returns the bytes copied or evicted; 0 if there is nothing
     /// to do now.
     ///
     /// # Errors
     /// Same as pread(2), pwrite(2) and fsync(2).
-    pub(crate) fn work(&self, overlay: &Overlay) -> Result<u64> {
-        let Some(map) = overlay.slot.known().filter(|_| self.is_writable()) else { return Ok(0) };
-        let now_ns = self.sys().now_ns();
-        if now_ns < overlay.progress.next_ns.load(Ordering::Relaxed) || overlay.is_mapped(&map) {
+    pub(crate) fn work(&self) -> Result<u64> {
+        let now_ns = self.file.sys().now_ns();
+        if !self.file.is_writable()
+            || now_ns < self.overlay.progress.next_ns.load(Ordering::Relaxed)
+            || self.is_mapped()
+        {
             return Ok(0);
         }
-        let idle = self.is_idle(overlay, now_ns);
-        let makes_way = now_ns < overlay.progress.next_under_load_ns.load(Ordering::Relaxed);
-        if !idle && (makes_way || !self.is_pressed(overlay, &map)?) {
+        let idle = self.is_idle(now_ns);
+        let makes_way = now_ns < self.overlay.progress.next_under_load_ns.load(Ordering::Relaxed);
+        if !idle && (makes_way || !self.is_pressed()?) {
             return Ok(0);
         }
         let done = match idle {
-            true => self.work_once(overlay, &map, PIECES_MAX_IDLE)?,
+            true => self.work_once(PIECES_MAX_IDLE)?,
             // No request waits for a prefetch, so write back only; one range, to stay below the
             // load of the applications.
-            false => self.make_clean(overlay, &map, 1)?,
+            false => self.write_back(1)?,
         };
-        let took_ns = self.sys().now_ns().saturating_sub(now_ns);
+        let took_ns = self.file.sys().now_ns().saturating_sub(now_ns);
         if !idle && done > 0 {
-            let rest_ns = took_ns.saturating_mul(MAKE_WAY * u64::from(overlay.measured.processes(&map)));
-            overlay.progress.next_under_load_ns.store(now_ns.saturating_add(rest_ns), Ordering::Relaxed);
+            let rest_ns =
+                took_ns.saturating_mul(MAKE_WAY * u64::from(self.overlay.measured.processes(&self.map)));
+            self.overlay.progress.next_under_load_ns.store(now_ns.saturating_add(rest_ns), Ordering::Relaxed);
         }
         Ok(done)
     }
@@ -79,50 +83,50 @@ impl LogicalFile {
     /// Does one unit of background work on at most `pieces` ranges, regardless of other activity.
     ///
     /// # Errors
-    /// Same as [`LogicalFile::work`].
-    pub(crate) fn work_once(&self, overlay: &Overlay, map: &Map, pieces: usize) -> Result<u64> {
-        match overlay.copies.kind {
-            OverlayKind::Replicas => self.work_on_replicas(overlay, map, pieces),
-            OverlayKind::Cache { .. } => match self.make_clean(overlay, map, pieces)? {
-                0 => self.fetch_some(overlay, map),
+    /// Same as [`CopySet::work`].
+    pub(crate) fn work_once(&self, pieces: usize) -> Result<u64> {
+        match self.overlay.copies.kind {
+            OverlayKind::Replicas => self.work_on_replicas(pieces),
+            OverlayKind::Cache { .. } => match self.write_back(pieces)? {
+                0 => self.fetch_some(),
                 bytes => Ok(bytes),
             },
         }
     }
 
     /// Whether no application uses the servers of the file, so that copying disturbs nothing.
-    fn is_idle(&self, overlay: &Overlay, now_ns: u64) -> bool {
-        let copies = self.present().map(super::super::OpenCopy::number);
-        overlay.under_way.load(Ordering::Relaxed) == 0 && !overlay.activity.is_used(copies, now_ns)
+    fn is_idle(&self, now_ns: u64) -> bool {
+        let copies = self.file.present().map(OpenCopy::number);
+        self.overlay.under_way.load(Ordering::Relaxed) == 0 && !self.overlay.activity.is_used(copies, now_ns)
     }
 
     /// Whether more than half of a cache's space may hold dirty data and more has been written
     /// since the last check: a process that only reads needs no space. Always false for replicas:
     /// any range may be out of sync, and close brings it in sync.
-    fn is_pressed(&self, overlay: &Overlay, map: &Map) -> Result<bool> {
-        let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return Ok(false) };
+    fn is_pressed(&self) -> Result<bool> {
+        let OverlayKind::Cache { capacity_per_server, .. } = self.overlay.copies.kind else { return Ok(false) };
         let mut written = 0;
-        for copy in self.present().filter(|copy| copy.is_cache()) {
-            let counted = map.counted(Counter::Written(CopyId::new(copy.number())));
-            written += counted.map_err(|error| trouble::map_told(&error))?;
+        for copy in self.caches() {
+            let counted = self.map.counted(Counter::Written(CopyId::new(copy.number())));
+            written += counted.logged()?;
         }
-        if overlay.progress.written.swap(written, Ordering::Relaxed) == written {
+        if self.overlay.progress.written.swap(written, Ordering::Relaxed) == written {
             return Ok(false);
         }
         let (mut fullest, mut clean) = (0, 0);
-        for copy in self.present().filter(|copy| copy.is_cache()) {
-            fullest = fullest.max(self.used_space(overlay, copy).unwrap_or(0));
-            let bytes = map.clean_bytes(CopyId::new(copy.number()));
-            clean += bytes.map_err(|error| trouble::map_told(&error))? / overlay.servers_of_space(copy);
+        for copy in self.caches() {
+            fullest = fullest.max(self.used_space(copy).unwrap_or(0));
+            let bytes = self.map.clean_bytes(CopyId::new(copy.number()));
+            clean += bytes.logged()? / self.servers_of_space(copy);
         }
         Ok(fullest.saturating_sub(clean) > capacity_per_server / 2)
     }
 
-    fn work_on_replicas(&self, overlay: &Overlay, map: &Map, pieces: usize) -> Result<u64> {
-        for copy in self.present() {
-            let bytes = self.work_on_copy(overlay, map, copy.number(), pieces)?;
+    fn work_on_replicas(&self, pieces: usize) -> Result<u64> {
+        for copy in self.file.present() {
+            let bytes = self.work_on_copy(copy.number(), pieces)?;
             if bytes > 0 {
-                map.count(Counter::Synchronisations, 1);
+                self.map.count(Counter::Synchronisations, 1);
                 return Ok(bytes);
             }
         }
@@ -130,100 +134,93 @@ impl LogicalFile {
     }
 
     /// Evicts clean data from a cache if space is short, else writes dirty data back.
-    fn make_clean(&self, overlay: &Overlay, map: &Map, pieces: usize) -> Result<u64> {
-        let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return Ok(0) };
-        let given_up = self.keep_some_free(overlay, map, capacity_per_server);
+    fn write_back(&self, pieces: usize) -> Result<u64> {
+        let OverlayKind::Cache { capacity_per_server, .. } = self.overlay.copies.kind else { return Ok(0) };
+        let given_up = self.evict_to_watermark(capacity_per_server);
         if given_up > 0 {
             return Ok(given_up);
         }
-        let bytes = self.work_on_copy(overlay, map, 0, pieces)?;
+        let bytes = self.work_on_copy(0, pieces)?;
         if bytes > 0 {
-            map.count(Counter::WriteBacks, 1);
+            self.map.count(Counter::WriteBacks, 1);
         }
         Ok(bytes)
     }
 
     /// Copies ranges missing in copy `to`, starting where the last unit ended.
-    fn work_on_copy(&self, overlay: &Overlay, map: &Map, to: usize, pieces: usize) -> Result<u64> {
-        let size = self.size()?;
-        let Some(place) = overlay.progress.at.get(to) else { return Ok(0) };
+    fn work_on_copy(&self, to: usize, pieces: usize) -> Result<u64> {
+        let size = self.file.size()?;
+        let Some(place) = self.overlay.progress.at.get(to) else { return Ok(0) };
         let at = place.load(Ordering::Relaxed);
-        let span = match self.first_missing(map, to, at..size)? {
+        let span = match self.first_missing(to, at..size)? {
             Some(span) => span,
-            None => match self.first_missing(map, to, 0..at.min(size))? {
+            None => match self.first_missing(to, 0..at.min(size))? {
                 Some(span) => span,
                 None => return Ok(0),
             },
         };
-        let pace = Pace::of(overlay, map);
-        let range = self.chunk(map, to, &span, pace.piece(&span, size), pieces)?;
+        let pace = Pace::of(self);
+        let range = self.chunk(to, &span, pace.piece(&span, size), pieces)?;
         place.store(range.end, Ordering::Relaxed);
-        let Some(from) = self.source(overlay, map, &span) else { return Ok(0) };
-        let Some(mut copier) = map.copier().map_err(|error| trouble::map_told(&error))? else { return Ok(0) };
-        let begun_ns = self.sys().now_ns();
+        let Some(from) = self.source(&span) else { return Ok(0) };
+        let Some(mut copier) = self.map.copier().logged()? else { return Ok(0) };
+        let begun_ns = self.file.sys().now_ns();
         let bytes = self.copy_between(&mut copier, range, from, to)?;
-        pace.rest(&overlay.progress, begun_ns, bytes);
+        pace.rest(&self.overlay.progress, begun_ns, bytes);
         Ok(bytes)
     }
 
     /// Extends the copy of `span` to other ranges missing in `whole`, which starts where `span`
     /// does: up to `pieces` ranges in all.
-    pub(super) fn chunk(
-        &self,
-        map: &Map,
-        to: usize,
-        span: &Span,
-        whole: Range<u64>,
-        pieces: usize,
-    ) -> Result<Range<u64>> {
+    pub(super) fn chunk(&self, to: usize, span: &Span, whole: Range<u64>, pieces: usize) -> Result<Range<u64>> {
         if span.end >= whole.end {
             return Ok(whole);
         }
-        let spans = map.list(Select::NotValidIn(CopyId::new(to)), whole.clone(), pieces);
-        let spans = spans.map_err(|error| trouble::map_told(&error))?;
+        let spans = self.map.list(Select::NotValidIn(CopyId::new(to)), whole.clone(), pieces);
+        let spans = spans.logged()?;
         Ok(whole.start..spans.last().map_or(whole.end, |last| last.end))
     }
 
     /// The first range that is not valid in copy `to`.
-    pub(super) fn first_missing(&self, map: &Map, to: usize, range: Range<u64>) -> Result<Option<Span>> {
+    pub(super) fn first_missing(&self, to: usize, range: Range<u64>) -> Result<Option<Span>> {
         if range.is_empty() {
             return Ok(None);
         }
-        let spans = map.list(Select::NotValidIn(CopyId::new(to)), range, 1);
-        Ok(spans.map_err(|error| trouble::map_told(&error))?.first().copied())
+        let spans = self.map.list(Select::NotValidIn(CopyId::new(to)), range, 1);
+        Ok(spans.logged()?.first().copied())
     }
 
     /// The best copy to copy a range from.
-    pub(super) fn source(&self, overlay: &Overlay, map: &Map, span: &Span) -> Option<usize> {
-        let usable = overlay.preferred(span.mask.bits() & self.present_mask());
-        overlay.choice(map).source(span.start, span.len(), usable)
+    pub(super) fn source(&self, span: &Span) -> Option<usize> {
+        let usable = self.preferred(span.mask.bits() & self.present_mask());
+        self.choice().source(span.start, span.len(), usable)
     }
 
-    fn keep_some_free(&self, overlay: &Overlay, map: &Map, capacity: u64) -> u64 {
+    fn evict_to_watermark(&self, capacity: u64) -> u64 {
         let part = capacity / FREE_PART;
-        let full = |copy: &&super::super::OpenCopy| {
-            copy.is_cache() && self.used_space(overlay, copy).is_some_and(|used| used + part > capacity)
+        let full = |copy: &&OpenCopy| {
+            copy.is_cache() && self.used_space(copy).is_some_and(|used| used + part > capacity)
         };
         let mut given_up = 0;
-        for copy in self.present().filter(full) {
-            given_up += u64::from(self.make_room(overlay, map, copy.number(), part));
+        for copy in self.file.present().filter(full) {
+            given_up += u64::from(self.make_room(copy.number(), part));
         }
         given_up
     }
 
     /// Fetches one queued prefetch hint, if there is space.
-    fn fetch_some(&self, overlay: &Overlay, map: &Map) -> Result<u64> {
-        let (size, pace) = (self.size()?, Pace::of(overlay, map));
-        for copy in self.present().filter(|copy| copy.is_cache()) {
+    fn fetch_some(&self) -> Result<u64> {
+        let (size, pace) = (self.file.size()?, Pace::of(self));
+        for copy in self.caches() {
             let number = CopyId::new(copy.number());
             let wanted =
-                if size == 0 { Ok(Vec::new()) } else { map.list(Select::Hinted(number), 0..size, WANTED) };
-            for span in wanted.map_err(|error| trouble::map_told(&error))? {
-                let begun_ns = self.sys().now_ns();
-                let bytes = self.fetch(overlay, map, copy.number(), &pace.piece(&span, size))?;
+                if size == 0 { Ok(Vec::new()) } else { self.map.list(Select::Hinted(number), 0..size, WANTED) };
+            for span in wanted.logged()? {
+                let begun_ns = self.file.sys().now_ns();
+                let bytes = self.fetch(copy.number(), &pace.piece(&span, size))?;
                 if bytes > 0 {
-                    pace.rest(&overlay.progress, begun_ns, bytes);
-                    map.count(Counter::Fetches, 1);
+                    pace.rest(&self.overlay.progress, begun_ns, bytes);
+                    self.map.count(Counter::Fetches, 1);
                     return Ok(bytes);
                 }
             }
@@ -233,22 +230,22 @@ impl LogicalFile {
 
     /// Fetches a range into a cache copy. Returns 0 if there is no space or another process writes
     /// there.
-    pub(super) fn fetch(&self, overlay: &Overlay, map: &Map, to: usize, range: &Range<u64>) -> Result<u64> {
-        let Some(span) = self.first_missing(map, to, range.clone())? else { return Ok(0) };
+    pub(super) fn fetch(&self, to: usize, range: &Range<u64>) -> Result<u64> {
+        let Some(span) = self.first_missing(to, range.clone())? else { return Ok(0) };
         let range = span.start..span.end.min(range.end);
-        let (Some(from), Some(copy)) = (self.source(overlay, map, &span), self.usable(overlay, to)) else {
+        let (Some(from), Some(copy)) = (self.source(&span), self.usable(to)) else {
             return Ok(0);
         };
-        if !self.take_space(overlay, copy, &range) {
+        if !self.take_space(copy, &range) {
             return Ok(0);
         }
-        let copied = match map.copier().map_err(|error| trouble::map_told(&error)) {
+        let copied = match self.map.copier().logged() {
             Ok(Some(mut copier)) => self.copy_between(&mut copier, range.clone(), from, to),
             Ok(None) => Ok(0),
             Err(error) => Err(error),
         };
         if copied != Ok(range.end - range.start) {
-            self.give_space(overlay, copy, std::slice::from_ref(&range));
+            self.give_space(copy, std::slice::from_ref(&range));
         }
         copied
     }
@@ -262,9 +259,9 @@ struct Pace {
 }
 
 impl Pace {
-    fn of(overlay: &Overlay, map: &Map) -> Self {
-        let each = |all| all / map.processes().unwrap_or(1).max(1) as u64;
-        Self { limit: overlay.copies.background.map(|all| each(all).max(1)) }
+    fn of(copies: &CopySet<'_>) -> Self {
+        let each = |all| all / copies.map.processes().unwrap_or(1).max(1) as u64;
+        Self { limit: copies.overlay.copies.background.map(|all| each(all).max(1)) }
     }
 
     /// The range to copy together with `span`: to the end of the chunk in which `span` starts, but

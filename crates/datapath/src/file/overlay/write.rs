@@ -4,18 +4,18 @@ use std::ops::Range;
 
 use smallvec::smallvec;
 use stripewise_cluster::Durability;
-use stripewise_extents::{CopyId, Counter, Map, Span, WriteGuard};
+use stripewise_extents::{CopyId, Counter, Span, WriteGuard};
 use stripewise_model::Op;
 use stripewise_policy::Kind;
 use stripewise_target::Few;
 
-use super::super::LogicalFile;
-use super::Overlay;
+use super::CopySet;
 use super::choice::{Part, spans_of};
 use super::read::is_of_device;
 use super::request::{Ended, Request, Transfer, whole};
-use super::space::Room;
-use crate::{Errno, Result, notice, trouble};
+use super::space::Reservation;
+use crate::error::{LogOnce, Logged};
+use crate::{Errno, Result, notice};
 
 /// The number of the original.
 const ORIGINAL: usize = 0;
@@ -26,24 +26,18 @@ const BEING_MADE: Errno = Errno::BUSY;
 const LOOK_NS: u64 = 50_000;
 const LOOK_NS_MAX: u64 = 1_600_000;
 
-impl LogicalFile {
+impl CopySet<'_> {
     /// Writes at least one byte.
     ///
     /// # Safety
-    /// Same as [`LogicalFile::write_at`].
-    pub(in super::super) unsafe fn write_copies(
-        &self,
-        overlay: &Overlay,
-        request: &Request<'_>,
-    ) -> Result<usize> {
-        let map = overlay.map()?;
-        let map = &*map;
-        let _under_way = overlay.begin(map);
-        let kind = Kind { op: Op::Write, access: overlay.streams.access(request.offset, request.len) };
+    /// Same as `LogicalFile::write_at`.
+    pub(in super::super) unsafe fn write(&self, request: &Request<'_>) -> Result<usize> {
+        let _under_way = self.begin();
+        let kind = Kind { op: Op::Write, access: self.overlay.streams.access(request.offset, request.len) };
         // SAFETY: the caller's promise.
-        let (done, changed) = unsafe { self.write_guarded(overlay, map, kind, request)? };
-        if changed && overlay.copies.durability == Durability::EachWrite {
-            self.sync_map(overlay, true)?;
+        let (done, changed) = unsafe { self.write_guarded(kind, request)? };
+        if changed && self.overlay.copies.durability == Durability::EachWrite {
+            self.sync(true)?;
         }
         Ok(done)
     }
@@ -51,21 +45,15 @@ impl LogicalFile {
     /// Returns the bytes written, and whether the map was changed.
     ///
     /// # Safety
-    /// Same as [`LogicalFile::write_at`].
-    unsafe fn write_guarded(
-        &self,
-        overlay: &Overlay,
-        map: &Map,
-        kind: Kind,
-        request: &Request<'_>,
-    ) -> Result<(usize, bool)> {
-        let (mut room, mut look_ns) = (Room::of(self, overlay, map), LOOK_NS);
+    /// Same as `LogicalFile::write_at`.
+    unsafe fn write_guarded(&self, kind: Kind, request: &Request<'_>) -> Result<(usize, bool)> {
+        let (mut reservation, mut look_ns) = (Reservation::of(self), LOOK_NS);
         loop {
-            let mut guard = map.begin_write(request.range()).map_err(|error| trouble::map_told(&error))?;
-            let parts = self.choose_write(overlay, map, kind, request, guard.spans(), &mut room);
+            let mut guard = self.map.begin_write(request.range()).logged()?;
+            let parts = self.choose_write(kind, request, guard.spans(), &mut reservation);
             let mut written = Few::new();
             if let Some(parts) = parts {
-                let mut writer = Writer { file: self, overlay, map, guard: &mut guard, request, written };
+                let mut writer = Writer { copies: self, guard: &mut guard, request, written };
                 // SAFETY: the caller's promise.
                 let ended = unsafe { writer.write(&parts) };
                 written = writer.written;
@@ -74,19 +62,19 @@ impl LogicalFile {
                 if done > 0 || error != Some(BEING_MADE) {
                     let changed = guard.changed_map();
                     drop(guard);
-                    self.give_back(overlay, &mut room, &written);
+                    self.release_unused(&mut reservation, &written);
                     if done == 0 && last.is_some() {
                         return Err(error.unwrap_or(Errno::NOSPC));
                     }
-                    super::count_hits(map, &parts);
+                    self.count_hits(&parts);
                     return Ok((done as usize, changed));
                 }
             }
             // A copier is working on the only copy that could be written to, or on the only one
             // left after another copy was full. Copies are short: wait and try again.
             drop(guard);
-            self.give_back(overlay, &mut room, &written);
-            self.sys().sleep_until_ns(self.sys().now_ns() + look_ns);
+            self.release_unused(&mut reservation, &written);
+            self.file.sys().sleep_until_ns(self.file.sys().now_ns() + look_ns);
             look_ns = (look_ns * 2).min(LOOK_NS_MAX);
         }
     }
@@ -94,17 +82,15 @@ impl LogicalFile {
     /// Chooses the copy to which each range goes; `None` if the write must be tried again.
     fn choose_write(
         &self,
-        overlay: &Overlay,
-        map: &Map,
         kind: Kind,
         request: &Request<'_>,
         known: &[Span],
-        room: &mut Room<'_>,
+        reservation: &mut Reservation<'_>,
     ) -> Option<Few<Part>> {
         let all = self.present_mask();
-        let present = overlay.preferred(all);
+        let present = self.preferred(all);
         let forbidden = |span: &Span| span.forbidden.map_or(0, |copy| 1 << copy.index());
-        if overlay.is_mapped(map) {
+        if self.is_mapped() {
             let whole = Part { start: request.offset, end: request.offset + request.len, copy: ORIGINAL };
             return known.iter().all(|span| forbidden(span) & 1 == 0).then(|| smallvec![whole]);
         }
@@ -115,12 +101,12 @@ impl LogicalFile {
             mask => mask,
         });
         let allowed = known.iter().fold(present, |allowed, span| allowed & !forbidden(span));
-        let asked = overlay.request(kind, request.offset, request.len);
+        let asked = self.policy_request(kind, request.offset, request.len);
         let mut parts = Few::new();
         let redirected =
-            overlay.choice(map).write(&overlay.surroundings.data, &asked, &spans, allowed, room, &mut parts);
+            self.choice().write(&self.overlay.context.data, &asked, &spans, allowed, reservation, &mut parts);
         if redirected.critical.is_some() {
-            map.count(Counter::Critical, 1);
+            self.map.count(Counter::Critical, 1);
         }
         let mut possible = Few::new();
         for part in parts {
@@ -137,21 +123,20 @@ impl LogicalFile {
     }
 
     /// Releases the reserved space of ranges that were then not written there.
-    fn give_back(&self, overlay: &Overlay, room: &mut Room<'_>, written: &[Part]) {
-        for (number, range) in room.taken.drain(..) {
+    fn release_unused(&self, reservation: &mut Reservation<'_>, written: &[Part]) {
+        for (number, range) in reservation.taken.drain(..) {
             let Some(copy) = self.copy(number) else { continue };
             let mut unused = vec![range];
             for part in written.iter().filter(|part| part.copy == number) {
                 unused = unused.iter().flat_map(|range| outside(range, &(part.start..part.end))).collect();
             }
-            self.give_space(overlay, copy, &unused);
+            self.give_space(copy, &unused);
         }
     }
 
     /// Syncs everything, including the map.
-    pub(in super::super) fn sync_map(&self, overlay: &Overlay, data_only: bool) -> Result<()> {
-        let map = overlay.map()?;
-        map.sync(|| self.sync_components(data_only)).map_err(|error| trouble::map_told(&error))
+    pub(in super::super) fn sync(&self, data_only: bool) -> Result<()> {
+        self.map.sync(|| self.file.sync_components(data_only)).logged()
     }
 }
 
@@ -186,11 +171,9 @@ fn outside(range: &Range<u64>, other: &Range<u64>) -> impl Iterator<Item = Range
 /// One attempt at a write. The guard has pinned the range (steps 1 to 3 of the write protocol in
 /// `docs/formats/extents.md`); `prepare` and `wrote` of the guard are steps 4 and 6.
 struct Writer<'a, 'm> {
-    file: &'a LogicalFile,
-    overlay: &'a Overlay,
+    copies: &'a CopySet<'a>,
     guard: &'a mut WriteGuard<'m>,
     request: &'a Request<'a>,
-    map: &'a Map,
     /// The ranges written so far, with their copies.
     written: Few<Part>,
 }
@@ -200,7 +183,7 @@ impl Writer<'_, '_> {
     /// original.
     ///
     /// # Safety
-    /// Same as [`LogicalFile::write_at`].
+    /// Same as `LogicalFile::write_at`.
     unsafe fn write(&mut self, parts: &[Part]) -> Few<Ended> {
         // SAFETY: the caller's promise.
         let mut ended = unsafe { self.once(parts) };
@@ -209,9 +192,9 @@ impl Writer<'_, '_> {
             if part.copy == ORIGINAL || !is_of_device(error) {
                 continue;
             }
-            notice::say(&format!(
+            notice::warn_once(&format!(
                 "{}: a copy cannot be written to ({error}); the original is used",
-                self.file.path().display()
+                self.copies.file.path().display()
             ));
             let rest = Part { start: part.start + done, end: part.end, copy: ORIGINAL };
             // SAFETY: the caller's promise.
@@ -222,17 +205,17 @@ impl Writer<'_, '_> {
     }
 
     /// # Safety
-    /// Same as [`LogicalFile::write_at`].
+    /// Same as `LogicalFile::write_at`.
     unsafe fn once(&mut self, parts: &[Part]) -> Few<Ended> {
         for part in parts {
             let prepared = self.guard.prepare(part.start..part.end, CopyId::new(part.copy));
             if let Err(error) = prepared {
-                let error = Some(trouble::map_told(&error));
+                let error = Some(error.log_once());
                 return smallvec![Ended { done: 0, error }; parts.len()];
             }
         }
         // SAFETY: the caller's promise.
-        let mut ended = unsafe { self.file.transfer(self.overlay, Transfer::Write, self.request, parts) };
+        let mut ended = unsafe { self.copies.transfer(Transfer::Write, self.request, parts) };
         for (part, ended) in parts.iter().zip(&mut ended) {
             if ended.done == 0 {
                 continue;
@@ -240,11 +223,11 @@ impl Writer<'_, '_> {
             let (end, copy) = (part.start + ended.done, CopyId::new(part.copy));
             match self.guard.wrote(part.start..end, copy) {
                 Ok(()) => {
-                    self.map.count(Counter::Written(copy), ended.done);
+                    self.copies.map.count(Counter::Written(copy), ended.done);
                     self.written.push(Part { end, ..*part });
                 }
                 // The range counts as not written.
-                Err(error) => *ended = Ended { done: 0, error: Some(trouble::map_told(&error)) },
+                Err(error) => *ended = Ended { done: 0, error: Some(error.log_once()) },
             }
         }
         ended

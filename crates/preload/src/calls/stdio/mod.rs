@@ -166,7 +166,9 @@ interpose!(
         if new < 0 || !(ours || standard::is_standard(stream)) {
             let error = if new < 0 { errno::get() } else { libc::ENOTSUP };
             if new >= 0 {
-                notice::say("freopen of a stream on a file in a planned layout is not supported; use fopen");
+                notice::warn_once(
+                    "freopen of a stream on a file in a planned layout is not supported; use fopen",
+                );
                 unsafe { close_any(new) };
             }
             unsafe { fclose_any(stream) };

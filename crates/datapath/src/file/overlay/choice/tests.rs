@@ -8,7 +8,7 @@ use stripewise_model::{ByAccess, Network, Service};
 use stripewise_target::{FileId, TargetRef};
 
 use super::*;
-use crate::manifest::{FurtherCopy, copy_id};
+use crate::manifest::{ExtraCopy, copy_id};
 
 /// Number of servers in the pool.
 const COUNT: u32 = 4;
@@ -63,7 +63,7 @@ fn layouts() -> impl Strategy<Value = Layout> {
 fn placed(cluster: &mut Cluster, layouts: &[Layout], kind: OverlayKind) -> (Manifest, Vec<Vec<u32>>) {
     let id = FileId([7; 16]);
     let mut planned = Vec::new();
-    let mut copies: Vec<FurtherCopy> = Vec::new();
+    let mut copies: Vec<ExtraCopy> = Vec::new();
     for (number, layout) in layouts.iter().enumerate() {
         let (folded, targets) = compact(&cluster.fold(layout).unwrap());
         let specs = cluster.targets();
@@ -71,7 +71,7 @@ fn placed(cluster: &mut Cluster, layouts: &[Layout], kind: OverlayKind) -> (Mani
             let spec = &specs[target as usize];
             TargetRef { name: spec.name.clone(), path: spec.path.clone(), id: target.to_string() }
         };
-        copies.push(FurtherCopy {
+        copies.push(ExtraCopy {
             name: number.to_string(),
             id: copy_id(id, number),
             groups: 1 + number as u32 % 2,

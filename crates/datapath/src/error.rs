@@ -3,14 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use stripewise_extents::MapError;
+pub use stripewise_sys::Errno;
 use stripewise_target::TargetError;
 
 use crate::manifest::ManifestError;
-use crate::{Errno, notice};
+use crate::notice;
+
+/// The result of every call of the data path.
+pub type Result<T> = std::result::Result<T, Errno>;
 
 /// One line that names the file, the problem and, if there is one, the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum FileError {
     /// The manifest is damaged or of another version.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
@@ -44,7 +48,7 @@ pub enum Trouble {
     },
 }
 
-impl Trouble {
+impl FileError {
     pub(crate) fn io<'a>(path: &'a Path, what: &'static str) -> impl FnOnce(Errno) -> Self + 'a {
         move |errno| Self::Io { path: path.to_owned(), what, errno }
     }
@@ -58,33 +62,74 @@ impl Trouble {
             Self::Io { errno, .. } => *errno,
         }
     }
+}
 
-    /// Returns [`Trouble::errno`]; logs on stderr what the errno alone cannot explain.
-    pub(crate) fn told(&self) -> Errno {
+/// An error that becomes an errno for the application.
+pub(crate) trait LogOnce {
+    /// The errno for the application. Logs on stderr what the errno alone cannot explain.
+    fn log_once(&self) -> Errno;
+}
+
+/// Turns the errors of the layers below into errnos.
+pub(crate) trait Logged<T> {
+    /// The result for the application, see [`LogOnce::log_once`].
+    fn logged(self) -> Result<T>;
+}
+
+impl<T, E: LogOnce> Logged<T> for std::result::Result<T, E> {
+    fn logged(self) -> Result<T> {
+        self.map_err(|error| error.log_once())
+    }
+}
+
+impl LogOnce for FileError {
+    fn log_once(&self) -> Errno {
         match self {
-            Self::Io { .. } => {}
-            Self::Target(error) => tell_target(error),
-            Self::Map(error) => return map_told(error),
-            Self::Manifest(_) | Self::Copied { .. } => notice::say(&self.to_string()),
+            Self::Io { .. } => self.errno(),
+            Self::Target(error) => error.log_once(),
+            Self::Map(error) => error.log_once(),
+            Self::Manifest(_) | Self::Copied { .. } => {
+                notice::warn_once(&self.to_string());
+                self.errno()
+            }
+        }
+    }
+}
+
+/// Ordinary errors of the application's own call are not logged.
+impl LogOnce for TargetError {
+    fn log_once(&self) -> Errno {
+        let own = matches!(
+            self.errno(),
+            Errno::ACCESS
+                | Errno::PERM
+                | Errno::ROFS
+                | Errno::INTR
+                | Errno::FBIG
+                | Errno::INVAL
+                | Errno::MFILE
+                | Errno::NFILE
+        );
+        if self.errno() == Errno::NOENT {
+            notice::warn_once(&format!(
+                "{self}: a part of the file is lost; `stripewise fsck` on the file says what to do"
+            ));
+        } else if !own {
+            notice::warn_once(&self.to_string());
+        }
+        errno_of(self)
+    }
+}
+
+/// EINTR is not logged, nor is a failed operation of the caller ([`MapError::Caller`]), which was
+/// logged where it failed.
+impl LogOnce for MapError {
+    fn log_once(&self) -> Errno {
+        if !matches!(self, Self::Caller { .. }) && self.errno() != Errno::INTR {
+            notice::warn_once(&self.to_string());
         }
         self.errno()
     }
-}
-
-/// The errno of a target's error. Logs the error on stderr unless it is an ordinary error of the
-/// application's own call.
-pub(crate) fn told(error: &TargetError) -> Errno {
-    tell_target(error);
-    errno_of(error)
-}
-
-/// The errno of an extent map's error, which is logged on stderr. EINTR is not logged, nor is a
-/// failed operation of the caller ([`MapError::Caller`]), which was logged where it failed.
-pub(crate) fn map_told(error: &MapError) -> Errno {
-    if !matches!(error, MapError::Caller { .. }) && error.errno() != Errno::INTR {
-        notice::say(&error.to_string());
-    }
-    error.errno()
 }
 
 /// Turns ENOENT and ENOTDIR into EIO: the application did not ask for the object by name.
@@ -92,26 +137,5 @@ fn errno_of(error: &TargetError) -> Errno {
     match error.errno() {
         Errno::NOENT | Errno::NOTDIR => Errno::IO,
         errno => errno,
-    }
-}
-
-fn tell_target(error: &TargetError) {
-    let own = matches!(
-        error.errno(),
-        Errno::ACCESS
-            | Errno::PERM
-            | Errno::ROFS
-            | Errno::INTR
-            | Errno::FBIG
-            | Errno::INVAL
-            | Errno::MFILE
-            | Errno::NFILE
-    );
-    if error.errno() == Errno::NOENT {
-        notice::say(&format!(
-            "{error}: a part of the file is lost; `stripewise fsck` on the file says what to do"
-        ));
-    } else if !own {
-        notice::say(&error.to_string());
     }
 }

@@ -8,7 +8,7 @@ use stripewise_sys::{Dir, Mode, OFlags, SysRef};
 use crate::{Errno, Result};
 
 /// The absolute path, without `.`, `..` and double slashes. Symbolic links are not followed.
-pub(super) fn absolute(sys: &SysRef, dir: Dir<'_>, path: &Path) -> Result<PathBuf> {
+pub(crate) fn absolute(sys: &SysRef, dir: Dir<'_>, path: &Path) -> Result<PathBuf> {
     let mut whole = match dir {
         _ if path.is_absolute() => PathBuf::new(),
         Some(dir) => PathBuf::from(sys.read_link(None, &link_of(dir.as_raw_fd()))?),
@@ -26,7 +26,7 @@ pub(super) fn absolute(sys: &SysRef, dir: Dir<'_>, path: &Path) -> Result<PathBu
 }
 
 /// The absolute path with the symbolic links of its directory followed.
-pub(super) fn canonical(sys: &SysRef, dir: Dir<'_>, path: &Path) -> Result<PathBuf> {
+pub(crate) fn canonical(sys: &SysRef, dir: Dir<'_>, path: &Path) -> Result<PathBuf> {
     let name = path.file_name().ok_or(Errno::INVAL)?;
     let parent = sys.open(dir, directory_of(path), OFlags::PATH | OFlags::DIRECTORY, Mode::empty())?;
     let link = sys.read_link(None, &link_of(parent.as_fd().as_raw_fd()))?;
@@ -39,7 +39,7 @@ pub(crate) fn link_of(raw: i32) -> PathBuf {
 }
 
 /// The directory that contains the name.
-pub(super) fn directory_of(path: &Path) -> &Path {
+pub(crate) fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -1,0 +1,158 @@
+//! The copies of an open file, with the extent map that says where each is valid.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use stripewise_extents::{Counter, Mask, Select, Span};
+use stripewise_policy::Kind;
+
+use super::super::{LogicalFile, OpenCopy};
+use super::choice::Part;
+use super::slot::MapRef;
+use super::{Overlay, UnderWay};
+use crate::error::Logged;
+use crate::manifest::Copies;
+use crate::{Errno, Result, notice};
+
+/// Maximum spans listed at a time.
+const SPANS_MAX: usize = 4096;
+
+/// An open file with several copies, its state in this process, and its extent map, which stays
+/// joined until this is dropped. All operations on the copies are methods of this type.
+pub(crate) struct CopySet<'f> {
+    pub(super) file: &'f LogicalFile,
+    pub(super) overlay: &'f Overlay,
+    pub(super) map: MapRef<'f>,
+}
+
+impl LogicalFile {
+    /// The copies; joins the map if necessary. `None` for a file with one copy.
+    ///
+    /// # Errors
+    /// The map cannot be used; the reason is logged on stderr.
+    pub(crate) fn copies(&self) -> Result<Option<CopySet<'_>>> {
+        let Some(overlay) = self.overlay() else { return Ok(None) };
+        Ok(Some(CopySet { file: self, overlay, map: overlay.map()? }))
+    }
+
+    /// The copies, if this process has joined the map and not left it.
+    pub(crate) fn copies_if_joined(&self) -> Option<CopySet<'_>> {
+        let overlay = self.overlay()?;
+        Some(CopySet { file: self, overlay, map: overlay.slot.known()? })
+    }
+
+    /// The copies, for a command that changes them; `None` if the command does not apply to them.
+    ///
+    /// # Errors
+    /// EBADF: this process may not write. Otherwise same as [`LogicalFile::copies`].
+    pub(super) fn copies_to_change(&self, applies: fn(&Copies) -> bool) -> Result<Option<CopySet<'_>>> {
+        if !self.overlay().is_some_and(|overlay| applies(&overlay.copies)) {
+            return Ok(None);
+        }
+        if self.is_writable() { self.copies() } else { Err(Errno::BADF) }
+    }
+}
+
+impl<'f> CopySet<'f> {
+    /// Copy `number`, if it is open.
+    pub(super) fn copy(&self, number: usize) -> Option<&'f OpenCopy> {
+        match number.checked_sub(1) {
+            None => Some(self.file.original()),
+            Some(index) => self.file.parts.extra.get(index)?.as_ref().ok(),
+        }
+    }
+
+    /// Copy `number`, if it is open and has not failed in this process.
+    pub(super) fn usable(&self, number: usize) -> Option<&'f OpenCopy> {
+        let failing = self.overlay.failing.load(Ordering::Relaxed) & 1 << number != 0;
+        self.copy(number).filter(|_| !failing)
+    }
+
+    /// The open cache copies.
+    pub(super) fn caches(&self) -> impl Iterator<Item = &'f OpenCopy> {
+        self.file.present().filter(|copy| copy.is_cache())
+    }
+
+    /// The open copies as a bit mask: bit n is copy n.
+    pub(super) fn present_mask(&self) -> u8 {
+        self.file.present().fold(0, |mask, copy| mask | 1 << copy.number())
+    }
+
+    /// The copies of `copies` that have not failed; all of them if all have failed.
+    pub(super) fn preferred(&self, copies: u8) -> u8 {
+        match copies & !self.overlay.failing.load(Ordering::Relaxed) {
+            0 => copies,
+            preferred => preferred,
+        }
+    }
+
+    /// Calls `each` with all spans of `range` that `select` selects. Reads the map in several steps.
+    pub(super) fn each_span(
+        &self,
+        select: Select,
+        mut range: Range<u64>,
+        mut each: impl FnMut(&Span),
+    ) -> Result<()> {
+        while !range.is_empty() {
+            let spans = self.map.list(select, range.clone(), SPANS_MAX).logged()?;
+            let Some(last) = spans.last() else { break };
+            range.start = last.end;
+            spans.iter().for_each(&mut each);
+        }
+        Ok(())
+    }
+
+    /// From now on uses a copy only where no other copy can be used. Returns false if that was so
+    /// before.
+    pub(crate) fn avoid(&self, copy: usize, error: Errno) -> bool {
+        let newly = self.overlay.failing.fetch_or(1 << copy, Ordering::Relaxed) & 1 << copy == 0;
+        if newly {
+            let path = self.file.path().display();
+            let name = copy.checked_sub(1).and_then(|index| self.overlay.copies.list.get(index));
+            let name = name.map_or("original", |copy| &copy.name);
+            notice::warn_once(&format!(
+                "{path}: copy {name} fails ({error}); others are used where they can be"
+            ));
+        }
+        newly
+    }
+
+    /// Whether any process has the file mapped: all processes then write to the original.
+    pub(super) fn is_mapped(&self) -> bool {
+        self.map.is_mapped().unwrap_or(true)
+    }
+
+    /// Starts a request: resumes paused background work, and counts the request so that background
+    /// work yields to it.
+    pub(super) fn begin(&self) -> UnderWay<'f> {
+        self.overlay.turn.resume();
+        if let Some(background) = &self.overlay.context.background {
+            background.start();
+        }
+        self.overlay.under_way.fetch_add(1, Ordering::Relaxed);
+        self.map.count(Counter::Requests, 1);
+        UnderWay(&self.overlay.under_way)
+    }
+
+    /// Describes an application's request for the policy.
+    pub(super) fn policy_request(&self, kind: Kind, offset: u64, len: u64) -> stripewise_policy::Request {
+        let file = self.overlay.manifest.id.0.as_chunks::<8>().0.first();
+        let file = file.map_or(0, |first| u64::from_ne_bytes(*first));
+        stripewise_policy::Request { file, kind, offset, len }
+    }
+
+    /// Counts a request that was served by caches, in full or in part.
+    pub(super) fn count_hits(&self, parts: &[Part]) {
+        // In a cached file, the default mask is the original alone; in a replicated file it is all
+        // copies.
+        if self.map.spec().default != Mask::ORIGINAL {
+            return;
+        }
+        let cached = parts.iter().filter(|part| part.copy > 0).count();
+        if cached == parts.len() && cached > 0 {
+            self.map.count(Counter::Hits, 1);
+        } else if cached > 0 {
+            self.map.count(Counter::PartialHits, 1);
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! One run of a migration: its file, its goal, and the steps that every run has.
+
+use std::path::Path;
+
+use stripewise_sys::Stat;
+
+use super::contents::{Contents, Version};
+use super::error::MigrateError;
+use super::place::Place;
+use super::progress::Progress;
+use crate::error::{Errno, FileError};
+use crate::file::sync_directory;
+use crate::runtime::Runtime;
+
+/// How long to wait for a program that has the file open, and the pause between polls, ns.
+const OPEN_PATIENCE_NS: u64 = 1_000_000_000;
+const OPEN_LOOK_NS: u64 = 5_000_000;
+
+type Result<T> = std::result::Result<T, MigrateError>;
+
+/// How to copy the bytes of a long file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    pub chunk_bytes: u64,
+    /// Number of chunks copied in parallel.
+    pub streams: usize,
+}
+
+/// One run of a migration.
+pub(super) struct Job<'a> {
+    pub runtime: &'a Runtime,
+    pub path: &'a Path,
+    pub source: Contents,
+    pub stat: Stat,
+    pub version: Version,
+    pub place: Place<'a>,
+    pub pace: Pace,
+    pub progress: &'a mut dyn FnMut(Progress),
+}
+
+impl<'a> Job<'a> {
+    pub fn new(
+        runtime: &'a Runtime,
+        path: &'a Path,
+        source: Contents,
+        place: Place<'a>,
+        pace: Pace,
+        progress: &'a mut dyn FnMut(Progress),
+    ) -> Result<Self> {
+        let stat = source.stat().map_err(FileError::io(path, "stat"))?;
+        let version = source.version_of(&stat);
+        Ok(Self { runtime, path, source, stat, version, place, pace, progress })
+    }
+
+    pub(super) fn io(&self, what: &'static str) -> impl Fn(Errno) -> MigrateError + use<> {
+        let path = self.path.to_owned();
+        move |errno| MigrateError::File(FileError::Io { path: path.clone(), what, errno })
+    }
+
+    /// Renames the complete temporary over the file.
+    pub(super) fn switch(&self, temporary: &Path) -> Result<()> {
+        let sys = self.runtime.sys();
+        let named = sys.stat_at(None, self.path, false).map_err(self.io("stat"))?;
+        let replaced = (named.st_dev, named.st_ino) != (self.stat.st_dev, self.stat.st_ino);
+        let managed = self.source.managed().is_some();
+        let now = if managed { self.source.version() } else { Ok(self.source.version_of(&named)) };
+        if replaced || now.map_err(self.io("stat"))? != self.version {
+            return Err(MigrateError::Changed(self.path.into()));
+        }
+        // A program may have opened the file during the copy.
+        self.refuse_if_open()?;
+        // Only a managed file has objects, which are removed with it.
+        let renamed = match managed {
+            true => self.runtime.rename(None, temporary, None, self.path, 0),
+            false => sys.rename(None, temporary, None, self.path),
+        };
+        renamed.map_err(self.io("replace"))?;
+        sync_directory(sys, None, self.path).map_err(self.io("sync the directory of"))
+    }
+
+    pub(super) fn refuse_if_open(&self) -> Result<()> {
+        refuse_if_open(self.runtime, self.path, &self.source)
+    }
+
+    pub(super) fn check_space(&self) -> Result<()> {
+        let data = (self.stat.st_blocks as u64).saturating_mul(512);
+        self.place.check_space(self.runtime, self.path, self.version.size, data)
+    }
+}
+
+pub(super) fn chunk_count(version: &Version, chunk_bytes: u64) -> u64 {
+    version.size.div_ceil(chunk_bytes)
+}
+
+/// Fails if another program has the file open: it would continue with the old file, and its later
+/// writes would be lost. Waits for a program that only looks at the file or is about to close it.
+pub(super) fn refuse_if_open(runtime: &Runtime, path: &Path, source: &Contents) -> Result<()> {
+    let sys = runtime.sys();
+    let until_ns = sys.now_ns() + OPEN_PATIENCE_NS;
+    while source.is_open_elsewhere() {
+        let now_ns = sys.now_ns();
+        if now_ns >= until_ns {
+            return Err(MigrateError::InUse(path.into()));
+        }
+        sys.sleep_until_ns(now_ns + OPEN_LOOK_NS);
+    }
+    Ok(())
+}
