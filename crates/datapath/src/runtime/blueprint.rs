@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stripewise_cluster::{Cluster, CopySpec, OverlayKind};
-use stripewise_layout::{Layout, Region, Stripe};
+use stripewise_layout::Layout;
 use stripewise_sys::{Identity, SysRef};
 use stripewise_target::{ComponentSet, FileId, Objects, Target, TargetError, TargetRef, remove_extents};
 
@@ -99,7 +99,7 @@ impl Runtime {
     /// Touches no target.
     pub fn is_placed(&self, manifest: &Manifest, shape: Shape<'_>) -> bool {
         let is_at = |(layout, targets): (&Layout, &[TargetRef]), planned: &Layout| {
-            let (planned, used) = compact(planned);
+            let (planned, used) = planned.compacted();
             let same =
                 |(there, &index): (&TargetRef, &u32)| self.targets.planned_path(index) == Some(&there.path);
             *layout == planned && targets.iter().zip(&used).all(same)
@@ -123,7 +123,7 @@ impl Runtime {
     }
 
     fn place(&self, layout: &Layout) -> Result<Placed, TargetError> {
-        let (layout, used) = compact(layout);
+        let (layout, used) = layout.compacted();
         let targets = used.iter().map(|&index| self.targets.planned(index)).collect::<Result<_, _>>()?;
         Ok((layout, targets))
     }
@@ -236,36 +236,5 @@ impl Blueprint {
             .rev()
             .map(|(id, (_, targets))| ComponentSet::remove(sys, targets, Objects { id, ..of }));
         removed.fold(journal, Result::and)
-    }
-}
-
-/// Restricts a layout to the targets it uses. Returns it with their old numbers.
-pub(crate) fn compact(layout: &Layout) -> (Layout, Vec<u32>) {
-    let used: Vec<u32> = layout.targets().collect();
-    let renumber = |stripe: &Stripe| Stripe {
-        target: used.partition_point(|&target| target < stripe.target) as u32,
-        width: stripe.width,
-    };
-    let regions = layout.regions().iter().map(|region| Region {
-        start: region.start,
-        end: region.end,
-        cycle: region.cycle.iter().map(renumber).collect(),
-    });
-    // Renumbering targets keeps a layout valid.
-    let compacted = Layout::new(regions.collect()).unwrap_or_else(|_| layout.clone());
-    (compacted, used)
-}
-
-#[cfg(test)]
-mod tests {
-    use stripewise_layout::constructors::two_part;
-
-    use super::*;
-
-    #[test]
-    fn a_layout_keeps_only_its_own_targets() {
-        let (layout, used) = compact(&two_part(&[(7, 10), (3, 20)], 90, &[(5, 1)]).unwrap());
-        assert_eq!(used, [3, 5, 7]);
-        assert_eq!(layout, two_part(&[(2, 10), (0, 20)], 90, &[(1, 1)]).unwrap());
     }
 }

@@ -22,7 +22,7 @@ use stripewise_extents::Node;
 use stripewise_sys::{Mode, Stat, SysRef, Timestamps};
 use stripewise_target::{Engine, FanOut};
 
-pub(crate) use blueprint::{Blueprint, Missing, compact};
+pub(crate) use blueprint::{Blueprint, Missing};
 pub use build::NewFile;
 pub(crate) use build::{TEMPORARY_PREFIX, temporary_id, temporary_name};
 pub use open::Opened;

@@ -207,7 +207,7 @@ impl LogicalFile {
     pub fn work_a_little(&self) -> Result<u64> {
         let Some(overlay) = self.overlay() else { return Ok(0) };
         let map = overlay.map()?;
-        self.work_once(overlay, &map, 3)
+        self.work_once(overlay, &map, stripewise_policy::background::Step::Work, 3)
     }
 
     pub fn all(&self) -> Result<Vec<u8>> {

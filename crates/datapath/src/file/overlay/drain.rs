@@ -4,11 +4,10 @@
 use std::ops::{ControlFlow, Range};
 
 use stripewise_extents::{CopyId, Map, Select};
+use stripewise_policy::background::{CHUNK_BYTES, PIECES_MAX, Pace};
 
 use super::super::LogicalFile;
 use super::Overlay;
-use super::copying::{CHUNK_BYTES, PIECES_MAX};
-use super::work::chunk;
 use crate::{Errno, Result, trouble};
 
 /// Pause between polls for a copier of another process to finish, ns.
@@ -166,7 +165,8 @@ impl LogicalFile {
         let (mut pass, mut at, mut looked) = (Pass::default(), 0, 0);
         let size = self.size()?;
         while let Some(span) = self.first_missing(map, to, at..size)? {
-            let chunk = self.chunk(map, to, &span, chunk(&span, size), PIECES_MAX)?;
+            let whole = span.start..Pace::UNLIMITED.piece_end(span.start).min(size);
+            let chunk = self.chunk(map, to, &span, whole, PIECES_MAX)?;
             let range = span.start..span.end.min(chunk.end);
             at = range.end;
             let Some(from) = self.source(overlay, map, &span) else {

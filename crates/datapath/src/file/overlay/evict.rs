@@ -4,15 +4,12 @@ use std::ops::Range;
 
 use stripewise_cluster::OverlayKind;
 use stripewise_extents::{CopyId, Map, Select, Span};
+use stripewise_policy::background;
 
 use super::super::{LogicalFile, OpenCopy};
 use super::Overlay;
 use crate::{Errno, Result, trouble};
 
-/// Minimum bytes evicted at once, because each eviction syncs the journal. In a small cache the
-/// minimum is 1/`BATCH_PART` of the cache, so that most of the data stays.
-const BATCH_BYTES: u64 = 1 << 20;
-const BATCH_PART: u64 = 8;
 /// Maximum clean ranges listed in one call.
 const RANGES_MAX: usize = 4096;
 
@@ -88,9 +85,10 @@ impl LogicalFile {
 
 /// Minimum bytes evicted at once from a copy.
 fn batch_bytes(overlay: &Overlay, copy: &OpenCopy) -> u64 {
-    let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return BATCH_BYTES };
-    let all = capacity_per_server.saturating_mul(overlay.servers_of_space(copy));
-    (all / BATCH_PART).clamp(1, BATCH_BYTES)
+    let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else {
+        return background::BATCH_BYTES;
+    };
+    background::batch_bytes(capacity_per_server, overlay.servers_of_space(copy))
 }
 
 /// Merges ranges that follow each other in the given order, with their gaps, into batches of at

@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use stripewise_extents::{Copier, CopyId, Map, Select, Span};
+use stripewise_policy::background::CHUNK_BYTES;
 use stripewise_sys::asking;
 
 use super::super::LogicalFile;
 use super::Overlay;
-use super::copying::CHUNK_BYTES;
 use crate::{Errno, Result, trouble};
 
 /// Maximum ranges listed at a time.

@@ -29,7 +29,6 @@ mod size;
 mod slot;
 mod space;
 mod statistics;
-mod streams;
 mod tidy;
 mod times;
 mod turn;
@@ -44,7 +43,7 @@ use std::sync::{Arc, OnceLock};
 
 use stripewise_cluster::OverlayKind;
 use stripewise_extents::{Counter, Journal, Map, MapSpec, Mask, Node, default_run_dir};
-use stripewise_policy::Kind;
+use stripewise_policy::{Kind, Streams};
 use stripewise_sys::SysRef;
 use stripewise_target::{Objects, Target};
 
@@ -69,7 +68,6 @@ use crate::trouble::{self, Trouble};
 use crate::{Errno, Result, notice};
 use choice::{Choice, Part};
 use slot::MapSlot;
-use streams::Streams;
 use words::Base;
 
 /// The state of one open file with several copies.

@@ -86,7 +86,7 @@ impl LogicalFile {
         }
         if let (true, Some(copy)) = (redirected.newly_wanted, redirected.critical) {
             // A range that cannot be queued is not prefetched.
-            let _ = map.want(request.offset..end, CopyId::new(usize::from(copy)));
+            let _ = map.want(request.offset..end, CopyId::new(copy));
         }
         (parts, lost.map(|first| self.say_lost(known, first)))
     }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_cluster::OverlayKind;
 use stripewise_extents::Map;
+use stripewise_policy::background::eviction_order;
 use stripewise_policy::{Space, Want};
 use stripewise_sys::{LockKind, SharedMap, SysRef};
 use stripewise_target::{Target, list_components};
@@ -260,7 +261,7 @@ impl<'a> Room<'a> {
 
     fn take(&mut self, want: &Want<'_>) -> bool {
         let Some((file, overlay, _)) = self.of else { return false };
-        let (number, range) = (usize::from(want.copy), want.start..want.end);
+        let (number, range) = (want.copy, want.start..want.end);
         let Some(copy) = file.usable(overlay, number) else { return false };
         // The policy gives bytes per server of the models; space is counted per target, so use the
         // range.
@@ -279,13 +280,10 @@ impl Space for Room<'_> {
 
     fn take_clean(&mut self, want: &Want<'_>) -> bool {
         let Some((file, overlay, map)) = self.of else { return false };
-        let number = usize::from(want.copy);
-        if file.usable(overlay, number).is_none() {
+        if file.usable(overlay, want.copy).is_none() {
             return false;
         }
-        // Other cache copies may occupy the full servers too.
-        let others = (1..overlay.manifest.all_copies().count()).filter(|&other| other != number);
-        for copy in std::iter::once(number).chain(others) {
+        for copy in eviction_order(want.copy, overlay.manifest.all_copies().count()) {
             if file.make_room(overlay, map, copy, want.end - want.start) && self.take(want) {
                 return true;
             }

@@ -6,24 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_cluster::OverlayKind;
 use stripewise_extents::{CopyId, Counter, Map, Select, Span};
+use stripewise_policy::background::{
+    Pace, Pauses, Pressure, Step, Unit, WANTED_MAX, free_bytes, lacks_space, pause_under_load_ns,
+};
 
 use super::super::LogicalFile;
 use super::Overlay;
-use super::copying::{CHUNK_BYTES, PIECES_MAX_IDLE};
 use crate::{Result, trouble};
-
-/// While applications use the file's servers, the processes take turns at write-back: after each
-/// range, a process pauses for this multiple of the time it took, times the number of processes.
-/// Continuous write-back costs the slow servers 5 to 13 % of their time (measured), as much as it
-/// saves them when they are the bottleneck.
-const MAKE_WAY: u64 = 16;
-/// The watermark: if less than 1/`FREE_PART` of a cache server is free, that much is evicted.
-const FREE_PART: u64 = 32;
-/// Maximum queued prefetch hints considered in one step.
-const WANTED: usize = 16;
-/// Minimum bytes copied at once under a bandwidth limit: smaller copies would be little but request
-/// overhead.
-const PIECE_BYTES_MIN: u64 = 4096;
 
 /// The progress of a file's background work in this process.
 #[derive(Debug, Default)]
@@ -43,6 +32,18 @@ impl Progress {
     pub fn rest(&self, until_ns: u64) {
         self.next_ns.store(until_ns, Ordering::Relaxed);
     }
+
+    fn pauses(&self) -> Pauses {
+        let load = |time: &AtomicU64| time.load(Ordering::Relaxed);
+        Pauses { next_ns: load(&self.next_ns), next_under_load_ns: load(&self.next_under_load_ns) }
+    }
+
+    /// Schedules the next copy after `bytes` were copied.
+    fn copied(&self, pace: Pace, begun_ns: u64, bytes: u64) {
+        if let Some(pause_ns) = pace.pause_ns(bytes) {
+            self.rest(begun_ns.saturating_add(pause_ns));
+        }
+    }
 }
 
 impl LogicalFile {
@@ -54,40 +55,45 @@ impl LogicalFile {
     pub(crate) fn work(&self, overlay: &Overlay) -> Result<u64> {
         let Some(map) = overlay.slot.known().filter(|_| self.is_writable()) else { return Ok(0) };
         let now_ns = self.sys().now_ns();
-        if now_ns < overlay.progress.next_ns.load(Ordering::Relaxed) || overlay.is_mapped(&map) {
+        let step = Step::at(now_ns, overlay.progress.pauses(), self.is_idle(overlay, now_ns));
+        if step == Step::Rest || overlay.is_mapped(&map) {
             return Ok(0);
         }
-        let idle = self.is_idle(overlay, now_ns);
-        let makes_way = now_ns < overlay.progress.next_under_load_ns.load(Ordering::Relaxed);
-        if !idle && (makes_way || !self.is_pressed(overlay, &map)?) {
+        if step == Step::Relieve && !self.is_pressed(overlay, &map)? {
             return Ok(0);
         }
-        let done = match idle {
-            true => self.work_once(overlay, &map, PIECES_MAX_IDLE)?,
-            // No request waits for a prefetch, so write back only; one range, to stay below the
-            // load of the applications.
-            false => self.make_clean(overlay, &map, 1)?,
-        };
-        let took_ns = self.sys().now_ns().saturating_sub(now_ns);
-        if !idle && done > 0 {
-            let rest_ns = took_ns.saturating_mul(MAKE_WAY * u64::from(overlay.measured.processes(&map)));
-            overlay.progress.next_under_load_ns.store(now_ns.saturating_add(rest_ns), Ordering::Relaxed);
+        let done = self.work_once(overlay, &map, step, step.pieces_max())?;
+        if step == Step::Relieve && done > 0 {
+            let took_ns = self.sys().now_ns().saturating_sub(now_ns);
+            let pause_ns = pause_under_load_ns(took_ns, overlay.measured.processes(&map));
+            overlay.progress.next_under_load_ns.store(now_ns.saturating_add(pause_ns), Ordering::Relaxed);
         }
         Ok(done)
     }
 
-    /// Does one unit of background work on at most `pieces` ranges, regardless of other activity.
+    /// Does the first unit of a step that finds something to do, on at most `pieces` ranges,
+    /// regardless of other activity.
     ///
     /// # Errors
     /// Same as [`LogicalFile::work`].
-    pub(crate) fn work_once(&self, overlay: &Overlay, map: &Map, pieces: usize) -> Result<u64> {
-        match overlay.copies.kind {
-            OverlayKind::Replicas => self.work_on_replicas(overlay, map, pieces),
-            OverlayKind::Cache { .. } => match self.make_clean(overlay, map, pieces)? {
-                0 => self.fetch_some(overlay, map),
-                bytes => Ok(bytes),
-            },
+    pub(crate) fn work_once(&self, overlay: &Overlay, map: &Map, step: Step, pieces: usize) -> Result<u64> {
+        for unit in step.units(overlay.copies.kind, overlay.manifest.all_copies().count()) {
+            let (bytes, counter) = match unit {
+                Unit::KeepFree => (self.keep_some_free(overlay, map), None),
+                Unit::Copy { to } if self.copy(to).is_none() => continue,
+                Unit::Copy { to } => {
+                    let counter =
+                        if overlay.copies.is_cache() { Counter::WriteBacks } else { Counter::Synchronisations };
+                    (self.work_on_copy(overlay, map, to, pieces)?, Some(counter))
+                }
+                Unit::Fetch => (self.fetch_some(overlay, map)?, Some(Counter::Fetches)),
+            };
+            if bytes > 0 {
+                counter.into_iter().for_each(|counter| map.count(counter, 1));
+                return Ok(bytes);
+            }
         }
+        Ok(0)
     }
 
     /// Whether no application uses the servers of the file, so that copying disturbs nothing.
@@ -96,9 +102,9 @@ impl LogicalFile {
         overlay.under_way.load(Ordering::Relaxed) == 0 && !overlay.activity.is_used(copies, now_ns)
     }
 
-    /// Whether more than half of a cache's space may hold dirty data and more has been written
-    /// since the last check: a process that only reads needs no space. Always false for replicas:
-    /// any range may be out of sync, and close brings it in sync.
+    /// Whether a cache is under pressure and more has been written since the last check: a process
+    /// that only reads needs no space. Always false for replicas: any range may be out of sync, and
+    /// close brings it in sync.
     fn is_pressed(&self, overlay: &Overlay, map: &Map) -> Result<bool> {
         let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return Ok(false) };
         let mut written = 0;
@@ -109,38 +115,14 @@ impl LogicalFile {
         if overlay.progress.written.swap(written, Ordering::Relaxed) == written {
             return Ok(false);
         }
-        let (mut fullest, mut clean) = (0, 0);
+        let mut pressure = Pressure::default();
         for copy in self.present().filter(|copy| copy.is_cache()) {
-            fullest = fullest.max(self.used_space(overlay, copy).unwrap_or(0));
-            let bytes = map.clean_bytes(CopyId::new(copy.number()));
-            clean += bytes.map_err(|error| trouble::map_told(&error))? / overlay.servers_of_space(copy);
+            let clean = map.clean_bytes(CopyId::new(copy.number()));
+            let clean = clean.map_err(|error| trouble::map_told(&error))?;
+            let fullest = self.used_space(overlay, copy).unwrap_or(0);
+            pressure.add(fullest, clean, overlay.servers_of_space(copy));
         }
-        Ok(fullest.saturating_sub(clean) > capacity_per_server / 2)
-    }
-
-    fn work_on_replicas(&self, overlay: &Overlay, map: &Map, pieces: usize) -> Result<u64> {
-        for copy in self.present() {
-            let bytes = self.work_on_copy(overlay, map, copy.number(), pieces)?;
-            if bytes > 0 {
-                map.count(Counter::Synchronisations, 1);
-                return Ok(bytes);
-            }
-        }
-        Ok(0)
-    }
-
-    /// Evicts clean data from a cache if space is short, else writes dirty data back.
-    fn make_clean(&self, overlay: &Overlay, map: &Map, pieces: usize) -> Result<u64> {
-        let OverlayKind::Cache { capacity_per_server, .. } = overlay.copies.kind else { return Ok(0) };
-        let given_up = self.keep_some_free(overlay, map, capacity_per_server);
-        if given_up > 0 {
-            return Ok(given_up);
-        }
-        let bytes = self.work_on_copy(overlay, map, 0, pieces)?;
-        if bytes > 0 {
-            map.count(Counter::WriteBacks, 1);
-        }
-        Ok(bytes)
+        Ok(pressure.is_high(capacity_per_server))
     }
 
     /// Copies ranges missing in copy `to`, starting where the last unit ended.
@@ -155,14 +137,15 @@ impl LogicalFile {
                 None => return Ok(0),
             },
         };
-        let pace = Pace::of(overlay, map);
-        let range = self.chunk(map, to, &span, pace.piece(&span, size), pieces)?;
+        let pace = overlay.pace(map);
+        let whole = span.start..pace.piece_end(span.start).min(size);
+        let range = self.chunk(map, to, &span, whole, pieces)?;
         place.store(range.end, Ordering::Relaxed);
         let Some(from) = self.source(overlay, map, &span) else { return Ok(0) };
         let Some(mut copier) = map.copier().map_err(|error| trouble::map_told(&error))? else { return Ok(0) };
         let begun_ns = self.sys().now_ns();
         let bytes = self.copy_between(&mut copier, range, from, to)?;
-        pace.rest(&overlay.progress, begun_ns, bytes);
+        overlay.progress.copied(pace, begun_ns, bytes);
         Ok(bytes)
     }
 
@@ -199,31 +182,35 @@ impl LogicalFile {
         overlay.choice(map).source(span.start, span.len(), usable)
     }
 
-    fn keep_some_free(&self, overlay: &Overlay, map: &Map, capacity: u64) -> u64 {
-        let part = capacity / FREE_PART;
+    fn keep_some_free(&self, overlay: &Overlay, map: &Map) -> u64 {
+        let OverlayKind::Cache { capacity_per_server: capacity, .. } = overlay.copies.kind else { return 0 };
         let full = |copy: &&super::super::OpenCopy| {
-            copy.is_cache() && self.used_space(overlay, copy).is_some_and(|used| used + part > capacity)
+            copy.is_cache() && self.used_space(overlay, copy).is_some_and(|used| lacks_space(used, capacity))
         };
         let mut given_up = 0;
         for copy in self.present().filter(full) {
-            given_up += u64::from(self.make_room(overlay, map, copy.number(), part));
+            given_up += u64::from(self.make_room(overlay, map, copy.number(), free_bytes(capacity)));
         }
         given_up
     }
 
     /// Fetches one queued prefetch hint, if there is space.
     fn fetch_some(&self, overlay: &Overlay, map: &Map) -> Result<u64> {
-        let (size, pace) = (self.size()?, Pace::of(overlay, map));
+        let (size, pace) = (self.size()?, overlay.pace(map));
         for copy in self.present().filter(|copy| copy.is_cache()) {
             let number = CopyId::new(copy.number());
             let wanted =
-                if size == 0 { Ok(Vec::new()) } else { map.list(Select::Wanted(number), 0..size, WANTED) };
+                if size == 0 { Ok(Vec::new()) } else { map.list(Select::Wanted(number), 0..size, WANTED_MAX) };
             for span in wanted.map_err(|error| trouble::map_told(&error))? {
                 let begun_ns = self.sys().now_ns();
-                let bytes = self.fetch(overlay, map, copy.number(), &pace.piece(&span, size))?;
+                let bytes = self.fetch(
+                    overlay,
+                    map,
+                    copy.number(),
+                    &(span.start..pace.piece_end(span.start).min(size)),
+                )?;
                 if bytes > 0 {
-                    pace.rest(&overlay.progress, begun_ns, bytes);
-                    map.count(Counter::Fetches, 1);
+                    overlay.progress.copied(pace, begun_ns, bytes);
                     return Ok(bytes);
                 }
             }
@@ -254,37 +241,9 @@ impl LogicalFile {
     }
 }
 
-/// Limits the background copying of one process, so that all processes that have the file open
-/// together keep to the file's limit.
-struct Pace {
-    /// Bytes per second; `None` for no limit.
-    limit: Option<u64>,
-}
-
-impl Pace {
-    fn of(overlay: &Overlay, map: &Map) -> Self {
-        let each = |all| all / map.processes().unwrap_or(1).max(1) as u64;
-        Self { limit: overlay.copies.background.map(|all| each(all).max(1)) }
+impl Overlay {
+    /// The pace of this process: all processes that have the file open together keep to its limit.
+    fn pace(&self, map: &Map) -> Pace {
+        Pace::new(self.copies.background, map.processes().unwrap_or(1) as u64)
     }
-
-    /// The range to copy together with `span`: to the end of the chunk in which `span` starts, but
-    /// at most what the limit allows in a second.
-    fn piece(&self, span: &Span, size: u64) -> Range<u64> {
-        let most = self.limit.map_or(CHUNK_BYTES, |limit| limit.clamp(PIECE_BYTES_MIN, CHUNK_BYTES));
-        let whole = chunk(span, size);
-        whole.start..whole.end.min(whole.start.saturating_add(most))
-    }
-
-    /// Schedules the next copy after `bytes` were copied.
-    fn rest(&self, progress: &Progress, begun_ns: u64, bytes: u64) {
-        let Some(limit) = self.limit else { return };
-        let pause_ns = u128::from(bytes) * 1_000_000_000 / u128::from(limit);
-        progress.rest(begun_ns.saturating_add(u64::try_from(pause_ns).unwrap_or(u64::MAX)));
-    }
-}
-
-/// The range from the start of `span` to the end of the chunk in which it starts.
-pub(super) fn chunk(span: &Span, size: u64) -> Range<u64> {
-    let end = (span.start + 1).checked_next_multiple_of(CHUNK_BYTES).unwrap_or(u64::MAX);
-    span.start..end.min(size)
 }
