@@ -33,7 +33,6 @@ mod forked;
 pub mod inspect;
 mod intent;
 mod key;
-mod layouts;
 pub mod manifest;
 pub mod migrate;
 pub mod notice;

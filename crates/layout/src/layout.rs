@@ -133,6 +133,29 @@ impl Layout {
         &self.regions
     }
 
+    /// The same layout with other target numbers.
+    ///
+    /// # Errors
+    /// [`LayoutError::TargetTooLarge`].
+    pub fn renumbered(&self, number: impl Fn(u32) -> u32) -> Result<Self, LayoutError> {
+        let stripe = |stripe: &Stripe| Stripe { target: number(stripe.target), width: stripe.width };
+        let region = |region: &Region| Region {
+            start: region.start,
+            end: region.end,
+            cycle: region.cycle.iter().map(stripe).collect(),
+        };
+        Self::new(self.regions.iter().map(region).collect())
+    }
+
+    /// The same layout over targets 0, 1, ..., and the previous numbers of these targets, which
+    /// keep their order.
+    pub fn compacted(&self) -> (Self, Vec<u32>) {
+        let used: Vec<u32> = self.targets().collect();
+        let number = |target| used.partition_point(|&used| used < target) as u32;
+        // No number grows, so the layout stays valid.
+        (self.renumbered(number).unwrap_or_else(|_| self.clone()), used)
+    }
+
     /// One more than the largest target index used; per-target slices need this length.
     pub fn target_count(&self) -> usize {
         self.prepared.target_count()

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use stripewise_layout::{Layout, LayoutError, MAX_OFFSET, Region, Stripe};
+use stripewise_layout::{Layout, MAX_OFFSET};
 
 use crate::cost::Cost;
 use crate::error::{self, ModelError};
@@ -45,7 +45,9 @@ impl PreparedCost {
             return Err(ModelError::UnknownTarget { target, known: servers.len() });
         }
         let (kinds, number) = group(layout, servers);
-        let layout = renumbered(layout, &number).expect("still valid: only the targets' numbers changed");
+        let layout = layout
+            .renumbered(|target| number[target as usize])
+            .expect("still valid: only the targets' numbers changed");
         Ok(Self { layout, kinds, network, procs_per_node, startup, reach: None })
     }
 
@@ -147,14 +149,4 @@ fn group(layout: &Layout, servers: &[Server]) -> (Vec<(Range<usize>, Server)>, V
         (from..next, server)
     };
     (kinds.into_iter().map(&mut place).collect(), number)
-}
-
-fn renumbered(layout: &Layout, number: &[u32]) -> Result<Layout, LayoutError> {
-    let stripe = |&Stripe { target, width }: &Stripe| Stripe { target: number[target as usize], width };
-    let region = |region: &Region| Region {
-        start: region.start,
-        end: region.end,
-        cycle: region.cycle.iter().map(stripe).collect(),
-    };
-    Layout::new(layout.regions().iter().map(region).collect())
 }

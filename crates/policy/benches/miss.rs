@@ -24,9 +24,6 @@ const EXTENTS: u64 = 1_000_000;
 const SPARSE: u64 = 4;
 const REQUESTS: usize = 100_000;
 const TIMES: usize = 15;
-/// Entries of the critical data table, as in the data path.
-const CDT: usize = 1 << 16;
-
 /// No space: every write that misses goes to the original.
 struct Full;
 
@@ -172,7 +169,7 @@ fn main() {
     for (admission, balanced) in [("as printed", false), ("balanced", true)] {
         let identifier = identifier(balanced);
         let mut decider =
-            Decider { identifier: &identifier, cdt: Cdt::new(CDT), sent: Sent::default(), parts: Vec::new() };
+            Decider { identifier: &identifier, cdt: Cdt::default(), sent: Sent::default(), parts: Vec::new() };
         let name = |what: &str| format!("{what}, map and policy, {admission}");
         row(&name("write"), &places, |range| {
             write(range.clone(), &mut |spans| decider.decide(Op::Write, &range, spans));

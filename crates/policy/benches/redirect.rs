@@ -122,8 +122,8 @@ fn replicas(criterion: &mut Criterion) {
         let offsets = offsets(len);
         group.bench_function(format!("cheapest of 3, {} KiB", len / KIB), |bench| {
             bench.iter(|| {
-                let cheapest = |&offset| u32::from(costs.write(kind, offset, len, 0b111).unwrap_or(0));
-                black_box(&offsets).iter().map(cheapest).sum::<u32>()
+                let cheapest = |&offset| costs.write(kind, offset, len, 0b111).unwrap_or(0);
+                black_box(&offsets).iter().map(cheapest).sum::<usize>()
             });
         });
     }

@@ -28,7 +28,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use stripewise_layout::Layout;
 use stripewise_model::{ClassParams, ModelError, Network, Service};
 
-use crate::costs::{Kind, try_all_kinds};
+use crate::costs::try_all_kinds;
+use crate::kind::Kind;
 use crate::span::ORIGINAL;
 
 /// Maximum number of targets of a copy whose bytes fit on the stack.
@@ -118,7 +119,7 @@ impl Balance {
     ///
     /// # Panics
     /// If there is no such copy.
-    pub fn tier_s(&self, copy: u8, kind: Kind, offset: u64, len: u64) -> f64 {
+    pub fn tier_s(&self, copy: usize, kind: Kind, offset: u64, len: u64) -> f64 {
         self.load(copy, kind, offset, len).tier_s
     }
 
@@ -126,7 +127,7 @@ impl Balance {
     ///
     /// # Panics
     /// If there is no such copy.
-    pub fn takes(&self, sent: &Sent, copy: u8, kind: Kind, offset: u64, len: u64) -> bool {
+    pub fn takes(&self, sent: &Sent, copy: usize, kind: Kind, offset: u64, len: u64) -> bool {
         let (fast, slow) = (self.load(copy, kind, offset, len), self.load(ORIGINAL, kind, offset, len));
         self.is_too_few(fast, slow) || sent.lead_s() + fast.tier_s <= slow.tier_s - sent.lead_s()
     }
@@ -135,7 +136,7 @@ impl Balance {
     ///
     /// # Panics
     /// If there is no such copy.
-    pub fn send(&self, sent: &Sent, copy: u8, kind: Kind, offset: u64, len: u64) {
+    pub fn send(&self, sent: &Sent, copy: usize, kind: Kind, offset: u64, len: u64) {
         let tier_s = self.tier_s(copy, kind, offset, len);
         let more_s = if copy == ORIGINAL { -tier_s } else { tier_s };
         sent.set((sent.lead_s() + more_s) * (1.0 - 1.0 / REMEMBERED));
@@ -148,8 +149,8 @@ impl Balance {
         !(self.procs > 1.0 && self.procs > share * (fast.at_once + slow.at_once))
     }
 
-    fn load(&self, copy: u8, kind: Kind, offset: u64, len: u64) -> Load {
-        let work = &self.copies[usize::from(copy)];
+    fn load(&self, copy: usize, kind: Kind, offset: u64, len: u64) -> Load {
+        let work = &self.copies[copy];
         match work.layout.target_count() {
             count @ 0..=TARGETS_ON_STACK => {
                 work.load(&self.network, kind, (offset, len), &mut [0; TARGETS_ON_STACK][..count])

@@ -14,7 +14,7 @@ pub struct Critical {
     /// Length, bytes.
     pub len: u64,
     /// The copy that should cache the data: the one whose layout has the largest benefit.
-    pub copy: u8,
+    pub copy: usize,
     /// C_flag: the Rebuilder should fetch the data.
     pub wanted: bool,
 }
@@ -47,6 +47,16 @@ struct Slot {
 
 const NONE: u32 = u32::MAX;
 
+/// Maximum entries of the table of a process, about 100 bytes each.
+const ENTRIES_MAX: usize = 1 << 16;
+
+impl Default for Cdt {
+    /// The table of a process.
+    fn default() -> Self {
+        Self::new(ENTRIES_MAX)
+    }
+}
+
 impl Cdt {
     /// An empty table of at most `capacity` entries (1 to 2^31). An entry takes some 100 bytes,
     /// allocated when it is added.
@@ -74,13 +84,13 @@ impl Cdt {
     /// Records a critical request, whose entry becomes the most recently used one. An entry with
     /// another length or copy is replaced and loses its flag. If the table is full, the least
     /// recently used entry is removed.
-    pub fn note(&mut self, file: u64, offset: u64, len: u64, copy: u8) {
+    pub fn note(&mut self, file: u64, offset: u64, len: u64, copy: usize) {
         self.entry(file, offset, len, copy);
     }
 
     /// Records a critical request and sets its C_flag (Algorithm 1, line 22). Returns whether the
     /// flag was not set before.
-    pub fn want(&mut self, file: u64, offset: u64, len: u64, copy: u8) -> bool {
+    pub fn want(&mut self, file: u64, offset: u64, len: u64, copy: usize) -> bool {
         let slot = self.entry(file, offset, len, copy);
         let newly = !self.slots[slot as usize].entry.wanted;
         if newly {
@@ -123,7 +133,7 @@ impl Cdt {
     }
 
     /// The slot of the entry for this request, which becomes the most recently used one.
-    fn entry(&mut self, file: u64, offset: u64, len: u64, copy: u8) -> u32 {
+    fn entry(&mut self, file: u64, offset: u64, len: u64, copy: usize) -> u32 {
         let entry = Critical { file, offset, len, copy, wanted: false };
         if let Some(&slot) = self.index.get(&(file, offset)) {
             let known = &mut self.slots[slot as usize].entry;

@@ -1,32 +1,10 @@
 //! The cost of a request on every copy of a file (CIL §5.1).
 
-use crate::mean::MeanCosts;
 use stripewise_layout::Layout;
-use stripewise_model::{Access, ClassParams, ModelError, Network, Op, PreparedCost, Startup};
+use stripewise_model::{ClassParams, ModelError, Network, PreparedCost, Startup};
 
-/// Direction and order of a request, which determine its α and β.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
-    /// Read or write.
-    pub op: Op,
-    /// Whether the request continues where its stream's last request ended, as far as the caller
-    /// knows.
-    pub access: Access,
-}
-
-impl Kind {
-    /// All kinds, each at its [`Kind::index`].
-    pub const ALL: [Self; 4] = [
-        Self { op: Op::Read, access: Access::Random },
-        Self { op: Op::Read, access: Access::Sequential },
-        Self { op: Op::Write, access: Access::Random },
-        Self { op: Op::Write, access: Access::Sequential },
-    ];
-
-    pub(crate) fn index(self) -> usize {
-        2 * usize::from(self.op == Op::Write) + usize::from(self.access == Access::Sequential)
-    }
-}
+use crate::kind::Kind;
+use crate::mean::MeanCosts;
 
 /// A copy of a file, as the costs need it.
 #[derive(Clone, Copy, Debug)]
@@ -108,26 +86,26 @@ impl Costs {
     ///
     /// # Panics
     /// If there is no such copy.
-    pub fn cost_s(&self, copy: u8, kind: Kind, offset: u64, len: u64) -> f64 {
-        self.copies[usize::from(copy)].cost_s(kind, offset, len)
+    pub fn cost_s(&self, copy: usize, kind: Kind, offset: u64, len: u64) -> f64 {
+        self.copies[copy].cost_s(kind, offset, len)
     }
 
     /// The copy of `mask` with the lowest cost for the request, and that cost in seconds; [`Costs`]
     /// describes ties. `None` if `mask` has no copy of the file.
-    pub fn cheapest_with_cost(&self, kind: Kind, offset: u64, len: u64, mask: u8) -> Option<(u8, f64)> {
+    pub fn cheapest_with_cost(&self, kind: Kind, offset: u64, len: u64, mask: u8) -> Option<(usize, f64)> {
         let mut costs_s = [0.0; 8];
-        let mut best: Option<(u8, f64)> = None;
+        let mut best: Option<(usize, f64)> = None;
         for copy in in_mask(mask, self.copies.len()) {
             let cost_s = self.cost_s(copy, kind, offset, len);
-            costs_s[usize::from(copy)] = cost_s;
+            costs_s[copy] = cost_s;
             if best.is_none_or(|(_, least_s)| cost_s < least_s * (1.0 - TIE)) {
                 best = Some((copy, cost_s));
             }
         }
         let least_s = best?.1;
-        let on_few = |copy: u8| {
-            let cost_s = costs_s[usize::from(copy)];
-            let servers = self.part_of_servers[usize::from(copy)]?;
+        let on_few = |copy: usize| {
+            let cost_s = costs_s[copy];
+            let servers = self.part_of_servers[copy]?;
             (cost_s <= least_s * (1.0 + NEARLY)).then_some((servers, cost_s, copy))
         };
         let on_few = in_mask(mask, self.copies.len()).filter_map(on_few);
@@ -137,7 +115,7 @@ impl Costs {
 
     /// The copy that [`Costs::cheapest_with_cost`] returns. Computes no cost if there is only one
     /// candidate.
-    pub fn cheapest(&self, kind: Kind, offset: u64, len: u64, mask: u8) -> Option<u8> {
+    pub fn cheapest(&self, kind: Kind, offset: u64, len: u64, mask: u8) -> Option<usize> {
         let mut copies = in_mask(mask, self.copies.len());
         match (copies.next(), copies.next()) {
             (first, None) => first,
@@ -147,8 +125,8 @@ impl Costs {
 }
 
 /// The copies in a mask, limited to the first `count`.
-pub(crate) fn in_mask(mask: u8, count: usize) -> impl Iterator<Item = u8> {
-    (0..count.min(8) as u8).filter(move |copy| mask & (1 << copy) != 0)
+pub(crate) fn in_mask(mask: u8, count: usize) -> impl Iterator<Item = usize> {
+    (0..count.min(8)).filter(move |copy| mask & (1 << copy) != 0)
 }
 
 /// Makes a value for every kind of request.

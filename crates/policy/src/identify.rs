@@ -6,7 +6,8 @@ use stripewise_layout::Layout;
 use stripewise_model::{ClassParams, ModelError, Network, PreparedCost, Server, Startup};
 
 use crate::balance::Balance;
-use crate::costs::{Kind, try_all_kinds};
+use crate::costs::try_all_kinds;
+use crate::kind::Kind;
 use crate::span::ORIGINAL;
 
 /// A cache copy of a file, as the Identifier needs it.
@@ -29,7 +30,7 @@ pub struct Identifier {
     costs: Vec<[PreparedCost; 4]>,
     layouts: Vec<Layout>,
     /// The first cache copy in 1-DH.
-    one_dh: Option<u8>,
+    one_dh: Option<usize>,
     balance: Option<Balance>,
 }
 
@@ -63,7 +64,7 @@ impl Identifier {
             costs.push(try_all_kinds(|kind| prepare(copy.layout, sharing, kind))?);
         }
         let layouts = std::iter::once(original).chain(copies.iter().map(|copy| copy.layout));
-        let one_dh = copies.iter().position(|copy| copy.groups <= 1).map(|index| index as u8 + 1);
+        let one_dh = copies.iter().position(|copy| copy.groups <= 1).map(|index| index + 1);
         Ok(Self { mode, costs, layouts: layouts.cloned().collect(), one_dh, balance: None })
     }
 
@@ -88,15 +89,15 @@ impl Identifier {
     ///
     /// # Panics
     /// If there is no such copy.
-    pub fn cost_s(&self, copy: u8, kind: Kind, offset: u64, len: u64) -> f64 {
-        self.costs[usize::from(copy)][kind.index()].cost(offset, len).total_s()
+    pub fn cost_s(&self, copy: usize, kind: Kind, offset: u64, len: u64) -> f64 {
+        self.costs[copy][kind.index()].cost(offset, len).total_s()
     }
 
     /// `B_l = T_H - T_S(l)`: the seconds that a request saves on a cache copy (Eq. 13-15).
     ///
     /// # Panics
     /// If there is no such copy.
-    pub fn benefit_s(&self, copy: u8, kind: Kind, offset: u64, len: u64) -> f64 {
+    pub fn benefit_s(&self, copy: usize, kind: Kind, offset: u64, len: u64) -> f64 {
         self.cost_s(ORIGINAL, kind, offset, len) - self.cost_s(copy, kind, offset, len)
     }
 
@@ -105,7 +106,7 @@ impl Identifier {
     /// In mode `sla` it is the copy with the largest benefit, if that is above 0 (Eq. 16), and
     /// among equal ones the first; in `sca` the 1-DH copy if its benefit is above 0; in `nsca` the
     /// 1-DH copy; in `off` there is none. A request of 0 bytes is never cached.
-    pub fn critical(&self, kind: Kind, offset: u64, len: u64) -> Option<u8> {
+    pub fn critical(&self, kind: Kind, offset: u64, len: u64) -> Option<usize> {
         if len == 0 {
             return None;
         }
@@ -117,10 +118,10 @@ impl Identifier {
         }
     }
 
-    fn most_beneficial(&self, kind: Kind, offset: u64, len: u64) -> Option<u8> {
+    fn most_beneficial(&self, kind: Kind, offset: u64, len: u64) -> Option<usize> {
         let mut best = None;
         let mut least_s = self.cost_s(ORIGINAL, kind, offset, len);
-        for copy in 1..self.costs.len() as u8 {
+        for copy in 1..self.costs.len() {
             let cost_s = self.cost_s(copy, kind, offset, len);
             if cost_s < least_s {
                 (best, least_s) = (Some(copy), cost_s);
@@ -135,7 +136,7 @@ impl Identifier {
     }
 
     /// The copy's layout.
-    pub(crate) fn layout(&self, copy: u8) -> &Layout {
-        &self.layouts[usize::from(copy)]
+    pub(crate) fn layout(&self, copy: usize) -> &Layout {
+        &self.layouts[copy]
     }
 }

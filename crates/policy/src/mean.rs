@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use stripewise_layout::Layout;
 use stripewise_model::PreparedCost;
 
-use crate::costs::Kind;
+use crate::kind::Kind;
 
 /// Maximum number of places in a region that the mean is taken over.
 const PLACES: u64 = 64;

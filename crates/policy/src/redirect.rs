@@ -2,9 +2,10 @@
 
 use crate::balance::Sent;
 use crate::cdt::Cdt;
-use crate::costs::{Kind, in_mask};
+use crate::costs::in_mask;
 use crate::identify::Identifier;
-use crate::span::{ORIGINAL, Span, cover, runs};
+use crate::kind::Kind;
+use crate::span::{ORIGINAL, Part, Span, cover, runs};
 use stripewise_model::Op;
 
 /// Maximum number of targets of a copy whose needs fit on the stack.
@@ -29,7 +30,7 @@ pub struct Want<'a> {
     /// The file.
     pub file: u64,
     /// The copy.
-    pub copy: u8,
+    pub copy: usize,
     /// First byte, a file offset.
     pub start: u64,
     /// One past the last byte.
@@ -50,7 +51,7 @@ pub trait Space {
 
 /// The reason for the choice of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub(crate) enum Why {
     /// The range is cached (line 26).
     Hit,
     /// A critical write that misses; free space was taken for it (lines 5-9).
@@ -69,16 +70,10 @@ pub enum Why {
     Whole,
 }
 
-/// A range of a request that one copy serves.
+/// A range of a request, the copy that serves it, and the reason for the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    /// First byte, a file offset.
-    pub start: u64,
-    /// One past the last byte.
-    pub end: u64,
-    /// The copy; 0 is the original.
-    pub copy: u8,
-    /// The reason for the choice.
+pub(crate) struct Chosen {
+    pub part: Part,
     pub why: Why,
 }
 
@@ -87,15 +82,16 @@ pub struct Part {
 pub struct Redirected {
     /// The copy that should cache the request's data, if it is critical. Not determined if
     /// everything is cached already.
-    pub critical: Option<u8>,
+    pub critical: Option<usize>,
     /// Whether this request has set the C_flag of its data, which should be fetched and were not
     /// marked before.
     pub newly_wanted: bool,
 }
 
 impl Identifier {
-    /// Decides where each range of a request goes, and appends the ranges to `parts` in file order.
-    /// `spans` cover the request. In mode `off` only ranges that are cached go to the cache.
+    /// Decides where each range of a request goes, and appends the ranges to `parts` in file order,
+    /// adjacent ones on the same copy joined. `spans` cover the request. In mode `off` only ranges
+    /// that are cached go to the cache.
     ///
     /// Whether the request is critical is determined for the request as a whole, as the application
     /// makes it, and only if a range of it misses; only the missing ranges are admitted. A range
@@ -110,12 +106,25 @@ impl Identifier {
         request: &Request,
         spans: &[Span],
         space: &mut impl Space,
-        parts: &mut Vec<Part>,
+        parts: &mut impl Extend<Part>,
     ) -> Redirected {
+        let (redirected, chosen) = self.choose(cdt, sent, request, spans, space);
+        parts.extend(runs(chosen.into_iter().map(|chosen| chosen.part)));
+        redirected
+    }
+
+    /// The choice with its reasons. Adjacent ranges differ in their copies or in their reasons.
+    pub(crate) fn choose(
+        &self,
+        cdt: &mut Cdt,
+        sent: &Sent,
+        request: &Request,
+        spans: &[Span],
+        space: &mut impl Space,
+    ) -> (Redirected, Vec<Chosen>) {
         let &Request { file, kind, offset, len } = request;
         debug_assert!(cover(spans, offset, offset.saturating_add(len)), "{request:?} {spans:?}");
         let mut redirected = Redirected::default();
-        let from = parts.len();
         let misses = spans.iter().any(|span| !span.is_cached());
         if misses {
             redirected.critical = self.critical(kind, offset, len);
@@ -130,6 +139,7 @@ impl Identifier {
             (Some(copy), Some(balance)) => !balance.takes(sent, copy, kind, offset, len),
             _ => false,
         };
+        let mut parts = Vec::new();
         for span in spans {
             let (copy, why) = match to_admit {
                 _ if span.is_cached() => (self.cheapest_hit(kind, span), Why::Hit),
@@ -137,26 +147,25 @@ impl Identifier {
                 Some(copy) => self.admit(copy, file, span, space),
                 None => (ORIGINAL, Why::Miss),
             };
-            push(parts, from, Part { start: span.start, end: span.end, copy, why });
+            push(&mut parts, Chosen { part: span.by(copy), why });
         }
-        let split = kind.op == Op::Read && misses && parts.len() > from + 1;
-        if split && self.whole_is_cheaper(request, spans, &parts[from..]) {
-            let end = parts.last().map_or(offset, |last| last.end);
-            parts.truncate(from);
-            parts.push(Part { start: offset, end, copy: ORIGINAL, why: Why::Whole });
+        let split = kind.op == Op::Read && misses && parts.len() > 1;
+        if split && self.whole_is_cheaper(request, spans, &parts) {
+            let end = parts.last().map_or(offset, |last| last.part.end);
+            parts.clear();
+            parts.push(Chosen { part: Part { start: offset, end, copy: ORIGINAL }, why: Why::Whole });
         }
         if let Some(balance) = self.balance() {
-            parts[from..]
-                .iter()
-                .for_each(|part| balance.send(sent, part.copy, kind, part.start, part.end - part.start));
+            let send = |part: &Part| balance.send(sent, part.copy, kind, part.start, part.end - part.start);
+            parts.iter().for_each(|chosen| send(&chosen.part));
         }
-        redirected
+        (redirected, parts)
     }
 
     /// The cache copy that serves a cached span.
-    fn cheapest_hit(&self, kind: Kind, span: &Span) -> u8 {
+    fn cheapest_hit(&self, kind: Kind, span: &Span) -> usize {
         let mut cached = in_mask(span.mask & !(1 << ORIGINAL), self.copies());
-        let Some(mut best) = cached.next() else { return span.mask.trailing_zeros() as u8 };
+        let Some(mut best) = cached.next() else { return span.mask.trailing_zeros() as usize };
         let mut least_s = None;
         for copy in cached {
             let cost_s = |copy| self.cost_s(copy, kind, span.start, span.end - span.start);
@@ -169,7 +178,7 @@ impl Identifier {
     }
 
     /// Lines 4 to 18: takes space for a range of a critical write.
-    fn admit(&self, copy: u8, file: u64, span: &Span, space: &mut impl Space) -> (u8, Why) {
+    fn admit(&self, copy: usize, file: u64, span: &Span, space: &mut impl Space) -> (usize, Why) {
         let layout = self.layout(copy);
         let (mut on_stack, mut on_heap) = ([0; TARGETS_ON_STACK], Vec::new());
         let bytes = match layout.target_count() {
@@ -193,20 +202,21 @@ impl Identifier {
 
     /// Whether one read of the original, which must be valid throughout, is cheaper than a read in
     /// several ranges.
-    fn whole_is_cheaper(&self, request: &Request, spans: &[Span], parts: &[Part]) -> bool {
+    fn whole_is_cheaper(&self, request: &Request, spans: &[Span], parts: &[Chosen]) -> bool {
         let &Request { kind, offset, len, .. } = request;
-        let cost_s = |(start, end, copy): (u64, u64, u8)| self.cost_s(copy, kind, start, end - start);
-        let parts = parts.iter().map(|part| (part.start, part.end, part.copy));
+        let cost_s = |part: Part| self.cost_s(part.copy, kind, part.start, part.end - part.start);
+        let whole = Part { start: offset, end: offset.saturating_add(len), copy: ORIGINAL };
         spans.iter().all(|span| span.mask & (1 << ORIGINAL) != 0)
-            && cost_s((offset, offset.saturating_add(len), ORIGINAL)) < runs(parts).map(cost_s).sum()
+            && cost_s(whole) < runs(parts.iter().map(|chosen| chosen.part)).map(cost_s).sum()
     }
 }
 
-/// Appends a range, or extends the last one (from index `from` on) if it has the same copy and
-/// reason.
-fn push(parts: &mut Vec<Part>, from: usize, part: Part) {
-    match parts[from..].last_mut() {
-        Some(last) if (last.copy, last.why) == (part.copy, part.why) => last.end = part.end,
-        _ => parts.push(part),
+/// Appends a range, or extends the last one if it has the same copy and reason.
+fn push(parts: &mut Vec<Chosen>, chosen: Chosen) {
+    match parts.last_mut() {
+        Some(last) if (last.part.copy, last.why) == (chosen.part.copy, chosen.why) => {
+            last.part.end = chosen.part.end;
+        }
+        _ => parts.push(chosen),
     }
 }

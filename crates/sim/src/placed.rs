@@ -1,7 +1,7 @@
 //! The placement of one copy of a file: a layout over only the targets that it uses, and the
 //! servers of these targets.
 
-use stripewise_layout::{Layout, Region, Stripe};
+use stripewise_layout::{Layout, Region};
 
 /// A layout whose targets are objects 0, 1, ...
 #[derive(Clone, Debug)]
@@ -35,7 +35,7 @@ pub(crate) struct Scratch {
 
 impl Placed {
     pub fn new(layout: &Layout) -> Self {
-        let (layout, servers) = compact(layout);
+        let (layout, servers) = layout.compacted();
         let cycle = |region: &Region| region.cycle.iter().map(|stripe| stripe.width).sum::<u64>();
         let long = layout.regions().iter().map(cycle).max().unwrap_or(0).saturating_mul(4);
         Self { layout, servers: servers.into(), long }
@@ -92,21 +92,6 @@ impl Scratch {
         *seen = (self.cut, subs.len() as u32);
         subs.push(sub);
     }
-}
-
-/// The same layout over targets 0, 1, ..., and the original numbers of these targets.
-fn compact(layout: &Layout) -> (Layout, Vec<u32>) {
-    let used: Vec<u32> = layout.targets().collect();
-    let renumber = |stripe: &Stripe| Stripe {
-        target: used.partition_point(|&target| target < stripe.target) as u32,
-        width: stripe.width,
-    };
-    let regions = layout.regions().iter().map(|region| Region {
-        start: region.start,
-        end: region.end,
-        cycle: region.cycle.iter().map(renumber).collect(),
-    });
-    (Layout::new(regions.collect()).expect("as valid as before: only numbers changed"), used)
 }
 
 #[cfg(test)]

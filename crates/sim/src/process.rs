@@ -1,11 +1,9 @@
 //! The processes of a run.
 
-use std::collections::HashMap;
-
-use stripewise_policy::{Cdt, Sent};
+use stripewise_policy::{Cdt, Sent, Streams};
 
 use crate::ends::Order;
-use crate::overlay::{Memory, Ordered};
+use crate::overlay::Memory;
 
 /// A process's use of a file.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +42,7 @@ impl Process {
     }
 
     /// The ends of the process's requests on a file.
-    pub fn ordered(&mut self, file: u32) -> &mut Ordered {
-        let ordered: &mut HashMap<u32, Ordered> = &mut self.memory.get_or_insert_default().ordered;
-        ordered.entry(file).or_default()
+    pub fn streams(&mut self, file: u32) -> &Streams {
+        self.memory.get_or_insert_default().streams.entry(file).or_default()
     }
 }

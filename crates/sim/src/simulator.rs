@@ -44,7 +44,7 @@ pub struct Simulator {
     pub(crate) waiting: Vec<u32>,
     /// Log of all transfers of files with several copies.
     #[cfg(test)]
-    pub(crate) log: Vec<(u32, stripewise_model::Op, crate::run::Sender, Vec<crate::overlay::Part>)>,
+    pub(crate) log: Vec<(u32, stripewise_model::Op, crate::run::Sender, Vec<stripewise_policy::Part>)>,
     /// Results of the current run.
     pub(crate) outcome: Outcome,
 }

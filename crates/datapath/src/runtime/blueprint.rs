@@ -9,7 +9,6 @@ use stripewise_sys::{Identity, SysRef};
 use stripewise_target::{ComponentSet, FileId, Objects, Target, TargetError, TargetRef, remove_extents};
 
 use super::{Runtime, Shape};
-use crate::layouts::compact;
 use crate::manifest::{Copies, ExtraCopy, Manifest, copy_id};
 use crate::notice;
 
@@ -100,7 +99,7 @@ impl Runtime {
     /// Touches no target.
     pub fn is_placed(&self, manifest: &Manifest, shape: Shape<'_>) -> bool {
         let is_at = |(layout, targets): (&Layout, &[TargetRef]), planned: &Layout| {
-            let (planned, used) = compact(planned);
+            let (planned, used) = planned.compacted();
             let same =
                 |(there, &index): (&TargetRef, &u32)| self.targets.planned_path(index) == Some(&there.path);
             *layout == planned && targets.iter().zip(&used).all(same)
@@ -124,7 +123,7 @@ impl Runtime {
     }
 
     fn place(&self, layout: &Layout) -> Result<Placed, TargetError> {
-        let (layout, used) = compact(layout);
+        let (layout, used) = layout.compacted();
         let targets = used.iter().map(|&index| self.targets.planned(index)).collect::<Result<_, _>>()?;
         Ok((layout, targets))
     }

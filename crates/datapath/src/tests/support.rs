@@ -205,7 +205,8 @@ impl LogicalFile {
 
     /// Does one unit of background work on a file with several copies.
     pub fn work_a_little(&self) -> Result<u64> {
-        self.copies()?.map_or(Ok(0), |copies| copies.work_once(3))
+        let step = stripewise_policy::background::Step::Work;
+        self.copies()?.map_or(Ok(0), |copies| copies.work_once(step, 3))
     }
 
     /// Does what the background thread does on a file with several copies.

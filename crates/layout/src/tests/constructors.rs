@@ -180,3 +180,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_compacted_layout_keeps_only_its_own_targets() {
+    let (layout, used) = two_part(&[(7, 10), (3, 20)], 90, &[(5, 1)]).unwrap().compacted();
+    assert_eq!(used, [3, 5, 7]);
+    assert_eq!(layout, two_part(&[(2, 10), (0, 20)], 90, &[(1, 1)]).unwrap());
+}
+
+#[test]
+fn a_number_that_is_too_large_is_refused() {
+    let layout = two_part(&[(0, 10)], 90, &[(1, 1)]).unwrap();
+    assert_eq!(layout.renumbered(|target| target + 5), two_part(&[(5, 10)], 90, &[(6, 1)]));
+    let refused = layout.renumbered(|target| target * crate::MAX_TARGETS);
+    assert_eq!(refused, Err(crate::LayoutError::TargetTooLarge { region: 1, target: crate::MAX_TARGETS }));
+}

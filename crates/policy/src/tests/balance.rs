@@ -9,7 +9,8 @@ use stripewise_model::{Network, Op};
 
 use super::identify::identifier;
 use super::{HSERVERS, KIB, MIB, READ, WRITE, cached_file, cases, class, classes, kind, spans};
-use crate::{Balance, Cdt, Identifier, Kind, Part, Request, Sent, Space, Span, Want, Why};
+use crate::redirect::{Chosen, Why};
+use crate::{Balance, Cdt, Identifier, Kind, Request, Sent, Space, Span, Want};
 
 /// The balance for the file of `cached_file`: 8 HServers, 4 SServers.
 fn balance(procs: u32) -> Balance {
@@ -39,12 +40,10 @@ impl Space for Room {
     }
 }
 
-fn ask(identifier: &Identifier, sent: &Sent, kind: Kind, spans: &[Span], room: &mut Room) -> Vec<Part> {
+fn ask(identifier: &Identifier, sent: &Sent, kind: Kind, spans: &[Span], room: &mut Room) -> Vec<Chosen> {
     let (offset, end) = (spans[0].start, spans[spans.len() - 1].end);
     let request = Request { file: 1, kind, offset, len: end - offset };
-    let mut parts = Vec::new();
-    identifier.redirect(&mut Cdt::new(8), sent, &request, spans, room, &mut parts);
-    parts
+    identifier.choose(&mut Cdt::new(8), sent, &request, spans, room).1
 }
 
 /// Loads on SLA's servers with the published values, computed by hand.
@@ -77,7 +76,7 @@ fn few_processes_take_everything() {
         let (identifier, sent, mut room) = (balanced(CacheMode::Sla, procs), Sent::default(), Room(1 << 40));
         let all = (0..1000).all(|index| {
             let (start, end) = (index * 8 * KIB, (index + 1) * 8 * KIB);
-            ask(&identifier, &sent, WRITE, &[Span { start, end, mask: 1 }], &mut room)[0].copy != 0
+            ask(&identifier, &sent, WRITE, &[Span { start, end, mask: 1 }], &mut room)[0].part.copy != 0
         });
         assert_eq!(all, expected, "{procs} processes");
     }
@@ -114,8 +113,9 @@ fn what_was_long_ago_is_forgotten() {
     for _ in 0..100_000 {
         ask(&identifier, &sent, READ, &span(1), &mut room);
     }
-    let taken =
-        (0..10_000).take_while(|_| ask(&identifier, &sent, WRITE, &span(1), &mut room)[0].copy != 0).count();
+    let taken = (0..10_000)
+        .take_while(|_| ask(&identifier, &sent, WRITE, &span(1), &mut room)[0].part.copy != 0)
+        .count();
     assert!((10..1000).contains(&taken), "{taken}");
 }
 
@@ -152,7 +152,7 @@ proptest! {
                 prop_assert_eq!(unlimited, found);
             } else {
                 prop_assert_eq!(kind.op, Op::Write);
-                prop_assert!(found.iter().all(|part| (part.why == Why::Busy) == (part.copy == 0)));
+                prop_assert!(found.iter().all(|part| (part.why == Why::Busy) == (part.part.copy == 0)));
                 prop_assert!(unlimited.iter().any(|part| part.why == Why::Free));
             }
         }
@@ -177,7 +177,7 @@ proptest! {
         for index in 0..requests {
             let span = [Span { start: index * size, end: (index + 1) * size, mask: 1 }];
             let mut room = Room(if taken < taken_max { size } else { 0 });
-            let part = ask(&identifier, &sent, WRITE, &span, &mut room)[0];
+            let part = ask(&identifier, &sent, WRITE, &span, &mut room)[0].part;
             if part.copy == 0 { slow += 1 } else { taken += 1 }
             if taken < taken_max {
                 let apart_s = (taken as f64 * fast_s - slow as f64 * slow_s).abs();

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::cases;
 use crate::{Cdt, Critical};
 
-fn entry(offset: u64, len: u64, copy: u8, wanted: bool) -> Critical {
+fn entry(offset: u64, len: u64, copy: usize, wanted: bool) -> Critical {
     Critical { file: 1, offset, len, copy, wanted }
 }
 
@@ -41,7 +41,7 @@ struct Naive {
 }
 
 impl Naive {
-    fn touch(&mut self, file: u64, offset: u64, len: u64, copy: u8, want: bool) -> bool {
+    fn touch(&mut self, file: u64, offset: u64, len: u64, copy: usize, want: bool) -> bool {
         let at = self.entries.iter().position(|entry| (entry.file, entry.offset) == (file, offset));
         let fresh = Critical { file, offset, len, copy, wanted: false };
         let mut entry = at.map(|at| self.entries.remove(at)).unwrap_or(fresh);

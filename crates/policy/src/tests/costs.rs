@@ -173,8 +173,8 @@ proptest! {
             .collect();
         let views: Vec<CopyView> = layouts.iter().map(|layout| CopyView { layout, spread_over: 12 }).collect();
         let costs = Costs::new(&views, &classes(), ETHERNET, (p, 1)).unwrap();
-        let cost = |copy: u8| costs.cost_s(copy, kind, offset, len);
-        let usable: Vec<u8> = (0..layouts.len() as u8).filter(|copy| mask & 1 << copy != 0).collect();
+        let cost = |copy: usize| costs.cost_s(copy, kind, offset, len);
+        let usable: Vec<usize> = (0..layouts.len()).filter(|copy| mask & 1 << copy != 0).collect();
         let best = costs.cheapest(kind, offset, len, mask);
         prop_assert_eq!(best.is_none(), usable.is_empty());
         let Some(best) = best else { return Ok(()) };
@@ -200,12 +200,11 @@ proptest! {
         let views: Vec<CopyView> = layouts.iter().map(|layout| CopyView { layout, spread_over: 12 }).collect();
         let disk = class(3e-4, 1e-4, (120 * MIB) as f64);
         let costs = Costs::new(&views, &[disk; 12], ETHERNET, (p, 1)).unwrap();
-        let cost = |copy: usize| costs.cost_s(copy as u8, kind, 0, len);
+        let cost = |copy: usize| costs.cost_s(copy, kind, 0, len);
         let least_s = (0..files.len()).map(cost).fold(f64::INFINITY, f64::min);
         let near = (0..files.len()).filter(|&copy| cost(copy) <= least_s * (1.0 + NEARLY));
         let fewest = near.clone().map(|copy| files[copy].0).min().unwrap();
         let (best, best_s) = costs.cheapest_with_cost(kind, 0, len, u8::MAX).unwrap();
-        let best = usize::from(best);
         prop_assert_eq!(best_s, cost(best));
         if fewest < 12 {
             prop_assert_eq!(files[best].0, fewest);

@@ -16,12 +16,12 @@ pub fn identifier(mode: CacheMode, procs: u32) -> Identifier {
 
 /// The paper's own model of this file, whose stripes are 64 KiB on both sides: the copy and its
 /// benefit in seconds.
-fn by_the_paper(kind: Kind, procs: u32, offset: u64, len: u64) -> Option<(u8, f64)> {
+fn by_the_paper(kind: Kind, procs: u32, offset: u64, len: u64) -> Option<(usize, f64)> {
     let service = |target: usize| classes()[target].service(kind.op, kind.access);
     let hservers = Sla::new(service(0), 8, procs, 64 * KIB).unwrap();
     let sservers = Sla::new(service(8), 4, procs, 64 * KIB).unwrap();
     let verdict = verdict(&hservers, &sservers, 2, offset, len).unwrap();
-    let number = |striping| verdict.sservers.iter().position(|known| known.0 == striping).unwrap() as u8;
+    let number = |striping| verdict.sservers.iter().position(|known| known.0 == striping).unwrap();
     verdict.best.map(|(striping, benefit_s)| (number(striping) + 1, benefit_s))
 }
 

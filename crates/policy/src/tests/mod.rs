@@ -1,5 +1,6 @@
 //! All decisions compared with the papers' models, a naive reference, and cases computed by hand.
 
+mod background;
 mod balance;
 mod cdt;
 mod costs;

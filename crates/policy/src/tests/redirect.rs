@@ -7,16 +7,15 @@ use stripewise_model::Op;
 
 use super::identify::identifier;
 use super::{KIB, MIB, READ, SSERVERS, WRITE, cases, kind, spans};
-use crate::{
-    CacheView, Cdt, Critical, Identifier, Kind, Part, Redirected, Request, Sent, Space, Span, Want, Why,
-};
+use crate::redirect::{Chosen, Why};
+use crate::{CacheView, Cdt, Critical, Identifier, Kind, Part, Redirected, Request, Sent, Space, Span, Want};
 
 /// Bytes per server that are free and that clean data uses, and the requests for space.
 #[derive(Clone, Default)]
 struct Room {
     free: u64,
     clean: u64,
-    asked: Vec<(u8, u64, u64)>,
+    asked: Vec<(usize, u64, u64)>,
 }
 
 impl Room {
@@ -60,19 +59,17 @@ impl Bed {
     }
 
     /// Issues a request for the range that the spans cover.
-    fn redirect(&mut self, kind: Kind, spans: &[(u64, u64, u8)]) -> (Redirected, Vec<Part>) {
+    fn redirect(&mut self, kind: Kind, spans: &[(u64, u64, u8)]) -> (Redirected, Vec<Chosen>) {
         let spans: Vec<Span> = spans.iter().map(|&(start, end, mask)| Span { start, end, mask }).collect();
         let (offset, end) = (spans[0].start, spans[spans.len() - 1].end);
         let request = Request { file: 1, kind, offset, len: end - offset };
-        let mut parts = Vec::new();
         let Self { identifier, cdt, sent, room } = self;
-        let found = identifier.redirect(cdt, sent, &request, &spans, room, &mut parts);
-        (found, parts)
+        identifier.choose(cdt, sent, &request, &spans, room)
     }
 }
 
-fn part(start: u64, end: u64, copy: u8, why: Why) -> Part {
-    Part { start, end, copy, why }
+fn part(start: u64, end: u64, copy: usize, why: Why) -> Chosen {
+    Chosen { part: Part { start, end, copy }, why }
 }
 
 const SMALL: u64 = 8 * KIB;
@@ -215,12 +212,12 @@ fn of_byte(
     identifier: &Identifier,
     kind: Kind,
     span: &Span,
-    critical: Option<u8>,
+    critical: Option<usize>,
     room: &mut Room,
-) -> (u8, Why) {
+) -> (usize, Why) {
     if span.mask & 0b1110 != 0 {
         let len = span.end - span.start;
-        let mut copies: Vec<u8> = (1..4).filter(|copy| span.mask & 1 << copy != 0).collect();
+        let mut copies: Vec<usize> = (1..4).filter(|copy| span.mask & 1 << copy != 0).collect();
         copies.sort_by(|&a, &b| {
             let cost = |copy| identifier.cost_s(copy, kind, span.start, len);
             cost(a).total_cmp(&cost(b)).then(a.cmp(&b))
@@ -230,7 +227,7 @@ fn of_byte(
     match (kind.op, critical) {
         (Op::Write, Some(copy)) => {
             let mut bytes = vec![0; 12];
-            super::cached_file().1[usize::from(copy) - 1].0.bytes_per_target(
+            super::cached_file().1[copy - 1].0.bytes_per_target(
                 span.start,
                 span.end - span.start,
                 &mut bytes[..identifier.layout(copy).target_count()],
@@ -274,7 +271,7 @@ proptest! {
         if parts.len() == 1 && parts[0].why == Why::Whole {
             prop_assert_eq!(parts[0], part(start, end, 0, Why::Whole));
             prop_assert!(kind.op == Op::Read && misses && spans.iter().all(|span| span.mask & 1 == 1));
-            let mut runs: Vec<(u64, u64, u8)> = Vec::new();
+            let mut runs: Vec<(u64, u64, usize)> = Vec::new();
             for (span, &(copy, _)) in spans.iter().zip(&expected) {
                 match runs.last_mut().filter(|run| run.2 == copy) {
                     Some(run) => run.1 = span.end,
@@ -284,18 +281,18 @@ proptest! {
             prop_assert!(cost(start, end, 0) < runs.iter().map(|&(s, e, c)| cost(s, e, c)).sum());
         } else {
             let mut at = start;
-            for part in &parts {
+            for Chosen { part, .. } in &parts {
                 prop_assert_eq!(part.start, at);
                 prop_assert!(part.end > at);
                 at = part.end;
             }
             prop_assert_eq!(at, end);
             for (span, &(copy, why)) in spans.iter().zip(&expected) {
-                let holding: Vec<_> = parts.iter().filter(|p| p.start <= span.start && span.end <= p.end).collect();
+                let holding: Vec<_> = parts.iter().filter(|p| p.part.start <= span.start && span.end <= p.part.end).collect();
                 prop_assert_eq!(holding.len(), 1, "a span is in one part");
-                prop_assert_eq!((holding[0].copy, holding[0].why), (copy, why));
+                prop_assert_eq!((holding[0].part.copy, holding[0].why), (copy, why));
             }
-            prop_assert!(parts.windows(2).all(|two| (two[0].copy, two[0].why) != (two[1].copy, two[1].why)));
+            prop_assert!(parts.windows(2).all(|two| (two[0].part.copy, two[0].why) != (two[1].part.copy, two[1].why)));
         }
         prop_assert_eq!((bed.room.free, bed.room.clean), (room.free, room.clean));
     }

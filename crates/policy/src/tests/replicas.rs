@@ -3,7 +3,7 @@ use stripewise_layout::Layout;
 use stripewise_layout::constructors::striped;
 
 use super::{ETHERNET, KIB, MIB, READ, WRITE, cases, classes, kind, spans};
-use crate::{CopyView, Costs, ReadPart, Span};
+use crate::{CopyView, Costs, Part, Span};
 
 /// Copies with stripes of 16K, 256K and 4M over the HServers, as in CIL's tile-IO runs.
 fn costs(p: u32) -> Costs {
@@ -14,7 +14,7 @@ fn costs(p: u32) -> Costs {
     Costs::new(&views, &classes(), ETHERNET, (p, 1)).unwrap()
 }
 
-fn read(costs: &Costs, spans: &[Span]) -> Vec<ReadPart> {
+fn read(costs: &Costs, spans: &[Span]) -> Vec<Part> {
     let mut parts = Vec::new();
     costs.read(READ, spans, &mut parts);
     parts
@@ -28,7 +28,7 @@ fn span(start: u64, end: u64, mask: u8) -> Span {
 fn a_file_in_sync_is_read_from_the_cheapest_copy() {
     let many = costs(64);
     let small = [span(0, 64 * KIB, 0b111)];
-    assert_eq!(read(&many, &small), [ReadPart { start: 0, end: 64 * KIB, copy: 1 }]);
+    assert_eq!(read(&many, &small), [Part { start: 0, end: 64 * KIB, copy: 1 }]);
     let few = costs(1);
     let large = [span(0, 64 * MIB, 0b111)];
     assert_eq!(read(&few, &large)[0].copy, few.cheapest(READ, 0, 64 * MIB, 0b111).unwrap());
@@ -63,7 +63,7 @@ fn stale_parts_are_read_elsewhere() {
     let costs = costs(16);
     let parts = read(&costs, &[span(0, 4 * MIB, 0b001), span(4 * MIB, 8 * MIB, 0b100)]);
     let expected = [(0, 4 * MIB, 0), (4 * MIB, 8 * MIB, 2)];
-    assert_eq!(parts, expected.map(|(start, end, copy)| ReadPart { start, end, copy }));
+    assert_eq!(parts, expected.map(|(start, end, copy)| Part { start, end, copy }));
 }
 
 /// The middle was written to copy 1 and has not been copied to the others yet: three reads cost
@@ -72,7 +72,7 @@ fn stale_parts_are_read_elsewhere() {
 fn one_copy_serves_all_where_parts_would_cost_more() {
     let costs = costs(16);
     let spans = [span(0, 16 * KIB, 0b111), span(16 * KIB, 20 * KIB, 0b010), span(20 * KIB, 64 * KIB, 0b111)];
-    assert_eq!(read(&costs, &spans), [ReadPart { start: 0, end: 64 * KIB, copy: 1 }]);
+    assert_eq!(read(&costs, &spans), [Part { start: 0, end: 64 * KIB, copy: 1 }]);
 }
 
 #[test]
@@ -92,7 +92,7 @@ proptest! {
         p in 1u32..64,
     ) {
         let costs = costs(p);
-        let mut parts = vec![ReadPart { start: 7, end: 8, copy: 9 }];
+        let mut parts = vec![Part { start: 7, end: 8, copy: 9 }];
         costs.read(kind, &spans, &mut parts);
         prop_assert_eq!(parts.remove(0).copy, 9, "what was there stays");
         let cost = |start: u64, end: u64, copy| costs.cost_s(copy, kind, start, end - start);
@@ -107,7 +107,7 @@ proptest! {
         prop_assert_eq!(at, spans[spans.len() - 1].end);
         let common = spans.iter().fold(7, |mask, span| mask & span.mask);
         let whole = costs.cheapest_with_cost(kind, spans[0].start, at - spans[0].start, common);
-        let mut runs: Vec<(u64, u64, u8)> = Vec::new();
+        let mut runs: Vec<(u64, u64, usize)> = Vec::new();
         for span in &spans {
             let copy = costs.cheapest(kind, span.start, span.end - span.start, span.mask).unwrap();
             match runs.last_mut().filter(|run| run.2 == copy) {
@@ -120,7 +120,7 @@ proptest! {
             Some((copy, _)) => vec![(spans[0].start, at, copy)],
             None => runs,
         };
-        let expected: Vec<_> = expected.into_iter().map(|(start, end, copy)| ReadPart { start, end, copy }).collect();
+        let expected: Vec<_> = expected.into_iter().map(|(start, end, copy)| Part { start, end, copy }).collect();
         prop_assert_eq!(parts, expected);
     }
 }

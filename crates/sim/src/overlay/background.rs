@@ -3,39 +3,19 @@
 //! no application uses the servers, with one copier per file.
 
 use stripewise_cluster::MAX_COPIES;
-use stripewise_model::{Access, Op};
-use stripewise_policy::{Kind, Span};
+use stripewise_model::Op;
+use stripewise_policy::background::{
+    POLL_NS, Pace, Pressure, Step, Unit, WANTED_MAX, free_bytes, lacks_space, longer_poll_ns,
+    pause_under_load_ns, recent_ns, used_for_ns,
+};
+use stripewise_policy::{Part, Span};
 
+use super::Overlay;
 use super::job::Job;
-use super::request::Part;
-use super::{By, Overlay};
 use crate::Simulator;
 use crate::event::Event;
 use crate::process::Handle;
 use crate::run::Sender;
-
-/// Maximum length of a copied chunk, bytes.
-const CHUNK_BYTES: u64 = 4 << 20;
-/// Maximum number of ranges copied at once: while applications use the file, and while none does.
-pub(super) const PIECES_MAX: usize = 16;
-const PIECES_MAX_IDLE: usize = 4096;
-/// Time between checks for work: initial and maximum, ns.
-pub(super) const REST_NS: u64 = 1_000_000;
-const REST_NS_MAX: u64 = 32_000_000;
-/// A server counts as used until no request has begun or ended there for `USED_NS`, and for
-/// `USED_REQUESTS` times the duration of recent requests, at most `USED_NS_MAX`.
-const USED_NS: u64 = 20_000_000;
-const USED_REQUESTS: u64 = 2;
-const USED_NS_MAX: u64 = 10_000_000_000;
-/// While applications use the servers, an operation begins only after this many times the duration
-/// of the last one, multiplied by the number of processes, has passed since that one began.
-const MAKE_WAY: u64 = 16;
-/// The fraction 1/`FREE_PART` of a cache server is kept free.
-const FREE_PART: u64 = 32;
-/// Number of prefetch hints examined in one step.
-const WANTED: usize = 16;
-/// Minimum length of a range under a rate limit, bytes.
-const PIECE_BYTES_MIN: u64 = 4096;
 
 impl Simulator {
     pub(super) fn overlay(&mut self, file: u32) -> &mut Overlay {
@@ -48,8 +28,8 @@ impl Simulator {
         let end_ns = done_ns.unwrap_or(self.now_ns);
         let took_ns = end_ns - self.now_ns;
         let overlay = self.overlay(file);
-        overlay.took_ns = took_ns.max(overlay.took_ns - overlay.took_ns / 8);
-        let rest_ns = (overlay.took_ns * USED_REQUESTS).clamp(USED_NS, USED_NS_MAX);
+        overlay.took_ns = recent_ns(overlay.took_ns, took_ns);
+        let rest_ns = used_for_ns(overlay.took_ns);
         let of_file = &self.files.files[file as usize];
         for part in parts {
             let placed = &self.files.placed[of_file.copies[part.copy] as usize];
@@ -68,8 +48,8 @@ impl Simulator {
         let now_ns = self.now_ns;
         let overlay = self.overlay(file);
         if overlay.look_ns.is_none() && overlay.job.is_none() && overlay.has_work() {
-            overlay.rest_ns = REST_NS;
-            self.look_at(file, now_ns + REST_NS);
+            overlay.rest_ns = POLL_NS;
+            self.look_at(file, now_ns + POLL_NS);
         }
     }
 
@@ -97,12 +77,11 @@ impl Simulator {
         }
         let used_until_ns = self.used_until(file);
         let idle = used_until_ns <= now_ns && self.overlay(file).under_way == 0;
-        let rested = now_ns >= self.overlay(file).next_ns;
-        let begun =
-            rested && if idle { self.work(file) } else { self.is_pressed(file) && self.make_clean(file, 1) };
+        let step = Step::at(now_ns, self.overlay(file).pauses, idle);
+        let begun = (step != Step::Relieve || self.is_pressed(file)) && self.begin_work(file, step);
         if begun {
             let overlay = self.overlay(file);
-            overlay.rest_ns = REST_NS;
+            overlay.rest_ns = POLL_NS;
             if let Some(job) = &mut overlay.job {
                 job.under_load = !idle;
                 return;
@@ -112,64 +91,57 @@ impl Simulator {
         }
         let overlay = self.overlay(file);
         let polls = overlay.capacity.is_some();
-        overlay.rest_ns = (overlay.rest_ns * 2).min(REST_NS_MAX);
-        let next_ns = (now_ns + overlay.rest_ns).max(overlay.next_ns);
+        overlay.rest_ns = longer_poll_ns(overlay.rest_ns);
+        let next_ns = (now_ns + overlay.rest_ns).max(overlay.pauses.next_ns);
         // Replicas are not copied before their servers are idle.
         let next_ns = if polls { next_ns } else { next_ns.max(used_until_ns) };
         // Prefetch hints for which there is no space wait for the next request.
-        if !idle || !rested {
+        if step != Step::Work {
             self.look_at(file, next_ns);
         }
     }
 
-    /// Whether more than half of a cache's space may hold dirty data, data was written to it since
-    /// the last check, and the pause after the last operation is over.
+    /// Whether a cache is under pressure, and data was written to it since the last check.
     fn is_pressed(&mut self, file: u32) -> bool {
-        let now_ns = self.now_ns;
         let overlay = self.overlay(file);
         let Some(capacity) = overlay.capacity else { return false };
-        if now_ns < overlay.next_under_load_ns {
-            return false;
-        }
         let written = overlay.written;
         if std::mem::replace(&mut overlay.written_then, written) == written {
             return false;
         }
         let of_file = &self.files.files[file as usize];
         let overlay = of_file.overlay.as_ref().expect("it has copies");
-        let (mut fullest, mut clean) = (0, 0);
+        let mut pressure = Pressure::default();
         for copy in overlay.caches() {
             let placed = &self.files.placed[of_file.copies[copy] as usize];
-            fullest = fullest.max(self.spaces.fullest(placed));
-            clean += overlay.map.clean_bytes(copy) / self.spaces.servers(placed).max(1);
+            pressure.add(
+                self.spaces.fullest(placed),
+                overlay.map.clean_bytes(copy),
+                self.spaces.servers(placed),
+            );
         }
-        fullest.saturating_sub(clean) > capacity / 2
+        pressure.is_high(capacity)
     }
 
-    /// Begins one piece of background work, if there is any.
-    fn work(&mut self, file: u32) -> bool {
-        if self.overlay(file).capacity.is_some() {
-            return self.make_clean(file, PIECES_MAX_IDLE) || self.fetch_some(file);
-        }
-        let (whole, limit) = (self.overlay(file).whole(), self.overlay(file).limit);
-        whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX_IDLE, limit))
-    }
-
-    /// Write-back of a cache: evicts clean data where space is short, otherwise writes dirty data
-    /// back.
-    fn make_clean(&mut self, file: u32, pieces: usize) -> bool {
-        let limit = self.overlay(file).limit;
-        self.keep_some_free(file) || self.copy_to(file, 0, pieces, limit)
+    /// Begins the first unit of a step that finds something to do.
+    fn begin_work(&mut self, file: u32, step: Step) -> bool {
+        let overlay = self.overlay(file);
+        let (pace, mut units) = (overlay.pace, step.units(overlay.kind, overlay.copies));
+        units.any(|unit| match unit {
+            Unit::KeepFree => self.keep_some_free(file),
+            Unit::Copy { to } => self.copy_to(file, to, step.pieces_max(), pace),
+            Unit::Fetch => self.fetch_some(file),
+        })
     }
 
     fn keep_some_free(&mut self, file: u32) -> bool {
         let of_file = &mut self.files.files[file as usize];
         let overlay = of_file.overlay.as_mut().expect("it has copies");
         let Some(capacity) = overlay.capacity else { return false };
-        let (part, mut given) = (capacity / FREE_PART, 0);
+        let (part, mut given) = (free_bytes(capacity), 0);
         for copy in overlay.caches() {
             let placed = &self.files.placed[of_file.copies[copy] as usize];
-            if self.spaces.fullest(placed) + part > capacity {
+            if lacks_space(self.spaces.fullest(placed), capacity) {
                 given += self.spaces.give_up(&mut overlay.map, placed, copy, (part, capacity), &(0..0));
             }
         }
@@ -178,13 +150,13 @@ impl Simulator {
     }
 
     /// Begins to copy missing data to a copy, from where the last operation ended, and at most the
-    /// bytes that `limit` allows in a second.
-    pub(super) fn copy_to(&mut self, file: u32, to: usize, pieces: usize, limit: Option<u64>) -> bool {
+    /// bytes that `pace` allows.
+    pub(super) fn copy_to(&mut self, file: u32, to: usize, pieces: usize, pace: Pace) -> bool {
         let overlay = self.overlay(file);
         let Some(first) = overlay.map.next_missing(to, overlay.at[to]) else { return false };
-        let end = piece_end(&first, limit);
+        let end = pace.piece_end(first.start);
         let mut spans = overlay.map.missing_in(to, &(first.start..end), pieces);
-        let from = overlay.by.source(&first);
+        let Some(from) = overlay.by.source(&first) else { return false };
         // Spans that this source does not have are copied another time.
         spans.retain(|span| span.mask & 1 << from != 0);
         overlay.at[to] = spans.last().map_or(end, |last| last.end);
@@ -192,13 +164,13 @@ impl Simulator {
         true
     }
 
-    /// Begins to fetch the first prefetch hint that finds space, among the first [`WANTED`] of each
+    /// Begins to fetch the first prefetch hint that finds space, among the first [`WANTED_MAX`] of each
     /// copy.
     fn fetch_some(&mut self, file: u32) -> bool {
-        let (caches, limit) = (self.overlay(file).caches(), self.overlay(file).limit);
+        let (caches, pace) = (self.overlay(file).caches(), self.overlay(file).pace);
         for copy in caches {
-            for span in self.overlay(file).map.wanted(copy, 0, WANTED) {
-                if self.fetch(file, copy, span, limit) {
+            for span in self.overlay(file).map.wanted(copy, 0, WANTED_MAX) {
+                if self.fetch(file, copy, span, pace) {
                     return true;
                 }
             }
@@ -212,8 +184,8 @@ impl Simulator {
         let caches = self.overlay(file).caches();
         for copy in caches {
             while let Some(&span) = self.overlay(file).map.wanted(copy, at[copy], 1).first() {
-                at[copy] = span.end.min(piece_end(&span, None));
-                if self.fetch(file, copy, span, None) {
+                at[copy] = span.end.min(Pace::UNLIMITED.piece_end(span.start));
+                if self.fetch(file, copy, span, Pace::UNLIMITED) {
                     return true;
                 }
                 at[copy] = span.end;
@@ -223,8 +195,8 @@ impl Simulator {
     }
 
     /// Begins to fetch the first chunk of a span; false if there is no space.
-    fn fetch(&mut self, file: u32, to: usize, span: Span, limit: Option<u64>) -> bool {
-        let span = Span { end: span.end.min(piece_end(&span, limit)), ..span };
+    fn fetch(&mut self, file: u32, to: usize, span: Span, pace: Pace) -> bool {
+        let span = Span { end: span.end.min(pace.piece_end(span.start)), ..span };
         let of_file = &self.files.files[file as usize];
         let overlay = of_file.overlay.as_ref().expect("it has copies");
         let Some(capacity) = overlay.capacity else { return false };
@@ -232,7 +204,7 @@ impl Simulator {
         if !self.spaces.take_range(placed, &(span.start..span.end), capacity) {
             return false;
         }
-        let from = overlay.by.source(&span);
+        let Some(from) = overlay.by.source(&span) else { return false };
         self.begin_job(file, from, to, vec![span], true);
         true
     }
@@ -273,7 +245,7 @@ impl Simulator {
             return self.go_on_closing(file);
         }
         if self.overlay(file).has_work() {
-            let now_ns = self.now_ns.max(self.overlay(file).next_ns);
+            let now_ns = self.now_ns.max(self.overlay(file).pauses.next_ns);
             self.look_at(file, now_ns);
         }
     }
@@ -287,12 +259,11 @@ impl Simulator {
         let Some(job) = overlay.job.take() else { return };
         let bytes = job.bytes();
         if job.under_load {
-            let rest_ns = (now_ns - job.began_ns).saturating_mul(MAKE_WAY * u64::from(overlay.procs));
-            overlay.next_under_load_ns = job.began_ns.saturating_add(rest_ns);
+            let pause_ns = pause_under_load_ns(now_ns - job.began_ns, overlay.procs);
+            overlay.pauses.next_under_load_ns = job.began_ns.saturating_add(pause_ns);
         }
-        if let Some(limit) = overlay.limit {
-            let pause_ns = u128::from(bytes) * 1_000_000_000 / u128::from(limit.max(1));
-            overlay.next_ns = job.began_ns + pause_ns as u64;
+        if let Some(pause_ns) = overlay.pace.pause_ns(bytes) {
+            overlay.pauses.next_ns = job.began_ns.saturating_add(pause_ns);
         }
         for (_, left) in &mut overlay.closing {
             *left = left.saturating_sub(bytes);
@@ -321,20 +292,7 @@ impl Simulator {
 
 impl super::Decider {
     /// The best copy to copy a span from.
-    fn source(&self, span: &Span) -> usize {
-        const KIND: Kind = Kind { op: Op::Read, access: Access::Sequential };
-        let lowest = span.mask.trailing_zeros() as u8;
-        let cheapest = match &self.by {
-            By::Replicas(costs) => costs.cheapest(KIND, span.start, span.end - span.start, span.mask),
-            By::Cache(_) => None,
-        };
-        usize::from(cheapest.unwrap_or(lowest))
+    fn source(&self, span: &Span) -> Option<usize> {
+        self.rule.source(span.start, span.end - span.start, span.mask)
     }
-}
-
-/// The end of the range of a span that is copied at once: the end of the chunk that it begins in,
-/// or what the limit allows in a second.
-fn piece_end(span: &Span, limit: Option<u64>) -> u64 {
-    let most = limit.map_or(CHUNK_BYTES, |limit| limit.clamp(PIECE_BYTES_MIN, CHUNK_BYTES));
-    (span.start + 1).next_multiple_of(CHUNK_BYTES).min(span.start + most)
 }

@@ -2,8 +2,8 @@
 //! runs.
 
 use stripewise_cluster::MAX_COPIES;
+use stripewise_policy::background::{PIECES_MAX, Pace};
 
-use super::background::PIECES_MAX;
 use crate::Simulator;
 use crate::event::Event;
 
@@ -35,7 +35,7 @@ impl Simulator {
         }
         if !self.overlay(file).closing.is_empty() {
             let whole = self.overlay(file).whole();
-            whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX, None));
+            whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX, Pace::UNLIMITED));
         } else {
             self.look_soon(file);
         }
@@ -62,7 +62,7 @@ impl Simulator {
         let whole = self.overlay(file).whole();
         let begun = match wanted {
             Some(at) => self.fetch_next(file, at),
-            None => whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX, None)),
+            None => whole.into_iter().any(|copy| self.copy_to(file, copy, PIECES_MAX, Pace::UNLIMITED)),
         };
         while self.overlay(file).job.is_some() {
             let Some((now_ns, event)) = self.queue.pop() else { break };

@@ -2,9 +2,7 @@
 
 use std::ops::Range;
 
-use stripewise_policy::Span;
-
-use super::request::Part;
+use stripewise_policy::{Part, Span};
 
 /// A copy operation in progress.
 #[derive(Debug)]
@@ -37,7 +35,7 @@ impl Job {
     }
 
     pub fn parts(&self, copy: usize) -> Vec<Part> {
-        self.spans.iter().map(|span| Part { start: span.start, end: span.end, copy }).collect()
+        self.spans.iter().map(|span| span.by(copy)).collect()
     }
 
     pub fn bytes(&self) -> u64 {

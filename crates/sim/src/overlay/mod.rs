@@ -8,14 +8,14 @@ mod job;
 mod map;
 mod request;
 mod space;
-mod streams;
 
 use std::rc::Rc;
 
-use stripewise_cluster::{CacheAdmission, CopySpec, Overlay as Spec, OverlayKind, Plan};
-use stripewise_layout::{Layout, Region, Stripe};
+use stripewise_cluster::{CopySpec, Overlay as Spec, OverlayKind, Plan};
+use stripewise_layout::Layout;
 use stripewise_model::{ClassParams, ModelError};
-use stripewise_policy::{Balance, CacheView, CopyView, Costs, Identifier};
+use stripewise_policy::background::{POLL_NS, Pace, Pauses};
+use stripewise_policy::{Rule, RuleCopy};
 
 use crate::placed::Placed;
 use crate::process::Handle;
@@ -23,21 +23,19 @@ use job::Job;
 use map::Map;
 
 pub(crate) use request::Memory;
-#[cfg(test)]
-pub(crate) use request::Part;
 pub(crate) use space::Spaces;
-pub(crate) use streams::Ordered;
 
 /// The copies of one file.
 #[derive(Debug)]
 pub(crate) struct Overlay {
     pub map: Map,
     pub by: Rc<Decider>,
+    pub kind: OverlayKind,
     /// Bytes that cached data may use on each server; `None` for replicas.
     pub capacity: Option<u64>,
     pub lazy_close: bool,
-    /// Maximum rate of background copying, bytes per second.
-    pub limit: Option<u64>,
+    /// Pace of the background copying.
+    pub pace: Pace,
     /// Number of copies.
     pub copies: usize,
     /// Number of processes that have the file open.
@@ -51,10 +49,8 @@ pub(crate) struct Overlay {
     /// Time of the next check whether there is something to copy, ns.
     pub look_ns: Option<u64>,
     pub rest_ns: u64,
-    /// Times before which nothing is copied, ns: in general, and while applications use the
-    /// servers.
-    pub next_ns: u64,
-    pub next_under_load_ns: u64,
+    /// Times before which nothing is copied.
+    pub pauses: Pauses,
     /// Bytes written to caches in total, now and at the last check.
     pub written: u64,
     pub written_then: u64,
@@ -70,17 +66,10 @@ pub(crate) struct Overlay {
 /// share it.
 #[derive(Debug)]
 pub(crate) struct Decider {
-    pub by: By,
+    pub rule: Rule,
     /// Per copy, the number of its first target when the targets of all copies are counted
     /// together.
     pub first_target: Vec<usize>,
-}
-
-#[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "there are few, and each is behind a pointer")]
-pub(crate) enum By {
-    Replicas(Costs),
-    Cache(Identifier),
 }
 
 impl Overlay {
@@ -93,18 +82,18 @@ impl Overlay {
         Self {
             map,
             by,
+            kind: spec.kind,
             capacity,
             lazy_close: spec.lazy_close,
-            limit: spec.background,
+            pace: Pace::new(spec.background, 1),
             copies,
             procs,
             under_way: 0,
             took_ns: 0,
             job: None,
             look_ns: None,
-            rest_ns: background::REST_NS,
-            next_ns: 0,
-            next_under_load_ns: 0,
+            rest_ns: POLL_NS,
+            pauses: Pauses::default(),
             written: 0,
             written_then: 0,
             at: [0; 8],
@@ -136,7 +125,7 @@ impl Decider {
         placed: &[&Placed],
         copies: &[&CopySpec],
         original_servers: usize,
-        (procs, procs_per_node): (u32, u32),
+        procs: (u32, u32),
     ) -> Result<Self, ModelError> {
         let class = |&server: &u32| plan.cluster.class_of(server).copied().unwrap_or_default();
         // The models count the targets of all copies together.
@@ -150,40 +139,18 @@ impl Decider {
             layouts.push(shifted(&placed.layout, base as u32));
             base += placed.servers.len();
         }
-        let spread = copies.iter().map(|copy| copy.targets().len());
-        let spread: Vec<usize> = std::iter::once(original_servers).chain(spread).collect();
-        let spread = || layouts.iter().zip(spread.iter().copied());
-        let by = match spec.kind {
-            OverlayKind::Replicas => {
-                let views: Vec<_> =
-                    spread().map(|(layout, spread_over)| CopyView { layout, spread_over }).collect();
-                By::Replicas(Costs::new(&views, &classes, plan.cluster.network, (procs, procs_per_node))?)
-            }
-            OverlayKind::Cache { mode, admission, .. } => {
-                let servers = placed[1..].iter().map(|placed| placed.servers.len() as u32);
-                let groups = copies.iter().zip(servers).map(|(copy, servers)| copy.groups.clamp(1, servers));
-                let caches = layouts[1..].iter().zip(groups);
-                let views: Vec<_> = caches.map(|(layout, groups)| CacheView { layout, groups }).collect();
-                let mut identifier = Identifier::new(mode, &layouts[0], &views, &classes, procs)?;
-                if admission == CacheAdmission::Balanced {
-                    let spread: Vec<_> = spread().collect();
-                    identifier =
-                        identifier.balanced(Balance::new(&spread, &classes, procs)?.over(plan.cluster.network));
-                }
-                By::Cache(identifier)
-            }
-        };
-        Ok(Self { by, first_target })
+        let caches = copies.iter().zip(&placed[1..]);
+        let further = caches
+            .map(|(copy, placed)| (copy.targets().len(), copy.groups.clamp(1, placed.servers.len() as u32)));
+        let figures = std::iter::once((original_servers, 1)).chain(further);
+        let copy = |(layout, (spread_over, groups))| RuleCopy { layout, spread_over, groups };
+        let views: Vec<_> = layouts.iter().zip(figures).map(copy).collect();
+        let rule = Rule::new(spec.kind, &views, &classes, plan.cluster.network, procs)?;
+        Ok(Self { rule, first_target })
     }
 }
 
 /// The same layout with target numbers increased by `base`.
 fn shifted(layout: &Layout, base: u32) -> Layout {
-    let shift = |stripe: &Stripe| Stripe { target: stripe.target + base, width: stripe.width };
-    let regions = layout.regions().iter().map(|region| Region {
-        start: region.start,
-        end: region.end,
-        cycle: region.cycle.iter().map(shift).collect(),
-    });
-    Layout::new(regions.collect()).unwrap_or_else(|_| layout.clone())
+    layout.renumbered(|target| target + base).unwrap_or_else(|_| layout.clone())
 }

@@ -4,30 +4,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use stripewise_model::Op;
-use stripewise_policy::{Cdt, Kind, Request, Sent, Span, runs};
+use stripewise_policy::{Cdt, Kind, ORIGINAL, Part, Request, Rule, Sent, Span, Streams, possible_copy};
 
+use super::Overlay;
 use super::space::Room;
-use super::{By, Ordered, Overlay};
 use crate::Simulator;
 use crate::process::Handle;
 use crate::run::Sender;
-
-/// A range of a request, and the copy that serves it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
-    pub start: u64,
-    pub end: u64,
-    pub copy: usize,
-}
-
-impl Part {
-    pub fn range(&self) -> Range<u64> {
-        self.start..self.end
-    }
-}
-
-/// Maximum number of entries in a process's table of critical data.
-pub(crate) const CRITICAL_MAX: usize = 1 << 16;
 
 impl Simulator {
     /// Issues a request of a process. Returns when it is done, ns; `None` if that is not known yet.
@@ -38,7 +21,8 @@ impl Simulator {
         op: Op,
         range: Range<u64>,
     ) -> Option<u64> {
-        let access = self.processes[process as usize].ordered(handle.file).access(range.start, range.end);
+        let streams = self.processes[process as usize].streams(handle.file);
+        let access = streams.access(range.start, range.end - range.start);
         let kind = Kind { op, access };
         let parts = match op {
             Op::Read => self.choose_read(process, handle.file, kind, &range),
@@ -60,13 +44,13 @@ impl Simulator {
         overlay.map.touch(range);
         let spans = overlay.map.spans(range);
         let by = overlay.by.clone();
-        match &by.by {
-            By::Replicas(costs) => {
-                let mut chosen = Vec::new();
-                costs.read(kind, &spans, &mut chosen);
-                joined(chosen.into_iter().map(|part| (part.start, part.end, part.copy)))
+        match &by.rule {
+            Rule::Replicas(costs) => {
+                let mut parts = Vec::new();
+                costs.read(kind, &spans, &mut parts);
+                parts
             }
-            By::Cache(_) => self.redirect(process, file, kind, range, &spans).0,
+            Rule::Cache(_) => self.redirect(process, file, kind, range, &spans).0,
         }
     }
 
@@ -82,13 +66,13 @@ impl Simulator {
         };
         let spans: Vec<Span> = known.iter().map(|known| Span { mask: usable(known), ..known.span }).collect();
         let by = overlay.by.clone();
-        let (parts, taken) = match &by.by {
-            By::Replicas(costs) => {
+        let (parts, taken) = match &by.rule {
+            Rule::Replicas(costs) => {
                 let copy = costs.write(kind, range.start, range.end - range.start, allowed);
-                let copy = usize::from(copy.unwrap_or(0));
+                let copy = copy.unwrap_or(ORIGINAL);
                 (vec![Part { start: range.start, end: range.end, copy }], Vec::new())
             }
-            By::Cache(_) => self.redirect(process, file, kind, range, &spans),
+            Rule::Cache(_) => self.redirect(process, file, kind, range, &spans),
         };
         let parts = possible(parts, &known, copies);
         self.wrote(file, &parts, taken);
@@ -107,7 +91,7 @@ impl Simulator {
         let of_file = &mut self.files.files[file as usize];
         let overlay = of_file.overlay.as_mut().expect("it has copies");
         let by = overlay.by.clone();
-        let (By::Cache(identifier), Some(limit)) = (&by.by, overlay.capacity) else {
+        let (Rule::Cache(identifier), Some(limit)) = (&by.rule, overlay.capacity) else {
             return Default::default();
         };
         let process = &mut self.processes[process as usize];
@@ -125,16 +109,16 @@ impl Simulator {
             taken: Vec::new(),
             evicted: 0,
         };
-        let mut chosen = Vec::new();
-        let redirected = identifier.redirect(cdt, sent, &request, spans, &mut room, &mut chosen);
+        let mut parts = Vec::new();
+        let redirected = identifier.redirect(cdt, sent, &request, spans, &mut room, &mut parts);
         let (taken, evicted) = (room.taken, room.evicted);
         let counters = &mut self.outcome.counters;
         counters.evicted_bytes += evicted;
         counters.critical += u64::from(redirected.critical.is_some());
         if let (true, Some(copy)) = (redirected.newly_wanted, redirected.critical) {
-            overlay.map.want(range, usize::from(copy));
+            overlay.map.want(range, copy);
         }
-        (joined(chosen.into_iter().map(|part| (part.start, part.end, part.copy))), taken)
+        (parts, taken)
     }
 
     /// Updates the map for a write that has begun: the copies written to become the only valid
@@ -260,11 +244,7 @@ fn possible(parts: Vec<Part>, known: &[Known], copies: u8) -> Vec<Part> {
         {
             let (start, end) = (part.start.max(span.start), part.end.min(span.end));
             let allowed = copies & !forbidden;
-            let copy = match part.copy {
-                copy if allowed & 1 << copy != 0 => copy,
-                _ if allowed & 1 != 0 => 0,
-                _ => (allowed & span.mask).trailing_zeros().min(7) as usize,
-            };
+            let copy = possible_copy(part.copy, allowed, span.mask).unwrap_or(part.copy);
             match possible.last_mut() {
                 Some(last) if last.copy == copy && last.end == start => last.end = end,
                 _ => possible.push(Part { start, end, copy }),
@@ -274,25 +254,14 @@ fn possible(parts: Vec<Part>, known: &[Known], copies: u8) -> Vec<Part> {
     possible
 }
 
-/// Joins adjacent ranges on the same copy.
-fn joined(parts: impl IntoIterator<Item = (u64, u64, u8)>) -> Vec<Part> {
-    runs(parts).map(|(start, end, copy)| Part { start, end, copy: usize::from(copy) }).collect()
-}
-
 /// The policy's state of one process.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Memory {
     pub cdt: Cdt,
     /// Per file, the work sent.
     pub sent: HashMap<u32, Sent>,
     /// Per file, the ends of requests.
-    pub ordered: HashMap<u32, Ordered>,
-}
-
-impl Default for Memory {
-    fn default() -> Self {
-        Self { cdt: Cdt::new(CRITICAL_MAX), sent: HashMap::new(), ordered: HashMap::new() }
-    }
+    pub streams: HashMap<u32, Streams>,
 }
 
 impl Overlay {

@@ -4,14 +4,11 @@
 use std::ops::Range;
 
 use stripewise_cluster::Cluster;
+use stripewise_policy::background::{batch_bytes, eviction_order};
 use stripewise_policy::{Space, Want};
 
 use super::map::Map;
 use crate::placed::Placed;
-
-/// Minimum number of bytes evicted at once; of a small cache only the fraction 1/`BATCH_PART`.
-const BATCH_BYTES: u64 = 1 << 20;
-const BATCH_PART: u64 = 8;
 
 /// Space used by cached data on the servers.
 #[derive(Debug)]
@@ -129,7 +126,7 @@ impl Spaces {
         if map.clean_bytes(copy) == 0 {
             return 0;
         }
-        let batch = (limit.saturating_mul(self.servers(placed)) / BATCH_PART).clamp(1, BATCH_BYTES);
+        let batch = batch_bytes(limit, self.servers(placed));
         let mut given = 0;
         let ranges = map.least_recent(copy, bytes.max(batch), but);
         for range in ranges.iter().flat_map(|range| pieces(range, batch)) {
@@ -175,7 +172,7 @@ pub(super) struct Room<'a> {
 
 impl Room<'_> {
     fn take(&mut self, want: &Want<'_>) -> bool {
-        let copy = usize::from(want.copy);
+        let copy = want.copy;
         // The policy counts the targets of all copies together.
         let bytes = want.bytes.get(self.first_target[copy]..).unwrap_or_default();
         let taken = self.spaces.take(&self.placed[copy].servers, bytes, self.limit);
@@ -192,10 +189,7 @@ impl Space for Room<'_> {
     }
 
     fn take_clean(&mut self, want: &Want<'_>) -> bool {
-        let first = usize::from(want.copy);
-        // Every cache copy may have data on the servers that are full.
-        let others = (1..self.placed.len()).filter(|&other| other != first);
-        for copy in std::iter::once(first).chain(others) {
+        for copy in eviction_order(want.copy, self.placed.len()) {
             let bytes = want.end - want.start;
             let given =
                 self.spaces.give_up(self.map, self.placed[copy], copy, (bytes, self.limit), &self.range);

@@ -7,7 +7,7 @@ use std::io::Read;
 use stripewise_cluster::{Cluster, format_cycle};
 use stripewise_datapath::Manifest;
 use stripewise_datapath::manifest::{HEAD_BYTES, MAGIC};
-use stripewise_layout::{Layout, Region, Stripe};
+use stripewise_layout::Layout;
 use stripewise_plan::{Options, Present, Workload};
 
 /// Maximum number of files inspected per set.
@@ -61,10 +61,6 @@ fn layout_now(path: &str, mut cluster: Cluster, others: usize) -> anyhow::Result
     let numbers: Option<Vec<u32>> =
         manifest.targets.iter().map(|target| cluster.target_or_native(&target.name)).collect();
     let Some(numbers) = numbers else { return Ok(None) };
-    let region = |region: &Region| Region {
-        cycle: region.cycle.iter().map(|s| Stripe { target: numbers[s.target as usize], ..*s }).collect(),
-        ..*region
-    };
-    let layout = Layout::new(manifest.layout.regions().iter().map(region).collect())?;
+    let layout = manifest.layout.renumbered(|target| numbers[target as usize])?;
     Ok(Some(cluster.unfold(&layout, others)))
 }

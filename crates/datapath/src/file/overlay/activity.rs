@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use stripewise_policy::background::{USED_NS_MAX, recent_ns, used_for_ns};
 use stripewise_sys::{SharedMap, SysRef};
 use stripewise_target::TargetRef;
 
@@ -28,13 +29,6 @@ use crate::pool::pool_of;
 const SLOTS: usize = 512;
 /// Each word has a cache line of its own, so that updates for different servers do not contend.
 const SLOT_WORDS: usize = 8;
-/// A server counts as in use until no request has begun or ended there for this time ...
-const REST_NS: u64 = 20_000_000;
-/// ... or for this multiple of the recent request duration, if that is longer: a queued request
-/// neither begins nor ends.
-const REST_REQUESTS: u64 = 2;
-/// A word further ahead than this is ignored as invalid.
-const REST_NS_MAX: u64 = 10_000_000_000;
 /// A word is not advanced by less than this, to save writes.
 const STEP_NS: u64 = 1_000_000;
 
@@ -63,7 +57,7 @@ pub(super) struct Activity {
     words: Option<Arc<SharedMap>>,
     /// Per copy and object, the index of the word.
     slots: Vec<Box<[usize]>>,
-    /// Recent request duration: follows the longest request and decays by at most 1/8 per request.
+    /// Recent request duration, see [`recent_ns`].
     took_ns: AtomicU64,
 }
 
@@ -82,14 +76,14 @@ impl Activity {
     /// Records that a request of an application uses these objects of a copy.
     pub fn mark(&self, copy: usize, components: impl Iterator<Item = u32>, now_ns: u64) {
         let (Some(words), Some(slots)) = (&self.words, self.slots.get(copy)) else { return };
-        let until = now_ns + self.rest_ns();
+        let until = now_ns + used_for_ns(self.took_ns.load(Ordering::Relaxed));
         let mut last = None;
         for component in components.filter(|&component| last.replace(component) != Some(component)) {
             let Some(word) = slots.get(component as usize).and_then(|&slot| words.words().get(slot)) else {
                 continue;
             };
             let known = word.load(Ordering::Relaxed);
-            if known > now_ns + REST_NS_MAX {
+            if known > now_ns + USED_NS_MAX {
                 word.store(until, Ordering::Relaxed);
             } else if known + STEP_NS < until {
                 word.fetch_max(until, Ordering::Relaxed);
@@ -100,12 +94,7 @@ impl Activity {
     /// Records the duration of a request that has ended.
     pub fn took(&self, ns: u64) {
         let known = self.took_ns.load(Ordering::Relaxed);
-        self.took_ns.store(ns.max(known - known / 8), Ordering::Relaxed);
-    }
-
-    fn rest_ns(&self) -> u64 {
-        let took_ns = self.took_ns.load(Ordering::Relaxed);
-        took_ns.saturating_mul(REST_REQUESTS).clamp(REST_NS, REST_NS_MAX)
+        self.took_ns.store(recent_ns(known, ns), Ordering::Relaxed);
     }
 
     /// Returns whether an application uses a server of these copies.
@@ -113,7 +102,7 @@ impl Activity {
         let Some(words) = &self.words else { return true };
         let is_used = |&slot: &usize| {
             let until = words.words().get(slot).map_or(0, |word| word.load(Ordering::Relaxed));
-            (now_ns + 1..=now_ns + REST_NS_MAX).contains(&until)
+            (now_ns + 1..=now_ns + USED_NS_MAX).contains(&until)
         };
         copies.any(|copy| self.slots.get(copy).is_some_and(|slots| slots.iter().any(is_used)))
     }
@@ -122,6 +111,8 @@ impl Activity {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    use stripewise_policy::background::USED_NS;
 
     use super::super::Overlay;
     use super::*;
@@ -151,7 +142,7 @@ mod tests {
         one.mark(0, [0, 0, 1].into_iter(), NOW);
         assert!(two.is_used(0..1, NOW) && two.is_used(0..2, NOW));
         assert!(!two.is_used(1..2, NOW), "another server");
-        assert!(two.is_used(0..1, NOW + REST_NS - 1) && !two.is_used(0..1, NOW + REST_NS));
+        assert!(two.is_used(0..1, NOW + USED_NS - 1) && !two.is_used(0..1, NOW + USED_NS));
     }
 
     #[test]
@@ -164,7 +155,7 @@ mod tests {
         assert!(two.is_used(0..1, NOW + 600_000_000) && !two.is_used(0..1, NOW + 800_000_000));
         (0..100).for_each(|_| one.took(1_000));
         one.mark(0, [0].into_iter(), NOW + 1_000_000_000);
-        assert!(!two.is_used(0..1, NOW + 1_000_000_000 + REST_NS), "they are quick again");
+        assert!(!two.is_used(0..1, NOW + 1_000_000_000 + USED_NS), "they are quick again");
     }
 
     #[test]
@@ -174,7 +165,7 @@ mod tests {
         one.words.as_ref().unwrap().words()[0].store(u64::MAX, Ordering::Relaxed);
         assert!(!one.is_used(0..1, NOW));
         one.mark(0, [0].into_iter(), NOW);
-        assert!(one.is_used(0..1, NOW) && !one.is_used(0..1, NOW + REST_NS));
+        assert!(one.is_used(0..1, NOW) && !one.is_used(0..1, NOW + USED_NS));
     }
 
     #[test]
@@ -183,6 +174,6 @@ mod tests {
         std::fs::write(base.path().join("activity"), "not a directory").unwrap();
         let one = activity(base.path(), &[&[0]]);
         one.mark(0, [0].into_iter(), NOW);
-        assert!(one.is_used(0..1, NOW + REST_NS_MAX));
+        assert!(one.is_used(0..1, NOW + USED_NS_MAX));
     }
 }

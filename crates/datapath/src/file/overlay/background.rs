@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
+use stripewise_policy::background::{POLL_NS, longer_poll_ns};
 use stripewise_sys::SysRef;
 
 use super::super::LogicalFile;
@@ -12,9 +13,6 @@ use crate::forked::ForkSafe;
 /// A function called around every unit of background work.
 pub type Around = fn(&mut dyn FnMut());
 
-/// Pause between polls while no file has anything to do: the first, and the maximum.
-const REST_NS: u64 = 1_000_000;
-const REST_NS_MAX: u64 = 32_000_000;
 /// Number of pauses without any file before the thread ends.
 const RESTS_MAX: u32 = 32;
 /// Pause of a file after its background work failed.
@@ -60,7 +58,7 @@ impl Background {
 
     fn run(&self) {
         stripewise_sys::thread::lower_priority();
-        let (mut rest_ns, mut rests) = (REST_NS, 0);
+        let (mut rest_ns, mut rests) = (POLL_NS, 0);
         loop {
             let files = self.alive();
             rests = if files.is_empty() { rests + 1 } else { 0 };
@@ -72,10 +70,10 @@ impl Background {
                 (self.around)(&mut || bytes += work(file, turn));
             }
             if bytes > 0 {
-                rest_ns = REST_NS;
+                rest_ns = POLL_NS;
             } else {
                 self.sys.sleep_until_ns(self.sys.now_ns() + rest_ns);
-                rest_ns = (rest_ns * 2).min(REST_NS_MAX);
+                rest_ns = longer_poll_ns(rest_ns);
             }
         }
     }

@@ -3,35 +3,22 @@
 
 use std::sync::Arc;
 
-use stripewise_cluster::{CacheAdmission, Cluster, OverlayKind, Plan};
+use stripewise_cluster::{Cluster, Plan};
 use stripewise_extents::Span as Known;
 use stripewise_layout::Layout;
-use stripewise_model::{Access, ClassParams, Op};
-use stripewise_policy::{
-    Balance, CacheView, Cdt, CopyView, Costs, Identifier, Kind, Redirected, Request, Sent, Span,
-};
+use stripewise_model::ClassParams;
+pub(crate) use stripewise_policy::Part;
+use stripewise_policy::{Cdt, ORIGINAL, Redirected, Request, Rule, RuleCopy, Sent, Span, runs};
 use stripewise_target::Few;
 
 use super::space::Reservation;
 use super::{CopySet, Overlay};
 use crate::forked::ForkSafe;
-use crate::layouts::{compact, renumbered};
 use crate::manifest::{Copies, Manifest};
-
-/// Maximum entries of the table of critical data of a process, about 100 bytes each.
-const CRITICAL_MAX: usize = 1 << 16;
 
 /// The recently seen critical data of all files of a process.
 #[derive(Default)]
-pub(crate) struct CriticalData(ForkSafe<Table>);
-
-struct Table(Cdt);
-
-impl Default for Table {
-    fn default() -> Self {
-        Self(Cdt::new(CRITICAL_MAX))
-    }
-}
+pub(crate) struct CriticalData(ForkSafe<Cdt>);
 
 /// The cost data of the copies' servers, taken from the plan's cluster.
 #[derive(Clone, Debug)]
@@ -44,24 +31,11 @@ pub(crate) struct Rates {
 /// The decision rule for one concurrency (p, c).
 pub(crate) struct Choice {
     procs: (u32, u32),
-    by: By,
-}
-
-enum By {
-    Replicas(Costs),
-    /// The second field is what this process has sent to the file.
-    Cache(Identifier, Sent),
-    /// The plan has no costs for these servers: use the lowest valid copy, and put nothing new into
-    /// a cache.
-    Number,
-}
-
-/// A range of a request, and the copy that serves it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
-    pub start: u64,
-    pub end: u64,
-    pub copy: usize,
+    /// `None` if the plan has no costs for these servers: use the lowest valid copy, and put
+    /// nothing new into a cache.
+    rule: Option<Rule>,
+    /// What this process has sent to the file.
+    sent: Sent,
 }
 
 impl CopySet<'_> {
@@ -72,8 +46,8 @@ impl CopySet<'_> {
         if let Some(current) = current.filter(|current| current.procs == procs) {
             return current;
         }
-        let by = rates.as_ref().and_then(|rates| decide(manifest, copies, rates, procs));
-        let new = Arc::new(Choice { procs, by: by.unwrap_or(By::Number) });
+        let rule = rates.as_ref().and_then(|rates| decide(manifest, copies, rates, procs));
+        let new = Arc::new(Choice { procs, rule, sent: Sent::default() });
         *choice.lock() = Some(new.clone());
         new
     }
@@ -87,31 +61,18 @@ impl CopySet<'_> {
 }
 
 /// Builds the decision rule; `None` if the plan's figures cannot be used.
-fn decide(manifest: &Manifest, copies: &Copies, rates: &Rates, procs: (u32, u32)) -> Option<By> {
+fn decide(manifest: &Manifest, copies: &Copies, rates: &Rates, procs: (u32, u32)) -> Option<Rule> {
     let Rates { plan, targets } = rates;
     let Modelled { layouts, classes } = Modelled::of(manifest, &plan.cluster, targets)?;
-    let network = plan.cluster.network;
-    let servers = std::iter::once(copies.servers).chain(copies.list.iter().map(|copy| copy.servers));
-    // Older manifests count a target that is striped over several servers as one server.
-    let spread = layouts.iter().zip(servers);
-    let spread = spread.map(|(layout, servers)| (layout, layout.targets().count().max(servers as usize)));
-    match copies.kind {
-        OverlayKind::Replicas => {
-            let views: Vec<_> = spread.map(|(layout, spread_over)| CopyView { layout, spread_over }).collect();
-            Some(By::Replicas(Costs::new(&views, &classes, network, procs).ok()?))
-        }
-        OverlayKind::Cache { mode, admission, .. } => {
-            let caches = layouts.iter().skip(1).zip(&copies.list);
-            let views: Vec<_> =
-                caches.map(|(layout, copy)| CacheView { layout, groups: copy.groups }).collect();
-            let mut identifier = Identifier::new(mode, &layouts[0], &views, &classes, procs.0).ok()?;
-            if admission == CacheAdmission::Balanced {
-                let spread: Vec<_> = spread.collect();
-                identifier = identifier.balanced(Balance::new(&spread, &classes, procs.0).ok()?.over(network));
-            }
-            Some(By::Cache(identifier, Sent::default()))
-        }
-    }
+    let servers = std::iter::once((copies.servers, 1));
+    let servers = servers.chain(copies.list.iter().map(|copy| (copy.servers, copy.groups)));
+    let copy = |(layout, (servers, groups)): (_, (u32, _))| {
+        let layout: &Layout = layout;
+        // Older manifests count a target that is striped over several servers as one server.
+        RuleCopy { layout, spread_over: layout.targets().count().max(servers as usize), groups }
+    };
+    let views: Vec<_> = layouts.iter().zip(servers).map(copy).collect();
+    Rule::new(copies.kind, &views, &classes, plan.cluster.network, procs).ok()
 }
 
 /// The copies as the models expect them: laid out over individual servers, with the servers of a
@@ -132,7 +93,7 @@ impl Modelled {
             let planned = renumbered(copy.layout, |target| targets[target as usize]);
             // The index of the file within its rule makes no difference: all servers of a pool are
             // alike.
-            let (layout, servers) = compact(&cluster.unfold(&planned, 0));
+            let (layout, servers) = cluster.unfold(&planned, 0).compacted();
             let base = modelled.classes.len() as u32;
             modelled.layouts.push(renumbered(&layout, |server| base + server));
             for server in servers {
@@ -141,6 +102,11 @@ impl Modelled {
         }
         Some(modelled)
     }
+}
+
+/// The same layout with its targets renumbered.
+fn renumbered(layout: &Layout, number: impl Fn(u32) -> u32) -> Layout {
+    layout.renumbered(number).unwrap_or_else(|_| layout.clone())
 }
 
 impl Choice {
@@ -153,32 +119,25 @@ impl Choice {
         spans: &[Span],
         parts: &mut Few<Part>,
     ) -> Redirected {
-        match &self.by {
-            By::Replicas(costs) => {
-                let mut chosen = Vec::new();
-                costs.read(request.kind, spans, &mut chosen);
-                let part = |part: stripewise_policy::ReadPart| (part.start, part.end, part.copy);
-                parts.extend(joined(chosen.into_iter().map(part)));
+        match &self.rule {
+            Some(Rule::Replicas(costs)) => {
+                costs.read(request.kind, spans, parts);
                 Redirected::default()
             }
-            By::Cache(identifier, sent) => {
-                redirect(identifier, sent, data, request, spans, &mut Reservation::none(), parts)
+            Some(Rule::Cache(identifier)) => {
+                let (cdt, room) = (&mut data.0.lock(), &mut Reservation::none());
+                identifier.redirect(cdt, &self.sent, request, spans, room, parts)
             }
-            By::Number => {
-                parts.extend(joined(spans.iter().map(|span| (span.start, span.end, lowest(span.mask)))));
-                Redirected::default()
-            }
+            None => by_number(spans, parts),
         }
     }
 
     /// The best copy among `copies` from which to copy a range in the background.
     pub fn source(&self, start: u64, len: u64, copies: u8) -> Option<usize> {
-        const KIND: Kind = Kind { op: Op::Read, access: Access::Sequential };
-        let cheapest = match &self.by {
-            By::Replicas(costs) => costs.cheapest(KIND, start, len, copies),
-            By::Cache(..) | By::Number => None,
-        };
-        (copies != 0).then(|| usize::from(cheapest.unwrap_or(lowest(copies))))
+        match &self.rule {
+            Some(rule) => rule.source(start, len, copies),
+            None => (copies != 0).then(|| lowest(copies)),
+        }
     }
 
     /// Chooses the copies to which a write goes, among those in `allowed`.
@@ -191,45 +150,28 @@ impl Choice {
         reservation: &mut Reservation<'_>,
         parts: &mut Few<Part>,
     ) -> Redirected {
-        match &self.by {
-            By::Replicas(costs) => {
+        match &self.rule {
+            Some(Rule::Replicas(costs)) => {
                 let copy = costs.write(request.kind, request.offset, request.len, allowed);
                 let (start, end) = (request.offset, request.offset + request.len);
-                parts.push(Part { start, end, copy: usize::from(copy.unwrap_or(0)) });
+                parts.push(Part { start, end, copy: copy.unwrap_or(ORIGINAL) });
                 Redirected::default()
             }
-            By::Cache(identifier, sent) => redirect(identifier, sent, data, request, spans, reservation, parts),
-            By::Number => {
-                parts.extend(joined(spans.iter().map(|span| (span.start, span.end, lowest(span.mask)))));
-                Redirected::default()
+            Some(Rule::Cache(identifier)) => {
+                identifier.redirect(&mut data.0.lock(), &self.sent, request, spans, reservation, parts)
             }
+            None => by_number(spans, parts),
         }
     }
 }
 
-fn redirect(
-    identifier: &Identifier,
-    sent: &Sent,
-    data: &CriticalData,
-    request: &Request,
-    spans: &[Span],
-    reservation: &mut Reservation<'_>,
-    parts: &mut Few<Part>,
-) -> Redirected {
-    let mut chosen = Vec::new();
-    let redirected = identifier.redirect(&mut data.0.lock().0, sent, request, spans, reservation, &mut chosen);
-    parts.extend(joined(chosen.into_iter().map(|part| (part.start, part.end, part.copy))));
-    redirected
+fn by_number(spans: &[Span], parts: &mut Few<Part>) -> Redirected {
+    parts.extend(runs(spans.iter().map(|span| span.by(lowest(span.mask)))));
+    Redirected::default()
 }
 
-/// Joins adjacent ranges on the same copy.
-fn joined(parts: impl IntoIterator<Item = (u64, u64, u8)>) -> impl Iterator<Item = Part> {
-    let part = |(start, end, copy)| Part { start, end, copy: usize::from(copy) };
-    stripewise_policy::runs(parts).map(part)
-}
-
-fn lowest(mask: u8) -> u8 {
-    if mask == 0 { 0 } else { mask.trailing_zeros() as u8 }
+fn lowest(mask: u8) -> usize {
+    if mask == 0 { ORIGINAL } else { mask.trailing_zeros() as usize }
 }
 
 /// Converts the map's spans for the policy, with the mask of each limited by `usable`.

@@ -13,17 +13,9 @@ use super::request::{Ended, Request, Transfer, whole};
 use crate::error::Logged;
 use crate::{Errno, Result};
 
-/// Maximum bytes copied at once. A process that writes there meanwhile writes to another copy or
-/// waits.
-pub(super) const CHUNK_BYTES: u64 = 4 << 20;
-/// Maximum ranges copied at once while applications use the file: each may be a separate request to
-/// a server.
-pub(super) const PIECES_MAX: usize = 16;
-/// Maximum ranges copied at once while no application uses the file's servers.
-pub(super) const PIECES_MAX_IDLE: usize = 4096;
-
 impl CopySet<'_> {
-    /// Copies the pieces of `range` (at most [`CHUNK_BYTES`]) that are valid in copy `from` and
+    /// Copies the pieces of `range` (at most [`stripewise_policy::background::CHUNK_BYTES`]) that
+    /// are valid in copy `from` and
     /// invalid in copy `to`. Returns the bytes that became valid; 0 if another process writes
     /// there, if there is nothing to copy, or if a piece lies past the end of the file.
     ///

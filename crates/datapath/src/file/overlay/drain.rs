@@ -4,11 +4,10 @@
 use std::ops::{ControlFlow, Range};
 
 use stripewise_extents::{CopyId, Select};
+use stripewise_policy::background::{CHUNK_BYTES, PIECES_MAX, Pace};
 
 use super::super::{LogicalFile, OpenCopy};
 use super::CopySet;
-use super::copying::{CHUNK_BYTES, PIECES_MAX};
-use super::work::chunk;
 use crate::Result;
 use crate::error::Logged;
 use crate::manifest::Copies;
@@ -165,7 +164,8 @@ impl CopySet<'_> {
         let (mut pass, mut at, mut looked) = (Pass::default(), 0, 0);
         let size = self.file.size()?;
         while let Some(span) = self.first_missing(to, at..size)? {
-            let chunk = self.chunk(to, &span, chunk(&span, size), PIECES_MAX)?;
+            let whole = span.start..Pace::UNLIMITED.piece_end(span.start).min(size);
+            let chunk = self.chunk(to, &span, whole, PIECES_MAX)?;
             let range = span.start..span.end.min(chunk.end);
             at = range.end;
             let Some(from) = self.source(&span) else {

@@ -4,16 +4,13 @@ use std::ops::Range;
 
 use stripewise_cluster::OverlayKind;
 use stripewise_extents::{CopyId, Select, Span};
+use stripewise_policy::background;
 
 use super::super::OpenCopy;
 use super::CopySet;
 use crate::error::Logged;
 use crate::{Errno, Result};
 
-/// Minimum bytes evicted at once, because each eviction syncs the journal. In a small cache the
-/// minimum is 1/`BATCH_PART` of the cache, so that most of the data stays.
-const BATCH_BYTES: u64 = 1 << 20;
-const BATCH_PART: u64 = 8;
 /// Maximum clean ranges listed in one call.
 const RANGES_MAX: usize = 4096;
 
@@ -64,10 +61,9 @@ impl CopySet<'_> {
     /// Minimum bytes evicted at once from a copy.
     fn batch_bytes(&self, copy: &OpenCopy) -> u64 {
         let OverlayKind::Cache { capacity_per_server, .. } = self.overlay.copies.kind else {
-            return BATCH_BYTES;
+            return background::BATCH_BYTES;
         };
-        let all = capacity_per_server.saturating_mul(self.servers_of_space(copy));
-        (all / BATCH_PART).clamp(1, BATCH_BYTES)
+        background::batch_bytes(capacity_per_server, self.servers_of_space(copy))
     }
 
     /// Punches a range out of the objects of a copy, which frees its blocks.

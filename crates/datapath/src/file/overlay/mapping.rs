@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use stripewise_extents::{Copier, CopyId, Select, Span};
+use stripewise_policy::background::CHUNK_BYTES;
 use stripewise_sys::asking;
 
 use super::CopySet;
-use super::copying::CHUNK_BYTES;
 use crate::error::Logged;
 use crate::{Errno, Result};
 

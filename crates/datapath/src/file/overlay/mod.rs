@@ -32,7 +32,6 @@ mod size;
 mod slot;
 mod space;
 mod statistics;
-mod streams;
 mod tidy;
 mod times;
 mod turn;
@@ -46,6 +45,7 @@ use std::sync::{Arc, OnceLock};
 
 use stripewise_cluster::OverlayKind;
 use stripewise_extents::{Journal, Map, MapSpec, Mask, Node, default_run_dir};
+use stripewise_policy::Streams;
 use stripewise_sys::SysRef;
 use stripewise_target::{Objects, Target};
 
@@ -71,7 +71,6 @@ use crate::manifest::{Copies, Manifest};
 use crate::{Errno, Result};
 use choice::Choice;
 use slot::MapSlot;
-use streams::Streams;
 use words::Base;
 
 /// The state of one open file with several copies.

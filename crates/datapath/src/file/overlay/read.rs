@@ -74,7 +74,7 @@ impl CopySet<'_> {
         }
         if let (true, Some(copy)) = (redirected.newly_wanted, redirected.critical) {
             // A range that cannot be queued is not prefetched.
-            let _ = self.map.add_hint(request.offset..end, CopyId::new(usize::from(copy)));
+            let _ = self.map.add_hint(request.offset..end, CopyId::new(copy));
         }
         (parts, lost.map(|first| self.log_lost(known, first)))
     }

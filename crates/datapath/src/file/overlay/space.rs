@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_cluster::OverlayKind;
+use stripewise_policy::background::eviction_order;
 use stripewise_policy::{Space, Want};
 use stripewise_sys::{LockKind, SharedMap, SysRef};
 use stripewise_target::{Target, list_components};
@@ -258,7 +259,7 @@ impl<'a> Reservation<'a> {
 
     fn take(&mut self, want: &Want<'_>) -> bool {
         let Some(copies) = self.copies else { return false };
-        let (number, range) = (usize::from(want.copy), want.start..want.end);
+        let (number, range) = (want.copy, want.start..want.end);
         let Some(copy) = copies.usable(number) else { return false };
         // The policy gives bytes per server of the models; space is counted per target, so use the
         // range.
@@ -277,13 +278,10 @@ impl Space for Reservation<'_> {
 
     fn take_clean(&mut self, want: &Want<'_>) -> bool {
         let Some(copies) = self.copies else { return false };
-        let number = usize::from(want.copy);
-        if copies.usable(number).is_none() {
+        if copies.usable(want.copy).is_none() {
             return false;
         }
-        // Other cache copies may occupy the full servers too.
-        let others = (1..copies.overlay.manifest.all_copies().count()).filter(|&other| other != number);
-        for copy in std::iter::once(number).chain(others) {
+        for copy in eviction_order(want.copy, copies.overlay.manifest.all_copies().count()) {
             if copies.make_room(copy, want.end - want.start) && self.take(want) {
                 return true;
             }

@@ -6,25 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_cluster::OverlayKind;
 use stripewise_extents::{CopyId, Counter, Select, Span};
+use stripewise_policy::background::{
+    Pace, Pauses, Pressure, Step, Unit, WANTED_MAX, free_bytes, lacks_space, pause_under_load_ns,
+};
 
 use super::super::OpenCopy;
-use super::CopySet;
-use super::copying::{CHUNK_BYTES, PIECES_MAX_IDLE};
+use super::{CopySet, Overlay};
 use crate::Result;
 use crate::error::Logged;
-
-/// While applications use the file's servers, the processes take turns at write-back: after each
-/// range, a process pauses for this multiple of the time it took, times the number of processes.
-/// Continuous write-back costs the slow servers 5 to 13 % of their time (measured), as much as it
-/// saves them when they are the bottleneck.
-const MAKE_WAY: u64 = 16;
-/// The watermark: if less than 1/`FREE_PART` of a cache server is free, that much is evicted.
-const FREE_PART: u64 = 32;
-/// Maximum queued prefetch hints considered in one step.
-const WANTED: usize = 16;
-/// Minimum bytes copied at once under a bandwidth limit: smaller copies would be little but request
-/// overhead.
-const PIECE_BYTES_MIN: u64 = 4096;
 
 /// The progress of a file's background work in this process.
 #[derive(Debug, Default)]
@@ -44,6 +33,18 @@ impl Progress {
     pub fn rest(&self, until_ns: u64) {
         self.next_ns.store(until_ns, Ordering::Relaxed);
     }
+
+    fn pauses(&self) -> Pauses {
+        let load = |time: &AtomicU64| time.load(Ordering::Relaxed);
+        Pauses { next_ns: load(&self.next_ns), next_under_load_ns: load(&self.next_under_load_ns) }
+    }
+
+    /// Schedules the next copy after `bytes` were copied.
+    fn copied(&self, pace: Pace, begun_ns: u64, bytes: u64) {
+        if let Some(pause_ns) = pace.pause_ns(bytes) {
+            self.rest(begun_ns.saturating_add(pause_ns));
+        }
+    }
 }
 
 impl CopySet<'_> {
@@ -53,45 +54,47 @@ impl CopySet<'_> {
     /// # Errors
     /// Same as pread(2), pwrite(2) and fsync(2).
     pub(crate) fn work(&self) -> Result<u64> {
-        let now_ns = self.file.sys().now_ns();
-        if !self.file.is_writable()
-            || now_ns < self.overlay.progress.next_ns.load(Ordering::Relaxed)
-            || self.is_mapped()
-        {
+        if !self.file.is_writable() {
             return Ok(0);
         }
-        let idle = self.is_idle(now_ns);
-        let makes_way = now_ns < self.overlay.progress.next_under_load_ns.load(Ordering::Relaxed);
-        if !idle && (makes_way || !self.is_pressed()?) {
+        let (now_ns, progress) = (self.file.sys().now_ns(), &self.overlay.progress);
+        let step = Step::at(now_ns, progress.pauses(), self.is_idle(now_ns));
+        if step == Step::Rest || self.is_mapped() || (step == Step::Relieve && !self.is_pressed()?) {
             return Ok(0);
         }
-        let done = match idle {
-            true => self.work_once(PIECES_MAX_IDLE)?,
-            // No request waits for a prefetch, so write back only; one range, to stay below the
-            // load of the applications.
-            false => self.write_back(1)?,
-        };
-        let took_ns = self.file.sys().now_ns().saturating_sub(now_ns);
-        if !idle && done > 0 {
-            let rest_ns =
-                took_ns.saturating_mul(MAKE_WAY * u64::from(self.overlay.measured.processes(&self.map)));
-            self.overlay.progress.next_under_load_ns.store(now_ns.saturating_add(rest_ns), Ordering::Relaxed);
+        let done = self.work_once(step, step.pieces_max())?;
+        if step == Step::Relieve && done > 0 {
+            let took_ns = self.file.sys().now_ns().saturating_sub(now_ns);
+            let pause_ns = pause_under_load_ns(took_ns, self.overlay.measured.processes(&self.map));
+            progress.next_under_load_ns.store(now_ns.saturating_add(pause_ns), Ordering::Relaxed);
         }
         Ok(done)
     }
 
-    /// Does one unit of background work on at most `pieces` ranges, regardless of other activity.
+    /// Does the first unit of a step that finds something to do, on at most `pieces` ranges,
+    /// regardless of other activity.
     ///
     /// # Errors
     /// Same as [`CopySet::work`].
-    pub(crate) fn work_once(&self, pieces: usize) -> Result<u64> {
-        match self.overlay.copies.kind {
-            OverlayKind::Replicas => self.work_on_replicas(pieces),
-            OverlayKind::Cache { .. } => match self.write_back(pieces)? {
-                0 => self.fetch_some(),
-                bytes => Ok(bytes),
-            },
+    pub(crate) fn work_once(&self, step: Step, pieces: usize) -> Result<u64> {
+        let Overlay { copies, manifest, .. } = self.overlay;
+        for unit in step.units(copies.kind, manifest.all_copies().count()) {
+            let (bytes, counter) = match unit {
+                Unit::KeepFree => (self.evict_to_watermark(), None),
+                Unit::Copy { to } if self.copy(to).is_none() => continue,
+                Unit::Copy { to } => {
+                    let counter =
+                        if copies.is_cache() { Counter::WriteBacks } else { Counter::Synchronisations };
+                    (self.work_on_copy(to, pieces)?, Some(counter))
+                }
+                Unit::Fetch => (self.fetch_some()?, Some(Counter::Fetches)),
+            };
+            if bytes > 0 {
+                counter.into_iter().for_each(|counter| self.map.count(counter, 1));
+                return Ok(bytes);
+            }
         }
+        Ok(0)
     }
 
     /// Whether no application uses the servers of the file, so that copying disturbs nothing.
@@ -100,9 +103,9 @@ impl CopySet<'_> {
         self.overlay.under_way.load(Ordering::Relaxed) == 0 && !self.overlay.activity.is_used(copies, now_ns)
     }
 
-    /// Whether more than half of a cache's space may hold dirty data and more has been written
-    /// since the last check: a process that only reads needs no space. Always false for replicas:
-    /// any range may be out of sync, and close brings it in sync.
+    /// Whether a cache is under pressure and more has been written since the last check: a process
+    /// that only reads needs no space. Always false for replicas: any range may be out of sync, and
+    /// close brings it in sync.
     fn is_pressed(&self) -> Result<bool> {
         let OverlayKind::Cache { capacity_per_server, .. } = self.overlay.copies.kind else { return Ok(false) };
         let mut written = 0;
@@ -113,38 +116,12 @@ impl CopySet<'_> {
         if self.overlay.progress.written.swap(written, Ordering::Relaxed) == written {
             return Ok(false);
         }
-        let (mut fullest, mut clean) = (0, 0);
+        let mut pressure = Pressure::default();
         for copy in self.caches() {
-            fullest = fullest.max(self.used_space(copy).unwrap_or(0));
-            let bytes = self.map.clean_bytes(CopyId::new(copy.number()));
-            clean += bytes.logged()? / self.servers_of_space(copy);
+            let clean = self.map.clean_bytes(CopyId::new(copy.number())).logged()?;
+            pressure.add(self.used_space(copy).unwrap_or(0), clean, self.servers_of_space(copy));
         }
-        Ok(fullest.saturating_sub(clean) > capacity_per_server / 2)
-    }
-
-    fn work_on_replicas(&self, pieces: usize) -> Result<u64> {
-        for copy in self.file.present() {
-            let bytes = self.work_on_copy(copy.number(), pieces)?;
-            if bytes > 0 {
-                self.map.count(Counter::Synchronisations, 1);
-                return Ok(bytes);
-            }
-        }
-        Ok(0)
-    }
-
-    /// Evicts clean data from a cache if space is short, else writes dirty data back.
-    fn write_back(&self, pieces: usize) -> Result<u64> {
-        let OverlayKind::Cache { capacity_per_server, .. } = self.overlay.copies.kind else { return Ok(0) };
-        let given_up = self.evict_to_watermark(capacity_per_server);
-        if given_up > 0 {
-            return Ok(given_up);
-        }
-        let bytes = self.work_on_copy(0, pieces)?;
-        if bytes > 0 {
-            self.map.count(Counter::WriteBacks, 1);
-        }
-        Ok(bytes)
+        Ok(pressure.is_high(capacity_per_server))
     }
 
     /// Copies ranges missing in copy `to`, starting where the last unit ended.
@@ -159,14 +136,15 @@ impl CopySet<'_> {
                 None => return Ok(0),
             },
         };
-        let pace = Pace::of(self);
-        let range = self.chunk(to, &span, pace.piece(&span, size), pieces)?;
+        let pace = self.pace();
+        let whole = span.start..pace.piece_end(span.start).min(size);
+        let range = self.chunk(to, &span, whole, pieces)?;
         place.store(range.end, Ordering::Relaxed);
         let Some(from) = self.source(&span) else { return Ok(0) };
         let Some(mut copier) = self.map.copier().logged()? else { return Ok(0) };
         let begun_ns = self.file.sys().now_ns();
         let bytes = self.copy_between(&mut copier, range, from, to)?;
-        pace.rest(&self.overlay.progress, begun_ns, bytes);
+        self.overlay.progress.copied(pace, begun_ns, bytes);
         Ok(bytes)
     }
 
@@ -196,31 +174,34 @@ impl CopySet<'_> {
         self.choice().source(span.start, span.len(), usable)
     }
 
-    fn evict_to_watermark(&self, capacity: u64) -> u64 {
-        let part = capacity / FREE_PART;
+    fn evict_to_watermark(&self) -> u64 {
+        let OverlayKind::Cache { capacity_per_server: capacity, .. } = self.overlay.copies.kind else {
+            return 0;
+        };
         let full = |copy: &&OpenCopy| {
-            copy.is_cache() && self.used_space(copy).is_some_and(|used| used + part > capacity)
+            copy.is_cache() && self.used_space(copy).is_some_and(|used| lacks_space(used, capacity))
         };
         let mut given_up = 0;
         for copy in self.file.present().filter(full) {
-            given_up += u64::from(self.make_room(copy.number(), part));
+            given_up += u64::from(self.make_room(copy.number(), free_bytes(capacity)));
         }
         given_up
     }
 
     /// Fetches one queued prefetch hint, if there is space.
     fn fetch_some(&self) -> Result<u64> {
-        let (size, pace) = (self.file.size()?, Pace::of(self));
+        let (size, pace) = (self.file.size()?, self.pace());
+        if size == 0 {
+            return Ok(0);
+        }
         for copy in self.caches() {
-            let number = CopyId::new(copy.number());
-            let wanted =
-                if size == 0 { Ok(Vec::new()) } else { self.map.list(Select::Hinted(number), 0..size, WANTED) };
-            for span in wanted.logged()? {
+            let hinted = Select::Hinted(CopyId::new(copy.number()));
+            for span in self.map.list(hinted, 0..size, WANTED_MAX).logged()? {
                 let begun_ns = self.file.sys().now_ns();
-                let bytes = self.fetch(copy.number(), &pace.piece(&span, size))?;
+                let range = span.start..pace.piece_end(span.start).min(size);
+                let bytes = self.fetch(copy.number(), &range)?;
                 if bytes > 0 {
-                    pace.rest(&self.overlay.progress, begun_ns, bytes);
-                    self.map.count(Counter::Fetches, 1);
+                    self.overlay.progress.copied(pace, begun_ns, bytes);
                     return Ok(bytes);
                 }
             }
@@ -251,37 +232,9 @@ impl CopySet<'_> {
     }
 }
 
-/// Limits the background copying of one process, so that all processes that have the file open
-/// together keep to the file's limit.
-struct Pace {
-    /// Bytes per second; `None` for no limit.
-    limit: Option<u64>,
-}
-
-impl Pace {
-    fn of(copies: &CopySet<'_>) -> Self {
-        let each = |all| all / copies.map.processes().unwrap_or(1).max(1) as u64;
-        Self { limit: copies.overlay.copies.background.map(|all| each(all).max(1)) }
+impl CopySet<'_> {
+    /// The pace of this process: all processes that have the file open together keep to its limit.
+    fn pace(&self) -> Pace {
+        Pace::new(self.overlay.copies.background, self.map.processes().unwrap_or(1) as u64)
     }
-
-    /// The range to copy together with `span`: to the end of the chunk in which `span` starts, but
-    /// at most what the limit allows in a second.
-    fn piece(&self, span: &Span, size: u64) -> Range<u64> {
-        let most = self.limit.map_or(CHUNK_BYTES, |limit| limit.clamp(PIECE_BYTES_MIN, CHUNK_BYTES));
-        let whole = chunk(span, size);
-        whole.start..whole.end.min(whole.start.saturating_add(most))
-    }
-
-    /// Schedules the next copy after `bytes` were copied.
-    fn rest(&self, progress: &Progress, begun_ns: u64, bytes: u64) {
-        let Some(limit) = self.limit else { return };
-        let pause_ns = u128::from(bytes) * 1_000_000_000 / u128::from(limit);
-        progress.rest(begun_ns.saturating_add(u64::try_from(pause_ns).unwrap_or(u64::MAX)));
-    }
-}
-
-/// The range from the start of `span` to the end of the chunk in which it starts.
-pub(super) fn chunk(span: &Span, size: u64) -> Range<u64> {
-    let end = (span.start + 1).checked_next_multiple_of(CHUNK_BYTES).unwrap_or(u64::MAX);
-    span.start..end.min(size)
 }

@@ -6,7 +6,7 @@ use smallvec::smallvec;
 use stripewise_cluster::Durability;
 use stripewise_extents::{CopyId, Counter, Span, WriteGuard};
 use stripewise_model::Op;
-use stripewise_policy::Kind;
+use stripewise_policy::{Kind, ORIGINAL, possible_copy};
 use stripewise_target::Few;
 
 use super::CopySet;
@@ -17,8 +17,6 @@ use super::space::Reservation;
 use crate::error::{LogOnce, Logged};
 use crate::{Errno, Result, notice};
 
-/// The number of the original.
-const ORIGINAL: usize = 0;
 /// The errno with which the map refuses a write to a copy that is the destination of a running
 /// copier.
 const BEING_MADE: Errno = Errno::BUSY;
@@ -140,19 +138,6 @@ impl CopySet<'_> {
     }
 }
 
-/// The chosen copy, or a different one where the chosen copy must not be written to.
-fn possible_copy(chosen: usize, possible: u8, valid: u8) -> Option<usize> {
-    if possible & 1 << chosen != 0 {
-        return Some(chosen);
-    }
-    if possible & 1 != 0 {
-        return Some(ORIGINAL);
-    }
-    // A copier is writing the original from a valid copy: write to a valid copy.
-    let other = possible & valid;
-    (other != 0).then(|| other.trailing_zeros() as usize)
-}
-
 fn push(parts: &mut Few<Part>, part: Part) {
     match parts.last_mut() {
         Some(last) if last.copy == part.copy && last.end == part.start => last.end = part.end,
@@ -249,13 +234,5 @@ mod tests {
         assert_eq!(of(10..20, 0..30), []);
         assert_eq!(of(10..20, 30..40), [(10, 20)]);
         assert_eq!(of(10..20, 15..15), [(10, 20)]);
-    }
-
-    #[test]
-    fn a_copy_that_is_being_made_is_not_written_to() {
-        assert_eq!(possible_copy(2, 0b111, 0b010), Some(2));
-        assert_eq!(possible_copy(2, 0b011, 0b010), Some(0));
-        assert_eq!(possible_copy(0, 0b110, 0b010), Some(1));
-        assert_eq!(possible_copy(0, 0b100, 0b010), None);
     }
 }

@@ -2,9 +2,12 @@
 //! modeled one by one.
 
 use proptest::prelude::*;
-use stripewise_cluster::{CacheMode, Driver, Durability, FileSystem, Members, Tier};
+use stripewise_cluster::{
+    CacheAdmission, CacheMode, Driver, Durability, FileSystem, Members, OverlayKind, Tier,
+};
 use stripewise_layout::constructors::two_part;
-use stripewise_model::{ByAccess, Network, Service};
+use stripewise_model::{Access, ByAccess, Network, Op, Service};
+use stripewise_policy::{CacheView, CopyView, Costs, Identifier, Kind};
 use stripewise_target::{FileId, TargetRef};
 
 use super::*;
@@ -65,7 +68,7 @@ fn placed(cluster: &mut Cluster, layouts: &[Layout], kind: OverlayKind) -> (Mani
     let mut planned = Vec::new();
     let mut copies: Vec<ExtraCopy> = Vec::new();
     for (number, layout) in layouts.iter().enumerate() {
-        let (folded, targets) = compact(&cluster.fold(layout).unwrap());
+        let (folded, targets) = cluster.fold(layout).unwrap().compacted();
         let specs = cluster.targets();
         let reference = |&target: &u32| {
             let spec = &specs[target as usize];
@@ -111,7 +114,7 @@ fn cache() -> OverlayKind {
     OverlayKind::Cache { mode, admission, capacity_per_server: 1 << 30 }
 }
 
-fn decided(layouts: &[Layout], kind: OverlayKind, procs: (u32, u32)) -> By {
+fn decided(layouts: &[Layout], kind: OverlayKind, procs: (u32, u32)) -> Rule {
     let mut cluster = cluster();
     let (manifest, targets) = placed(&mut cluster, layouts, kind);
     let plan = Arc::new(Plan { scheme: String::new(), cluster, rules: Vec::new() });
@@ -130,7 +133,7 @@ proptest! {
         procs in 1u32..40,
         requests in prop::collection::vec((0u64..1 << 22, 1u64..1 << 21), 1..20),
     ) {
-        let By::Replicas(folded) = decided(&layouts, OverlayKind::Replicas, (procs, 1)) else { panic!() };
+        let Rule::Replicas(folded) = decided(&layouts, OverlayKind::Replicas, (procs, 1)) else { panic!() };
         let cluster = cluster();
         let classes: Vec<_> = (0..6).map(|server| *cluster.class_of(server).unwrap()).collect();
         for (number, layout) in layouts.iter().enumerate() {
@@ -138,7 +141,7 @@ proptest! {
             let costs = Costs::new(&[view], &classes, cluster.network, (procs, 1)).unwrap();
             for &(offset, len) in &requests {
                 for kind in Kind::ALL {
-                    let (here, there) = (folded.cost_s(number as u8, kind, offset, len), costs.cost_s(0, kind, offset, len));
+                    let (here, there) = (folded.cost_s(number, kind, offset, len), costs.cost_s(0, kind, offset, len));
                     prop_assert!(nearly(here, there), "{:?} {} {}: {} {}", kind, offset, len, here, there);
                 }
             }
@@ -151,7 +154,7 @@ proptest! {
         procs in 1u32..40,
         requests in prop::collection::vec((0u64..1 << 22, 1u64..1 << 21), 1..20),
     ) {
-        let By::Cache(folded, _) = decided(&layouts, cache(), (procs, 1)) else { panic!() };
+        let Rule::Cache(folded) = decided(&layouts, cache(), (procs, 1)) else { panic!() };
         let cluster = cluster();
         let classes: Vec<_> = (0..6).map(|server| *cluster.class_of(server).unwrap()).collect();
         let views: Vec<_> = (1..).zip(&layouts[1..]).map(|(number, layout)| CacheView { layout, groups: 1 + number % 2 }).collect();
@@ -159,7 +162,7 @@ proptest! {
         for &(offset, len) in &requests {
             for kind in Kind::ALL {
                 let costs = |identifier: &Identifier| -> Vec<f64> {
-                    (0..layouts.len() as u8).map(|copy| identifier.cost_s(copy, kind, offset, len)).collect()
+                    (0..layouts.len()).map(|copy| identifier.cost_s(copy, kind, offset, len)).collect()
                 };
                 let (here, there) = (costs(&folded), costs(&one_by_one));
                 prop_assert!(here.iter().zip(&there).all(|(&a, &b)| nearly(a, b)), "{:?} {:?}", here, there);
@@ -174,7 +177,7 @@ proptest! {
 fn a_wide_copy_in_a_pool_is_chosen_for_what_its_servers_do_together() {
     let striped = stripewise_layout::constructors::striped(&[2, 3, 4, 5], 1 << 20).unwrap();
     let single = stripewise_layout::constructors::on_one(2).unwrap();
-    let By::Replicas(costs) = decided(&[single, striped], OverlayKind::Replicas, (1, 1)) else { panic!() };
+    let Rule::Replicas(costs) = decided(&[single, striped], OverlayKind::Replicas, (1, 1)) else { panic!() };
     let kind = Kind { op: Op::Read, access: Access::Random };
     let ratio = costs.cost_s(0, kind, 0, 4 << 20) / costs.cost_s(1, kind, 0, 4 << 20);
     assert!((2.0..4.5).contains(&ratio), "{ratio}");

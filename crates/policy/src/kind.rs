@@ -1,16 +1,43 @@
-//! Detects whether a request continues an earlier one.
+//! The kinds of requests, and which kind a request is.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use stripewise_model::Access;
+use stripewise_model::{Access, Op};
+
+/// Direction and order of a request, which determine its α and β.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// Read or write.
+    pub op: Op,
+    /// Whether the request continues where its stream's last request ended, as far as the caller
+    /// knows.
+    pub access: Access,
+}
+
+impl Kind {
+    /// All kinds, each at its [`Kind::index`].
+    pub const ALL: [Self; 4] = [
+        Self { op: Op::Read, access: Access::Random },
+        Self { op: Op::Read, access: Access::Sequential },
+        Self { op: Op::Write, access: Access::Random },
+        Self { op: Op::Write, access: Access::Sequential },
+    ];
+    /// A read of the background work.
+    pub(crate) const COPYING: Self = Self { op: Op::Read, access: Access::Sequential };
+
+    pub(crate) fn index(self) -> usize {
+        2 * usize::from(self.op == Op::Write) + usize::from(self.access == Access::Sequential)
+    }
+}
 
 /// Maximum number of concurrent sequential streams, for example threads of one process, that are
 /// told apart.
 const STREAMS: usize = 16;
 
-/// The end offsets of the latest requests to a file. A race only makes a request count as random.
+/// The end offsets of a process's latest requests to a file. Threads may share it; a race only makes
+/// a request count as random.
 #[derive(Debug, Default)]
-pub(crate) struct Streams {
+pub struct Streams {
     ends: [AtomicU64; STREAMS],
     next: AtomicUsize,
 }
