@@ -3,7 +3,6 @@
 use stripewise_cluster::{CacheAdmission, CacheMode, Durability};
 
 use crate::only_native::OnlyNative;
-use crate::present::Present;
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,10 +39,6 @@ pub struct Options {
     pub min_gain: f64,
     /// Stripe sizes tried for every file set, bytes; `S/k` for its request size is added.
     pub stripes: Vec<u64>,
-    /// The layout that files have now, where nothing is known of the files themselves.
-    pub present: Present,
-    /// The layouts that files of a set have now, by pattern.
-    pub present_of: std::collections::HashMap<String, Present>,
     /// Planners that take part in [`Scheme::Auto`] although they do not unasked: `replicas`, `cache`.
     pub with: Vec<String>,
     /// How files with several copies are made and kept.
@@ -98,8 +93,6 @@ impl Default for Options {
             step: STEP,
             min_gain: MIN_GAIN,
             stripes: (12..=26).map(|log| 1 << log).collect(),
-            present: Present::default(),
-            present_of: std::collections::HashMap::new(),
             with: Vec::new(),
             copies: CopyOptions::default(),
             native: None,

@@ -22,7 +22,8 @@ pub enum Present {
         /// Target indices as in the cluster; at least one.
         layouts: Vec<Layout>,
         /// By file name: which of the layouts a file has; the first, for files that are not here.
-        layout_of: HashMap<String, u32>,
+        /// `None`: the user says that all files have the first.
+        layout_of: Option<HashMap<String, u32>>,
     },
 }
 
@@ -68,6 +69,6 @@ impl Present {
             _ => return Err(bad("not understood".into())),
         };
         let layout = layout.map_err(|error| bad(error.to_string()))?;
-        Ok(Self::Known { name: text.to_owned(), layouts: vec![layout], layout_of: HashMap::new() })
+        Ok(Self::Known { name: text.to_owned(), layouts: vec![layout], layout_of: None })
     }
 }

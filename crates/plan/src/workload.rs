@@ -3,6 +3,8 @@
 use stripewise_model::{Access, Op};
 use stripewise_trace::summary::Past;
 
+use crate::present::Present;
+
 /// Everything that planning needs to know of a trace; bounded in size however long the trace is, but for the file
 /// names.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +26,8 @@ pub struct FileSet {
     pub private: bool,
     /// Programs map some of them into memory.
     pub mapped: bool,
+    /// The layout that the files have now.
+    pub present: Present,
 }
 
 /// One file.
