@@ -2,7 +2,7 @@
 
 use stripewise_layout::Layout;
 
-use crate::plan::Spread;
+use crate::spread::Spread;
 
 /// Copies of one file at most, the original included: as many as the extent map's masks have bits.
 pub const MAX_COPIES: usize = 8;

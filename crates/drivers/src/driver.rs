@@ -7,8 +7,8 @@ use stripewise_cluster::FileSystem;
 use stripewise_native::NativeLayout;
 use stripewise_sys::{Fd, Mode, OFlags, Real, Sys};
 
+use crate::error::{DriverError, Result};
 use crate::files::HERE;
-use crate::{DriverError, Result};
 
 /// A kind of file system. Without state; all methods may be called from several threads at once.
 ///
@@ -33,15 +33,15 @@ pub trait Driver: Send + Sync {
     /// made in it later; then reads it back. Files that are in it keep what they have. May be repeated.
     ///
     /// # Errors
-    /// [`DriverError::Unsupported`](crate::DriverError::Unsupported) before anything is made, where the file system has no
-    /// such layout; [`DriverError::Differs`](crate::DriverError::Differs) where it took another one.
+    /// [`DriverError::Unsupported`] before anything is made, where the file system has no
+    /// such layout; [`DriverError::Differs`] where it took another one.
     fn prepare(&self, dir: &Path, layout: &NativeLayout) -> Result<()>;
 
     /// Makes a new empty file with `layout` and permissions `mode` (less the umask), then reads it back. A file that did not
     /// get its layout is removed again.
     ///
     /// # Errors
-    /// As [`Driver::prepare`]; [`DriverError::Exists`](crate::DriverError::Exists) if there is anything of that name.
+    /// As [`Driver::prepare`]; [`DriverError::Exists`] if there is anything of that name.
     fn create(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<()>;
 
     /// As [`Driver::create`]; the new file is open for reading and writing.

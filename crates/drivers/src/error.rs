@@ -7,6 +7,9 @@ use stripewise_native::NativeLayout;
 use stripewise_sys::Errno;
 use thiserror::Error;
 
+/// What a driver's call returns.
+pub type Result<T> = std::result::Result<T, DriverError>;
+
 /// One line for people: the file, the value and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DriverError {
@@ -134,7 +137,7 @@ impl DriverError {
         asked: &NativeLayout,
         got: Option<NativeLayout>,
         remedy: impl Into<String>,
-    ) -> crate::Result<()> {
+    ) -> Result<()> {
         match got {
             Some(got) if asked.is_met_by(&got) => Ok(()),
             got => {

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use stripewise_cluster::FileSystem;
 use stripewise_native::{Call, NativeLayout, shell};
 
+use crate::error::{DriverError, Result};
 use crate::files::for_tools;
-use crate::{DriverError, Result};
 
 /// Characters of a tool's output that a message repeats.
 const SHOWN: usize = 400;

@@ -4,6 +4,7 @@ mod beegfs;
 mod cephfs;
 mod lustre;
 mod orangefs;
+mod subject;
 
 use stripewise_cluster::{Cluster, FileSystem};
 use stripewise_layout::{Layout, Region};
@@ -11,6 +12,7 @@ use stripewise_layout::{Layout, Region};
 use crate::cycle::Cycle;
 use crate::names::Names;
 use crate::{NativeLayout, check};
+use subject::Subject;
 
 /// `layout` in the words of `system`, for files of at most `size_max` bytes: regions that they do not reach are left out.
 ///
@@ -49,13 +51,6 @@ pub fn express_spread(
     };
     check(system, &native)?;
     Ok(native)
-}
-
-/// What is to be expressed.
-struct Subject<'a> {
-    /// Per layout that files take in turn: its regions.
-    layouts: Vec<Vec<Cycle>>,
-    names: Names<'a>,
 }
 
 /// The regions that files of up to `size_max` bytes reach; the last of them has no end.

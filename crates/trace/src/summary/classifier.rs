@@ -1,6 +1,6 @@
 //! A second pass: every request with the concurrency that the first pass found for its phase.
 
-use super::Summary;
+use super::contents::Summary;
 use super::grouping::Grouping;
 use super::past::{Past, Pasts};
 use crate::{ProcessInfo, Request};

@@ -4,8 +4,9 @@
 //! number, q * q) divide the cube into q * q * q cells by diagonal multi-partitioning: every process has q cells, one per
 //! layer in z. After the last time step everything is read back to be verified.
 
+use super::benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step};
+use super::collective::TwoPhase;
 use super::collective::Wanted;
-use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};
 use crate::{Flags, Op};
 
 /// Bytes of an element: five doubles.

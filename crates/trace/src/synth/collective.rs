@@ -6,7 +6,7 @@
 //! somebody wants there, in buffers of `cb_buffer_size` bytes, one contiguous request each. A buffer that is not
 //! overwritten as a whole is read first.
 
-use super::{Call, Step};
+use super::benchmark::{Call, Step};
 use crate::{Flags, Op};
 
 /// The hints of two-phase I/O.

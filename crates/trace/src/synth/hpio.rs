@@ -6,8 +6,9 @@
 //! at `(r * regions + i) * (region_size + spacing)`. Without collective I/O every region is one request (where regions of
 //! a process touch each other, HPIO itself, which makes one call for all of them, would make one request of them).
 
+use super::benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step};
+use super::collective::TwoPhase;
 use super::collective::Wanted;
-use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};
 use crate::{Flags, Op};
 
 /// An HPIO run.

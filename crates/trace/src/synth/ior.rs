@@ -5,8 +5,8 @@
 //! of a segment out to the ranks by chance, so that ranks get different numbers of them, and then every rank
 //! shuffles its own; all with the C library's generator, which is reproduced here.
 
+use super::benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step};
 use super::glibc_random::Random;
-use super::{BadParameters, Benchmark, Call, Direction, Job, Step};
 use crate::{Flags, Op};
 
 /// In which order a rank makes its transfers.
