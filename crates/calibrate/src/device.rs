@@ -8,7 +8,7 @@ use stripewise_sys::{Result as SysResult, SysRef};
 use stripewise_target::emulate::pace::{paced, settle};
 use stripewise_target::{Emulation, Server, Target};
 
-use crate::CalibrateError;
+use crate::error::CalibrateError;
 use crate::random::{Random, scattered};
 use crate::report::{IoMode, KindReport, ServerReport};
 use crate::stats::{summarize, summarize_constant};

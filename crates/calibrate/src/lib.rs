@@ -6,6 +6,7 @@
 //! Reports list every measurement that does not fit.
 
 mod device;
+mod error;
 mod fit;
 pub mod network;
 mod profile;
@@ -15,24 +16,9 @@ mod stats;
 mod testfile;
 
 pub use device::{Options, Subject, measure};
+pub use error::CalibrateError;
 pub use fit::{Line, fit_line};
 pub use network::NetworkReport;
 pub use profile::{Measured, combine, method, network_profile, stragglers};
 pub use report::{IoMode, KindReport, PointReport, ServerReport};
 pub use stats::Summary;
-
-/// Why a measurement failed: one line that names the directory or host, and the remedy.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{place}: {problem}")]
-pub struct CalibrateError {
-    /// A directory or an address.
-    pub place: String,
-    /// The problem and the remedy.
-    pub problem: String,
-}
-
-impl CalibrateError {
-    fn new(place: impl ToString, problem: impl ToString) -> Self {
-        Self { place: place.to_string(), problem: problem.to_string() }
-    }
-}

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use crate::device::Options;
+use crate::error::CalibrateError;
 use crate::fit::fit_line;
 use crate::stats::{Summary, summarize};
-use crate::{CalibrateError, Options};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"swnet001");
 /// Maximum number of bytes that a server sends or receives in one exchange.

@@ -6,7 +6,7 @@ use stripewise_cluster::Profile;
 use stripewise_cluster::profile::{Fit, MeasuredClass, MeasuredNetwork};
 use stripewise_model::{Access, Op};
 
-use crate::Options;
+use crate::device::Options;
 use crate::fit::fit_line;
 use crate::network::NetworkReport;
 use crate::report::{IoMode, KindReport, ServerReport};

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use stripewise_sys::{Errno, Fd, Mode, OFlags, Result as SysResult, SysRef};
 
+use crate::error::CalibrateError;
+use crate::random::Random;
 use crate::report::IoMode;
-use crate::{CalibrateError, random::Random};
 
 /// Alignment for O_DIRECT, bytes.
 const ALIGNMENT: usize = 4096;

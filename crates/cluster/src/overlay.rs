@@ -3,7 +3,7 @@
 
 use stripewise_layout::Layout;
 
-use crate::plan::Spread;
+use crate::spread::Spread;
 
 /// Maximum number of copies of one file, including the original: the number of bits in the extent
 /// map's masks.

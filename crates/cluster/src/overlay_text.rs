@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use crate::cluster::Cluster;
 use crate::error::FileError;
+use crate::layout_text::{REMEDY, read_layouts, read_spread, write_layouts};
 use crate::overlay::{CacheAdmission, CacheMode, CopySpec, Durability, MAX_COPIES, Overlay, OverlayKind};
-use crate::plan::Spread;
-use crate::plan_text::{REMEDY, read_layouts, read_spread, write_layouts};
 use crate::reader::{Item, Table};
 use crate::size;
+use crate::spread::Spread;
 use crate::write::quoted;
 
 const REPLICA: &str = "replica";

@@ -9,6 +9,9 @@ use stripewise_layout::Layout;
 use crate::cluster::Cluster;
 use crate::overlay::{CopySpec, Overlay};
 use crate::pattern::match_path;
+use crate::spread::Spread;
+
+pub use crate::spread::path_hash;
 
 /// The scheme of rules that leave the files unchanged.
 pub const KEEP: &str = "keep";
@@ -49,22 +52,6 @@ pub struct Rule {
     pub overlay: Option<Overlay>,
 }
 
-/// Selects one of a rule's layouts for a file: `(number / stride) mod layouts`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Spread {
-    /// The index, from 0, of the `<n>` in the pattern that is the file's number; `None`: a hash of
-    /// the path is its number.
-    pub field: Option<usize>,
-    /// Number of consecutive file numbers that get the same layout; at least 1.
-    pub stride: u64,
-}
-
-impl Default for Spread {
-    fn default() -> Self {
-        Self { field: None, stride: 1 }
-    }
-}
-
 impl Plan {
     /// The first rule that matches the absolute path, if any. A rule without layouts means that the
     /// file is not managed.
@@ -98,21 +85,4 @@ impl Rule {
     fn number(&self, path: &Path) -> Option<u64> {
         match_path(self.pattern.as_bytes(), path.as_os_str().as_bytes(), self.spread.field)
     }
-}
-
-impl Spread {
-    /// The index of the layout that the file at `path` gets among `layouts`; `None`: the path does
-    /// not match `pattern`, or there are no layouts.
-    pub fn index(&self, pattern: &str, path: &Path, layouts: usize) -> Option<usize> {
-        let number = match_path(pattern.as_bytes(), path.as_os_str().as_bytes(), self.field)?;
-        let number = if self.field.is_some() || layouts <= 1 { number } else { path_hash(path) };
-        (number / self.stride.max(1)).checked_rem(layouts as u64).map(|index| index as usize)
-    }
-}
-
-/// FNV-1a with 64 bits: the same in every version, so that all processes choose the same layout for
-/// a file.
-pub fn path_hash(path: &Path) -> u64 {
-    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-    path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use stripewise_cluster::plan::Spread;
+use stripewise_cluster::Spread;
 use stripewise_cluster::{
     CacheAdmission, CacheMode, Cluster, CopySpec, Driver, Durability, Overlay, OverlayKind, Plan, Rule, Tier,
 };

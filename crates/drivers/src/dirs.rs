@@ -7,7 +7,10 @@ use stripewise_cluster::FileSystem;
 use stripewise_native::NativeLayout;
 use stripewise_sys::{Real, SysRef};
 
-use crate::{Actual, Driver, DriverError, Probe, Result, files, mounts::mount_of};
+use crate::driver::{Actual, Driver, Probe};
+use crate::error::{DriverError, Result};
+use crate::files;
+use crate::mounts::mount_of;
 
 /// Any directory of any file system. Every layout is unsupported.
 #[derive(Clone, Copy, Debug, Default)]

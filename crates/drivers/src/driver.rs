@@ -7,8 +7,8 @@ use stripewise_cluster::FileSystem;
 use stripewise_native::NativeLayout;
 use stripewise_sys::{Fd, Mode, OFlags, Real, Sys};
 
+use crate::error::{DriverError, Result};
 use crate::files::HERE;
-use crate::{DriverError, Result};
 
 /// A kind of file system. Stateless; several threads may call all methods at once.
 ///

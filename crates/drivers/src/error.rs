@@ -7,7 +7,10 @@ use stripewise_native::NativeLayout;
 use stripewise_sys::Errno;
 use thiserror::Error;
 
-/// An error message for people, in one line: the file, the value and the remedy.
+/// What a driver's call returns.
+pub type Result<T> = std::result::Result<T, DriverError>;
+
+/// One line for people: the file, the value and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DriverError {
     /// Detected without asking the file system; nothing was created.
@@ -134,7 +137,7 @@ impl DriverError {
         asked: &NativeLayout,
         got: Option<NativeLayout>,
         remedy: impl Into<String>,
-    ) -> crate::Result<()> {
+    ) -> Result<()> {
         match got {
             Some(got) if asked.is_met_by(&got) => Ok(()),
             got => {

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use stripewise_native::NativeLayout;
 use tempfile::TempDir;
 
-use crate::Tool;
 use crate::conformance::{Bed, without_rights};
+use crate::tool::Tool;
 
 /// A fake file system.
 pub struct Fake {

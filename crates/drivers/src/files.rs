@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 
 use stripewise_sys::{Dir, Errno, Fd, FileType, Kind, Mode, OFlags, Stat, SysRef};
 
-use crate::{DriverError, Result, TRIAL_PREFIX};
+use crate::error::{DriverError, Result};
+
+/// How files and directories begin that drivers make for a moment, to see what they get. A kill may leave one, empty.
+pub const TRIAL_PREFIX: &str = ".stripewise-trial-";
 
 /// Relative paths start from the working directory.
 pub const HERE: Dir<'static> = None;

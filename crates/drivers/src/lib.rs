@@ -24,20 +24,14 @@ pub use beegfs::BeeGfs;
 pub use cephfs::CephFs;
 pub use dirs::Dirs;
 pub use driver::{Actual, Driver, Pool, Probe};
-pub use error::DriverError;
+pub use error::{DriverError, Result};
+pub use files::TRIAL_PREFIX;
 pub use lustre::Lustre;
 pub use null::Null;
 pub use orangefs::{OrangeFs, Tools};
 pub use tool::Tool;
 
 use stripewise_cluster::FileSystem;
-
-/// Prefix of the names of temporary files and directories that drivers create to see what they get.
-/// A kill may leave one, empty.
-pub const TRIAL_PREFIX: &str = ".stripewise-trial-";
-
-/// The result of a driver's call.
-pub type Result<T> = std::result::Result<T, DriverError>;
 
 /// The driver of a parallel file system.
 pub fn driver(system: FileSystem) -> Box<dyn Driver> {

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 use stripewise_sys::Errno;
 
-use crate::{DriverError, Result, files};
+use crate::error::{DriverError, Result};
+use crate::files;
 
 const TABLE: &str = "/proc/self/mountinfo";
 /// open(2): the descriptor only names the file, and can neither read nor write it.

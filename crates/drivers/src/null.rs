@@ -17,8 +17,9 @@ use stripewise_cluster::FileSystem;
 use stripewise_native::{NativeLayout, Stripe};
 use stripewise_sys::{Errno, Kind, Real, SysRef};
 
+use crate::driver::{Actual, Driver, Pool, Probe};
+use crate::error::{DriverError, Result};
 use crate::files::{self, HERE};
-use crate::{Actual, Driver, DriverError, Pool, Probe, Result};
 
 const NAME: &str = "null";
 /// The attribute with the names of the pools, on the topmost directory.

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use stripewise_cluster::FileSystem;
 use stripewise_native::{Call, NativeLayout, shell};
 
+use crate::error::{DriverError, Result};
 use crate::files::for_tools;
-use crate::{DriverError, Result};
 
 /// Maximum number of characters of a tool's output in an error message.
 const SHOWN: usize = 400;

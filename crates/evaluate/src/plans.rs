@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use stripewise_cluster::{Cluster, CopySpec, Durability, Overlay, OverlayKind, Plan, Rule, Spread, size};
+use stripewise_cluster::{Cluster, CopySpec, Overlay, OverlayKind, Plan, Rule, Spread, size};
 use stripewise_layout::{Layout, LayoutError, constructors};
 use stripewise_plan::{
     Candidate, CopyOptions, Entry, Judged, Options, PlanError, Present, Problem, Scheme as Asked, Servers,
-    Workload, decide, judge, planners,
+    Shape, Workload, decide, judge, planners,
 };
+
+use stripewise_plan::workload::FileSet;
 
 use crate::cell::{Cell, Scheme};
 use crate::workload;
@@ -49,19 +51,21 @@ fn of_workload(scheme: &Scheme, workload: &Workload, cluster: &Cluster) -> Resul
     }
     let servers = Servers::of(cluster)?;
     let plan_bytes = workload.file_sets.iter().map(|set| set.total_size()).sum();
-    let options = options(scheme, cluster)?;
+    let (options, present) = (options(scheme), present(scheme, cluster)?);
+    let mut names: Vec<String> = Vec::new();
     let mut planned = Planned { plan: empty(scheme, cluster), layout: String::new(), details: BTreeMap::new() };
     for set in &workload.file_sets {
+        let set = &FileSet { present: present.clone(), ..set.clone() };
         let problem = Problem::new(set, cluster, &servers, &options, plan_bytes);
         let judged = judged(scheme, &problem)?;
         planned.add("cil_s", judged.predicted_s());
         planned.add("elapsed_s", judged.elapsed_s);
-        if !planned.layout.split("; ").any(|known| known == judged.candidate.name) {
-            let separator = if planned.layout.is_empty() { "" } else { "; " };
-            planned.layout = format!("{}{separator}{}", planned.layout, judged.candidate.name);
+        if !names.contains(&judged.candidate.name) {
+            names.push(judged.candidate.name.clone());
         }
         planned.plan.rules.push(rule(&set.pattern, judged));
     }
+    planned.layout = names.join("; ");
     Ok(planned)
 }
 
@@ -84,26 +88,28 @@ fn rule(pattern: &str, judged: Judged) -> Rule {
 
 /// Returns the planner's options. Any gain is accepted, so that the requested scheme is always
 /// planned.
-fn options(scheme: &Scheme, cluster: &Cluster) -> Result<Options, PlanError> {
+fn options(scheme: &Scheme) -> Options {
     let mut options = Options { min_gain: f64::NEG_INFINITY, ..Options::default() };
     match scheme {
         Scheme::Planner(name) if *name != "auto" => options.scheme = Asked::Planner((*name).to_owned()),
-        Scheme::Cache { mode, admission, stripe, capacity_per_server, .. } => {
+        Scheme::Cache { mode, admission, capacity_per_server, .. } => {
             options.copies = CopyOptions {
                 cache_capacity: Some(*capacity_per_server),
                 cache_mode: *mode,
                 cache_admission: *admission,
                 ..CopyOptions::default()
             };
-            options.present = Present::Known {
-                name: format!("stripe {}", size::format(*stripe)),
-                layouts: vec![striped(cluster, 0, *stripe)?],
-                layout_of: Default::default(),
-            };
         }
         _ => {}
     }
-    Ok(options)
+    options
+}
+
+/// Returns the layout that the files have before they are planned.
+fn present(scheme: &Scheme, cluster: &Cluster) -> Result<Present, PlanError> {
+    let Scheme::Cache { stripe, .. } = scheme else { return Ok(Present::default()) };
+    let (name, layouts) = (format!("stripe {}", size::format(*stripe)), vec![striped(cluster, 0, *stripe)?]);
+    Ok(Present::Known { name, layouts, layout_of: None })
 }
 
 /// Returns the scheme's layout of a file set with its predictions.
@@ -121,10 +127,9 @@ fn candidate(scheme: &Scheme, problem: &Problem<'_>) -> Result<Candidate, PlanEr
     match scheme {
         Scheme::Candidate(name) => proposed(problem, planner_of(name), |candidate| {
             // Groups of two servers, as in CIL.
-            let pairs = format!("2-D g={}", cluster.target_count() / 2);
-            let name = if name == "2-D" { &pairs } else { name };
-            let rest = candidate.name.strip_prefix(name.as_str());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(", then "))
+            let pairs = Shape::TwoD(cluster.target_count() / 2);
+            let is_pairs = candidate.form.tier.is_none() && candidate.form.shape == pairs;
+            if name == "2-D" { is_pairs } else { candidate.is_called(name) }
         }),
         Scheme::Striped { tier, stripe } => striped(cluster, tier_named(cluster, tier)?, *stripe).map(single),
         Scheme::Grouped { tier, servers, stripe } => {
@@ -204,18 +209,10 @@ fn replicas(problem: &Problem<'_>, schemes: &[Scheme]) -> Result<Candidate, Plan
     let original = copies.swap_remove(0);
     let copy =
         |Candidate { name, layouts, spread, .. }: Candidate| CopySpec { name, layouts, spread, groups: 1 };
-    let group = problem.main_group();
-    let overlay = Overlay {
-        kind: OverlayKind::Replicas,
-        copies: others.into_iter().map(copy).collect(),
-        lazy_close: true,
-        durability: Durability::default(),
-        background: None,
-        procs: group.procs.max(1),
-        procs_per_node: group.procs_per_node.clamp(1, group.procs.max(1)),
-    };
+    let overlay = problem.overlay(OverlayKind::Replicas, others.into_iter().map(copy).collect());
+    let overlay = Overlay { lazy_close: true, ..overlay };
     let names: Vec<String> = schemes.iter().map(Scheme::name).collect();
-    Ok(Candidate { name: format!("replicas {}", names.join(" + ")), overlay: Some(overlay), ..original })
+    Ok(original.with_copies(original.scheme, format!("replicas {}", names.join(" + ")), overlay))
 }
 
 /// Returns a layout with whole requests on one SServer each, in turn, until the SServers are full;

@@ -1,6 +1,6 @@
 //! Prefix sums over the regions, computed once, that reduce every mapping to a few divisions.
 
-use crate::layout::{Region, Stripe};
+use crate::region::{Region, Stripe};
 
 /// The regions with their prefix sums, and the same by target. Memory is linear in the number of
 /// stripes and in the largest target index.

@@ -4,13 +4,16 @@ use stripewise_cluster::{CopySpec, Overlay, Spread};
 use stripewise_layout::Layout;
 use stripewise_model::Cost;
 
+use crate::form::Form;
 use crate::spread::layout_of;
 use crate::workload::FileSet;
 
 /// One way to lay out the files of a set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// Unique within a set: `1-DH`, `2-D g=2`, `stripe 64K on ssd`, `PSA <120K,8K>`, ...
+    /// What it is.
+    pub form: Form,
+    /// The text of `form`, unique within a set: `1-DH`, `2-D g=2`, `stripe 64K on ssd`, ...
     pub name: String,
     /// The planner that proposed it (`overall`, `psa`, ...), or `present`.
     pub scheme: &'static str,
@@ -28,13 +31,26 @@ pub struct Candidate {
 
 impl Candidate {
     /// A candidate with one layout for all files.
-    pub fn single(scheme: &'static str, name: impl Into<String>, layout: Layout) -> Self {
-        Self::spread(scheme, name, vec![layout], Spread::default())
+    pub fn single(scheme: &'static str, form: impl Into<Form>, layout: Layout) -> Self {
+        Self::spread(scheme, form, vec![layout], Spread::default())
     }
 
     /// A candidate with several layouts, over which the files are spread.
-    pub fn spread(scheme: &'static str, name: impl Into<String>, layouts: Vec<Layout>, spread: Spread) -> Self {
-        Self { name: name.into(), scheme, layouts, spread, by_file: None, overlay: None, remarks: Vec::new() }
+    pub fn spread(scheme: &'static str, form: impl Into<Form>, layouts: Vec<Layout>, spread: Spread) -> Self {
+        let form = form.into();
+        let name = form.to_string();
+        Self { form, name, scheme, layouts, spread, by_file: None, overlay: None, remarks: Vec::new() }
+    }
+
+    /// The same files with further copies, under a name of its own.
+    pub fn with_copies(&self, scheme: &'static str, name: String, overlay: Overlay) -> Self {
+        Self { form: name.clone().into(), name, scheme, overlay: Some(overlay), ..self.clone() }
+    }
+
+    /// Whether a user means it with this name, which need not tell where the files go on if they do
+    /// not fit (`1-DH` for `1-DH, then hdd`).
+    pub fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.form.title() == name
     }
 
     /// The extra copies; empty if there are none.

@@ -115,8 +115,9 @@ fn expected(problem: &Problem<'_>, candidate: &Candidate) -> Option<Expected> {
     let mut alone = vec![original];
     if overlay.kind == OverlayKind::Replicas {
         let copies = overlay.copies.iter();
-        let single =
-            |copy: &CopySpec| Candidate::spread("replicas", &copy.name, copy.layouts.clone(), copy.spread);
+        let single = |copy: &CopySpec| {
+            Candidate::spread("replicas", copy.name.as_str(), copy.layouts.clone(), copy.spread)
+        };
         alone.extend(copies.map(single));
     }
     let entries = alone.into_iter().map(|candidate| Entry { candidate, notable: true }).collect();
@@ -187,7 +188,7 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
                 entries[known].candidate.remarks.extend(candidate.remarks);
                 continue;
             }
-            let classic = candidate.name.starts_with(['1', '2']) && !candidate.name.contains(" on ");
+            let classic = candidate.form.is_cil_over_all();
             if competes {
                 picks.push(entries.len());
             }
@@ -215,10 +216,10 @@ fn same(one: &Candidate, other: &Candidate) -> bool {
 
 /// The present layout as a candidate.
 fn present(problem: &Problem<'_>) -> Result<Candidate, PlanError> {
-    let options = problem.options;
-    match options.present_of.get(&problem.set.pattern).unwrap_or(&options.present) {
+    match &problem.set.present {
         Present::Known { name, layouts, layout_of } => {
-            let of = |file: &File| layout_of.get(&file.name).copied().unwrap_or(0);
+            let known = |file: &File| layout_of.as_ref()?.get(&file.name).copied();
+            let of = |file: &File| known(file).unwrap_or(0);
             let by_file = Some(problem.set.files.iter().map(of).collect());
             let (name, layouts) = (name.clone(), layouts.clone());
             Ok(Candidate { by_file, ..Candidate::spread("present", name, layouts, Spread::default()) })
@@ -241,11 +242,7 @@ fn present(problem: &Problem<'_>) -> Result<Candidate, PlanError> {
 /// Index of the candidate of this name. A candidate that overflows onto other servers also matches
 /// its name without them (`1-DH` finds `1-DH, then hdd`).
 fn named(candidates: &[Judged], name: &str) -> Result<usize, PlanError> {
-    let is_it = |judged: &Judged| {
-        let rest = judged.candidate.name.strip_prefix(name);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(", then "))
-    };
-    candidates.iter().position(is_it).ok_or_else(|| {
+    candidates.iter().position(|judged| judged.candidate.is_called(name)).ok_or_else(|| {
         let names: Vec<&str> = candidates.iter().map(|judged| judged.candidate.name.as_str()).collect();
         PlanError::new(format!("there is no candidate {name:?}; there are: {}", names.join(", ")))
     })

@@ -3,7 +3,6 @@
 use stripewise_cluster::{CacheAdmission, CacheMode, Durability};
 
 use crate::only_native::OnlyNative;
-use crate::present::Present;
 
 /// The prediction by which candidates are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,11 +40,7 @@ pub struct Options {
     pub min_gain: f64,
     /// Stripe sizes to try for every file set, bytes; `S/k` for the set's request size S is added.
     pub stripes: Vec<u64>,
-    /// The present layout of files whose own layout is not known.
-    pub present: Present,
-    /// The present layouts of the files of a set, by pattern.
-    pub present_of: std::collections::HashMap<String, Present>,
-    /// Planners that [`Scheme::Auto`] runs in addition to its default ones: `replicas`, `cache`.
+    /// Planners that take part in [`Scheme::Auto`] although they do not unasked: `replicas`, `cache`.
     pub with: Vec<String>,
     /// Options of files with several copies.
     pub copies: CopyOptions,
@@ -99,8 +94,6 @@ impl Default for Options {
             step: STEP,
             min_gain: MIN_GAIN,
             stripes: (12..=26).map(|log| 1 << log).collect(),
-            present: Present::default(),
-            present_of: std::collections::HashMap::new(),
             with: Vec::new(),
             copies: CopyOptions::default(),
             native: None,

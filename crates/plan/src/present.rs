@@ -23,7 +23,7 @@ pub enum Present {
         /// Target indices as in the cluster; at least one layout.
         layouts: Vec<Layout>,
         /// By file name: index of the file's layout. Files that are not in the map have the first.
-        layout_of: HashMap<String, u32>,
+        layout_of: Option<HashMap<String, u32>>,
     },
 }
 
@@ -70,6 +70,6 @@ impl Present {
             _ => return Err(bad("not understood".into())),
         };
         let layout = layout.map_err(|error| bad(error.to_string()))?;
-        Ok(Self::Known { name: text.to_owned(), layouts: vec![layout], layout_of: HashMap::new() })
+        Ok(Self::Known { name: text.to_owned(), layouts: vec![layout], layout_of: None })
     }
 }

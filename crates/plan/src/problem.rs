@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use stripewise_cluster::Cluster;
+use stripewise_cluster::{Cluster, CopySpec, Overlay, OverlayKind};
 use stripewise_model::Cost;
 
 use crate::candidate::Candidate;
@@ -92,7 +92,22 @@ impl<'a> Problem<'a> {
         self.set.groups.iter().max_by_key(|group| group.bytes).expect("a planned set has requests")
     }
 
-    /// Seconds that a client node's network link needs for its processes' share of a group.
+    /// Further copies of the files as the user wants them kept, for the main group's processes.
+    pub fn overlay(&self, kind: OverlayKind, copies: Vec<CopySpec>) -> Overlay {
+        let (options, group) = (&self.options.copies, self.main_group());
+        let procs = group.procs.max(1);
+        Overlay {
+            kind,
+            copies,
+            lazy_close: options.lazy_close,
+            durability: options.durability,
+            background: options.background,
+            procs,
+            procs_per_node: group.procs_per_node.clamp(1, procs),
+        }
+    }
+
+    /// How long the network link of a client node takes for its processes' part of a group, seconds.
     pub fn client_link_s(&self, group: &Group) -> f64 {
         let share = f64::from(group.procs_per_node) / f64::from(group.procs.max(1));
         group.bytes as f64 * share * self.servers.network().per_byte_s

@@ -67,6 +67,7 @@ fn crowding(set: &FileSet, layout_of: &[u32], layouts: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Present;
     use crate::workload::{File, Group, Request};
     use stripewise_model::{Access, Op};
 
@@ -85,7 +86,14 @@ mod tests {
             bytes: count,
             sample,
         };
-        FileSet { pattern: pattern.into(), files, groups: vec![group], private: true, mapped: false }
+        FileSet {
+            pattern: pattern.into(),
+            files,
+            groups: vec![group],
+            private: true,
+            mapped: false,
+            present: Present::default(),
+        }
     }
 
     #[test]

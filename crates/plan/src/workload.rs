@@ -4,8 +4,10 @@
 use stripewise_model::{Access, Op};
 use stripewise_trace::summary::Past;
 
-/// Everything that planning needs to know of a trace. Apart from the file names, its size is
-/// bounded however long the trace is.
+use crate::present::Present;
+
+/// Everything that planning needs to know of a trace; bounded in size however long the trace is, but for the file
+/// names.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
     /// One set per file-name pattern, sorted by bytes, most first.
@@ -25,6 +27,8 @@ pub struct FileSet {
     pub private: bool,
     /// Programs map some of the files into memory.
     pub mapped: bool,
+    /// The layout that the files have now.
+    pub present: Present,
 }
 
 /// One file.

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use stripewise_cluster::Cluster;
-use stripewise_plan::{Collector, Decision, Options, Workload, plan, to_plan};
+use stripewise_plan::{Collector, Decision, Options, Present, Workload, plan, to_plan};
 use stripewise_trace::{Summary, Trace};
 
 pub use args::Args;
@@ -69,10 +69,10 @@ fn make(args: &Args) -> anyhow::Result<Planned> {
         );
     }
     let (cluster, profile) = files::cluster(&args.cluster, args.profile.as_deref())?;
-    let mut options = args.options(&cluster)?;
+    let (options, present) = (args.options(&cluster)?, Present::parse(&args.present, &cluster)?);
     let mut workload = read_workload(&trace, args.quiet)?;
     keep_only(&mut workload, &args.only)?;
-    present::find(&workload, &cluster, &mut options)?;
+    present::find(&mut workload, &cluster, &present)?;
     let decisions = plan(&workload, &cluster, &options)?;
     let executables = if args.native { HashMap::new() } else { executables::find(&workload) };
     Ok(Planned { trace, cluster, profile, options, workload, decisions, executables })

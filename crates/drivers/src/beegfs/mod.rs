@@ -12,10 +12,12 @@ use stripewise_cluster::FileSystem;
 use stripewise_native::{NativeLayout, Stripe};
 use stripewise_sys::{Errno, Real, SysRef};
 
+use crate::driver::{Actual, Driver, Pool, Probe};
+use crate::error::{DriverError, Result};
 use crate::files::{self, HERE};
 use crate::mounts::{Mount, mount_of};
+use crate::tool::Tool;
 use crate::tool::calls;
-use crate::{Actual, Driver, DriverError, Pool, Probe, Result, Tool};
 use json::{Entry, StoragePool};
 
 const SYSTEM: FileSystem = FileSystem::BeeGfs;

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::{Result, Tool};
+use crate::error::Result;
+use crate::tool::Tool;
 
 /// Seconds that `ceph` may take to reach the monitors.
 const PATIENCE_S: &str = "5";

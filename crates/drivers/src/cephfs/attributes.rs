@@ -7,8 +7,10 @@ use stripewise_cluster::size;
 use stripewise_native::cephfs::Attribute;
 use stripewise_sys::{Errno, Kind};
 
-use super::{CephFs, MAY_SET};
-use crate::{Actual, DriverError, Result, files};
+use super::handle::{CephFs, MAY_SET};
+use crate::driver::Actual;
+use crate::error::{DriverError, Result};
+use crate::files;
 
 impl CephFs {
     /// Sets `value`, the text of `asked`.

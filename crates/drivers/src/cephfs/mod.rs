@@ -7,6 +7,7 @@
 
 mod admin;
 mod attributes;
+mod handle;
 mod probe;
 #[cfg(test)]
 mod tests;
@@ -14,44 +15,19 @@ mod tests;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::sync::Arc;
 
 use stripewise_cluster::FileSystem;
 use stripewise_native::NativeLayout;
 use stripewise_native::cephfs::Attribute;
-use stripewise_sys::{Errno, Fd, Kind, Real, SysRef};
+use stripewise_sys::{Errno, Fd, Kind};
 
 use self::attributes::{actual, is_met, understood};
+use self::handle::{DIR_LAYOUT, FILE_LAYOUT, SYSTEM, may_write};
+use crate::driver::{Actual, Driver, Probe};
+use crate::error::{DriverError, Result};
 use crate::files::{self, HERE};
-use crate::mounts::{Mount, mount_of};
-use crate::{Actual, Driver, DriverError, Probe, Result, Tool};
 
-const SYSTEM: FileSystem = FileSystem::CephFs;
-const DIR_LAYOUT: &str = "ceph.dir.layout";
-const FILE_LAYOUT: &str = "ceph.file.layout";
-/// The file system's types in the mount table.
-const KINDS: [&str; 3] = ["ceph", "fuse.ceph-fuse", "fuse.ceph"];
-/// How a user gets permission to set layouts.
-const MAY_SET: &str = "setting layouts takes write permission and the flag p in the client's MDS capabilities; \
-    an administrator gives it: `ceph fs authorize FS client.NAME / rwp`";
-
-type MountOf = dyn Fn(&Path) -> Result<Option<Mount>> + Send + Sync;
-
-/// CephFS through a mounted directory.
-#[derive(Clone)]
-pub struct CephFs {
-    sys: SysRef,
-    /// Finds the mount that a path is on.
-    mount_of: Arc<MountOf>,
-    /// The administrators' tool, for facts that users cannot query otherwise.
-    ceph: Tool,
-}
-
-impl Default for CephFs {
-    fn default() -> Self {
-        Self { sys: Arc::new(Real), mount_of: Arc::new(mount_of), ceph: Tool::new("ceph") }
-    }
-}
+pub use self::handle::CephFs;
 
 impl Driver for CephFs {
     fn system(&self) -> Option<FileSystem> {
@@ -147,23 +123,7 @@ impl Driver for CephFs {
 }
 
 impl CephFs {
-    /// The mount that an existing path is on, if it is a CephFS.
-    fn mount(&self, path: &Path) -> Result<Option<Mount>> {
-        let mount = (self.mount_of)(path)?.filter(|mount| KINDS.contains(&mount.kind.as_str()));
-        // A CephFS recognizes the attribute, whether it is set or not.
-        let known = !matches!(files::attribute(&self.sys, path, DIR_LAYOUT), Err(Errno::OPNOTSUPP));
-        Ok(mount.filter(|_| known))
-    }
-
-    fn require(&self, path: &Path) -> Result<()> {
-        match self.mount(path)? {
-            Some(_) => Ok(()),
-            None => Err(DriverError::Elsewhere { path: path.to_owned(), system: SYSTEM.title() }),
-        }
-    }
-
-    /// Creates a file that has `value`, the text of `asked`: inherited from its directory, or set
-    /// on the file.
+    /// A new file that has `value`, which means `asked`: from its directory, or else because it is told so.
     fn create_with(&self, file: &Path, value: &str, asked: &Attribute, mode: u32) -> Result<Fd> {
         let open = files::create_new(&self.sys, file, mode)?;
         let of = Kind::Open(open.as_fd());
@@ -210,14 +170,6 @@ impl CephFs {
             }
         })
     }
-}
-
-/// How a user gets permission to write to a pool.
-fn may_write(pool: &str) -> String {
-    format!(
-        "writing to pool {pool} takes OSD capabilities for it; an administrator gives them: \
-         `ceph osd pool application set {pool} cephfs data FS` and `ceph fs authorize FS client.NAME / rwp`"
-    )
 }
 
 fn attribute_of(layout: &NativeLayout) -> Result<Attribute> {

@@ -12,10 +12,11 @@ use stripewise_native::cephfs::Attribute;
 use stripewise_sys::{Errno, Kind, Mode};
 
 use super::admin::{self, AdminPool};
-use super::{CephFs, DIR_LAYOUT, KINDS, MAY_SET, SYSTEM, may_write};
+use super::handle::{CephFs, DIR_LAYOUT, KINDS, MAY_SET, SYSTEM, may_write};
+use crate::driver::{Driver, Pool, Probe};
+use crate::error::{DriverError, Result};
 use crate::files::{self, HERE};
 use crate::mounts::Mount;
-use crate::{Driver, DriverError, Pool, Probe, Result};
 
 /// The pool field of a directory's layout, by name or by number.
 const DIR_POOL: &str = "ceph.dir.layout.pool";

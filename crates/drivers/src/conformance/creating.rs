@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use super::{Bed, Checked, NO_LAYOUTS, Verdict, ensure, listing, require_layout, works};
-use crate::{Driver, DriverError};
+use super::bed::{Bed, Checked, NO_LAYOUTS, Verdict, ensure, listing, require_layout, works};
+use crate::driver::Driver;
+use crate::error::DriverError;
 
 const CONTENT: &[u8] = b"what a user has written";
 

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Bed, Checked, NO_LAYOUTS, Verdict, ensure, require_empty, require_layout, works};
-use crate::Driver;
+use super::bed::{Bed, Checked, NO_LAYOUTS, Verdict, ensure, require_empty, require_layout, works};
+use crate::driver::Driver;
 
 const CONTENT: &[u8] = b"what a user has written";
 

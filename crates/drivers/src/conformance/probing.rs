@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use super::{Bed, Checked, Verdict, ensure, listing, require_empty, works};
-use crate::{Driver, DriverError};
+use super::bed::{Bed, Checked, Verdict, ensure, listing, require_empty, works};
+use crate::driver::Driver;
+use crate::error::DriverError;
 
 pub fn here(driver: &dyn Driver, bed: &Bed, dir: &Path) -> Checked {
     let probe = works("probe", driver.probe(dir))?.ok_or("the bed's directory is said to be elsewhere")?;
@@ -32,7 +33,7 @@ pub fn elsewhere(driver: &dyn Driver, bed: &Bed, _dir: &Path) -> Checked {
     let before = listing(elsewhere)?;
     let probe = works("probe", driver.probe(elsewhere))?;
     ensure!(probe.is_none(), "{} is said to be here: {probe:?}", elsewhere.display());
-    let refused = |call: &str, result: crate::Result<()>| match result {
+    let refused = |call: &str, result: crate::error::Result<()>| match result {
         Err(DriverError::Elsewhere { .. }) => Ok(()),
         other => Err(format!("{call} elsewhere: {other:?}")),
     };

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use stripewise_cluster::FileSystem;
-use stripewise_native::Stripe;
+use stripewise_native::{NativeLayout, Stripe};
 use stripewise_sys::{Real, Sys};
 use tempfile::TempDir;
 

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use stripewise_native::NativeLayout;
 
-use super::{Bed, Checked, NO_LAYOUTS, Verdict, ensure, require_empty, require_layout, works};
-use crate::{Driver, DriverError};
+use super::bed::{Bed, Checked, NO_LAYOUTS, Verdict, ensure, listing, require_empty, require_layout, works};
+use crate::driver::Driver;
+use crate::error::DriverError;
 
 /// More requests than any driver makes for one directory.
 const REQUESTS_MOST: u64 = 200;
@@ -100,7 +101,7 @@ pub fn interrupted(driver: &dyn Driver, bed: &Bed, dir: &Path) -> Checked {
         works("unlink", std::fs::remove_file(target.join("file")))?;
         // A trial file that could not be removed may remain: it is empty, and its name marks it as
         // a trial.
-        for left in super::listing(&target)? {
+        for left in listing(&target)? {
             ensure!(left.to_string_lossy().contains(".stripewise-trial-"), "left behind: {}", left.display());
             works("unlink", std::fs::remove_file(left))?;
         }

@@ -15,10 +15,12 @@ use stripewise_native::orangefs::Distribution;
 use stripewise_native::{NativeLayout, Stripe};
 use stripewise_sys::{Errno, Kind, Real, SysRef};
 
+use crate::driver::{Actual, Driver, Probe};
+use crate::error::{DriverError, Result};
 use crate::files::{self, HERE};
 use crate::mounts::mount_of;
+use crate::tool::Tool;
 use crate::tool::calls;
-use crate::{Actual, Driver, DriverError, Probe, Result, Tool};
 use output::Server;
 
 const SYSTEM: FileSystem = FileSystem::OrangeFs;

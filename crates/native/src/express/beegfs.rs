@@ -1,6 +1,6 @@
 //! BeeGFS: chunks of one size over a number of targets of a storage pool.
 
-use super::Subject;
+use super::subject::Subject;
 use crate::cycle::Cycle;
 use crate::names::PoolName;
 use crate::{NativeLayout, Stripe};

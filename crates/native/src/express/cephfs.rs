@@ -1,6 +1,6 @@
 //! CephFS: one stripe unit and one pool for the whole file.
 
-use super::Subject;
+use super::subject::Subject;
 use crate::names::PoolName;
 use crate::{NativeLayout, Stripe};
 

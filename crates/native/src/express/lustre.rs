@@ -6,7 +6,7 @@
 
 use stripewise_cluster::size;
 
-use super::Subject;
+use super::subject::Subject;
 use crate::check::lustre::{STRIPE_MAX, STRIPES_MAX, UNIT};
 use crate::cycle::Cycle;
 use crate::names::PoolName;

@@ -5,6 +5,7 @@ mod beegfs;
 mod cephfs;
 mod lustre;
 mod orangefs;
+mod subject;
 
 use stripewise_cluster::{Cluster, FileSystem};
 use stripewise_layout::{Layout, Region};
@@ -12,6 +13,7 @@ use stripewise_layout::{Layout, Region};
 use crate::cycle::Cycle;
 use crate::names::Names;
 use crate::{NativeLayout, check};
+use subject::Subject;
 
 /// Converts `layout` to the terms of `system`, for files of at most `size_max` bytes. Regions that
 /// such files do not reach are omitted.
@@ -54,14 +56,7 @@ pub fn express_spread(
     Ok(native)
 }
 
-/// The layouts to convert, and the names to use.
-struct Subject<'a> {
-    /// The regions of each layout that files take in turn.
-    layouts: Vec<Vec<Cycle>>,
-    names: Names<'a>,
-}
-
-/// The regions that files of up to `size_max` bytes reach. The last one has no end.
+/// The regions that files of up to `size_max` bytes reach; the last of them has no end.
 fn cycles(layout: &Layout, size_max: u64) -> Vec<Cycle> {
     let used = |region: &&Region| region.start == 0 || region.start < size_max;
     let mut cycles: Vec<Cycle> = layout.regions().iter().filter(used).map(Cycle::of).collect();

@@ -2,7 +2,7 @@
 
 use stripewise_cluster::{Driver, Members};
 
-use super::Subject;
+use super::subject::Subject;
 use crate::cycle::{Cycle, Groups};
 use crate::{NativeLayout, Stripe};
 

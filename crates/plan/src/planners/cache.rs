@@ -7,6 +7,7 @@ use stripewise_layout::{Layout, LayoutError, constructors};
 use super::{Planner, Proposal, Tiers, about};
 use crate::candidate::Candidate;
 use crate::error::PlanError;
+use crate::form::{Form, Shape};
 use crate::planners;
 use crate::present::Present;
 use crate::problem::Problem;
@@ -69,15 +70,13 @@ fn originals(problem: &Problem<'_>, slow: &[u32]) -> Result<Vec<Candidate>, Plan
         candidate.layouts.iter().all(|l| l.targets().all(|target| slow.contains(&target)))
     };
     let mut originals = Vec::new();
-    let options = problem.options;
-    if let Some(Present::Known { name, layouts, .. }) =
-        Some(options.present_of.get(&problem.set.pattern).unwrap_or(&options.present))
+    if let Present::Known { name, layouts, .. } = &problem.set.present
         && let [layout] = &layouts[..]
     {
-        originals.push(Candidate::single("cache", name, layout.clone()));
+        originals.push(Candidate::single("cache", name.as_str(), layout.clone()));
     }
     let striped = constructors::striped(slow, STRIPE).map_err(failed)?;
-    let striped = Candidate::single("cache", format!("stripe {}", size::format(STRIPE)), striped);
+    let striped = Candidate::single("cache", Form::new(Shape::Striped(STRIPE), None), striped);
     let everywhere = vec![0; problem.set.files.len()];
     if space::fit(problem, striped.layouts.clone(), &everywhere, |_, _| None).is_some() {
         originals.push(striped);
@@ -158,33 +157,16 @@ fn with_copies(
     capacity_per_server: u64,
 ) -> Candidate {
     let options = &problem.options.copies;
-    let group = problem.main_group();
     let mode = options.cache_mode;
     let title = if mode == CacheMode::Sla { "cache".to_owned() } else { format!("cache ({})", mode.name()) };
-    Candidate {
-        name: format!("{title} over {}", original.name),
-        scheme: "cache",
-        overlay: Some(Overlay {
-            kind: OverlayKind::Cache { mode, admission: options.cache_admission, capacity_per_server },
-            copies,
-            lazy_close: options.lazy_close,
-            durability: options.durability,
-            background: options.background,
-            procs: group.procs.max(1),
-            procs_per_node: group.procs_per_node.clamp(1, group.procs.max(1)),
-        }),
-        ..original.clone()
-    }
+    let kind = OverlayKind::Cache { mode, admission: options.cache_admission, capacity_per_server };
+    original.with_copies("cache", format!("{title} over {}", original.name), problem.overlay(kind, copies))
 }
 
 /// A cache copy on `fast` in `groups` groups. 1-DH has fixed stripes, as in SLA. In the other
 /// layouts every request, or every file that a single process uses, lies in one group.
 fn copy(problem: &Problem<'_>, fast: &[u32], groups: usize) -> Result<CopySpec, PlanError> {
-    let name = match groups {
-        1 => "1-DH".to_owned(),
-        groups if groups == fast.len() => "1-DV".to_owned(),
-        groups => format!("2-D g={groups}"),
-    };
+    let name = Shape::grouped(groups, fast.len()).to_string();
     let layouts: Vec<Layout> = if groups == 1 {
         vec![constructors::striped(fast, STRIPE).map_err(failed)?]
     } else if problem.set.private {

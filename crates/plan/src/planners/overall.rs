@@ -1,11 +1,12 @@
 //! Static choice by overall cost (CIL §4): 1-DH, 1-DV, every 2-D, and every stripe size.
 
-use stripewise_cluster::{Spread, size};
+use stripewise_cluster::Spread;
 use stripewise_layout::{Layout, constructors};
 
 use super::{Planner, Proposal};
 use crate::candidate::Candidate;
 use crate::error::PlanError;
+use crate::form::{Form, Shape};
 use crate::problem::Problem;
 use crate::space;
 use crate::spread::{choose_spread, layout_of};
@@ -26,11 +27,11 @@ impl Planner for Overall {
     fn propose(&self, problem: &Problem<'_>) -> Result<Proposal, PlanError> {
         let mut made = Made { problem, candidates: Vec::new() };
         let all: Vec<u32> = (0..problem.servers.count() as u32).collect();
-        made.scope(&all, "");
+        made.scope(&all, None);
         if problem.cluster.tiers.len() > 1 {
             for (tier, spec) in problem.cluster.tiers.iter().enumerate() {
                 let targets: Vec<u32> = problem.cluster.targets_of(tier).collect();
-                made.scope(&targets, &format!(" on {}", spec.name));
+                made.scope(&targets, Some(&spec.name));
             }
         }
         if made.candidates.is_empty() {
@@ -46,55 +47,50 @@ struct Made<'p> {
     candidates: Vec<Candidate>,
 }
 
-/// Divides a file over targets: (targets, index of the layout) -> layout. Also used for the second
-/// region, on other targets.
-type Shape<'s> = &'s dyn Fn(&[u32], usize) -> Option<Layout>;
+/// How a candidate divides a file over targets: the same for its second part, on other targets.
+type Divide<'s> = &'s dyn Fn(&[u32], usize) -> Option<Layout>;
 
 impl Made<'_> {
-    /// Adds all candidates on `targets`.
-    fn scope(&mut self, targets: &[u32], suffix: &str) {
+    /// All candidates on `targets`.
+    fn scope(&mut self, targets: &[u32], tier: Option<&str>) {
         let n = targets.len();
         let (size, align) = (self.problem.size, self.problem.align());
+        let form = |shape| Form::new(shape, tier.map(str::to_owned));
         for groups in 1..=n {
-            let title = match groups {
-                1 => "1-DH".to_owned(),
-                groups if groups == n => "1-DV".to_owned(),
-                groups => format!("2-D g={groups}"),
-            };
-            let name = format!("{title}{suffix}");
+            let form = form(Shape::grouped(groups, n));
             if self.problem.set.private {
-                self.private(&name, targets, groups);
+                self.private(form, targets, groups);
             } else {
-                let shape = |on: &[u32], _| constructors::two_d(on, groups.min(on.len()), size, align).ok();
-                self.add(&name, targets, 1, &shape);
+                let divide = |on: &[u32], _| constructors::two_d(on, groups.min(on.len()), size, align).ok();
+                self.add(form, targets, 1, &divide);
             }
             if n == 1 {
                 return;
             }
         }
         if self.problem.set.private {
-            self.weighted(&format!("1-DV weighted{suffix}"), targets);
+            self.weighted(form(Shape::OneDvWeighted), targets);
         }
         for stripe in self.stripes(n as u64) {
-            let shape = |on: &[u32], _| constructors::striped(on, stripe).ok();
-            self.add(&format!("stripe {}{suffix}", size::format(stripe)), targets, 1, &shape);
+            let divide = |on: &[u32], _| constructors::striped(on, stripe).ok();
+            self.add(form(Shape::Striped(stripe)), targets, 1, &divide);
         }
     }
 
     /// Adds a candidate for files that one process uses each: every file is striped over its group
     /// of servers.
-    fn private(&mut self, name: &str, targets: &[u32], groups: usize) {
+    fn private(&mut self, form: Form, targets: &[u32], groups: usize) {
         let (size, align) = (self.problem.size, self.problem.align());
-        let shape = |on: &[u32], index: usize| {
+        let divide = |on: &[u32], index: usize| {
             let groups = groups.min(on.len());
             constructors::two_d(constructors::group_members(on, groups, index % groups), 1, size, align).ok()
         };
-        self.add(name, targets, groups, &shape);
+        self.add(form, targets, groups, &divide);
     }
 
     /// Adds a candidate that keeps each of these files on one server, with more files on faster
     /// servers: each next file goes to the server that would finish it first.
-    fn weighted(&mut self, name: &str, targets: &[u32]) {
+    fn weighted(&mut self, form: Form, targets: &[u32]) {
         let group = self.problem.main_group();
         let busy_s =
             |target: u32| self.problem.servers.busy_s(target, group.op, group.access, self.problem.size);
@@ -112,12 +108,12 @@ impl Made<'_> {
             load[first] = end(first);
             order.push(targets[first]);
         }
-        let shape = |on: &[u32], index: usize| {
+        let divide = |on: &[u32], index: usize| {
             let target = *order.get(index)?;
             let on = if on.contains(&target) { target } else { *on.get(index % on.len().max(1))? };
             constructors::on_one(on).ok()
         };
-        self.add(name, targets, files, &shape);
+        self.add(form, targets, files, &divide);
     }
 
     /// The stripe sizes to try on `n` targets: those of the options, and S/k for k from 1 to `n`.
@@ -137,26 +133,26 @@ impl Made<'_> {
 
     /// Adds the candidate with `count` layouts, made to fit. A stripe size is added only if it
     /// gives a new layout.
-    fn add(&mut self, name: &str, targets: &[u32], count: usize, shape: Shape<'_>) {
-        let layouts: Option<Vec<Layout>> = (0..count).map(|index| shape(targets, index)).collect();
+    fn add(&mut self, mut form: Form, targets: &[u32], count: usize, divide: Divide<'_>) {
+        let layouts: Option<Vec<Layout>> = (0..count).map(|index| divide(targets, index)).collect();
         let Some(layouts) = layouts else { return };
         let spread = if count > 1 { choose_spread(self.problem.set, count) } else { Spread::default() };
         let layout_of = layout_of(self.problem.set, &spread, count);
-        let Some((layouts, others)) = space::fit(self.problem, layouts, &layout_of, shape) else { return };
-        if name.starts_with("stripe") && self.candidates.iter().any(|known| known.layouts == layouts) {
+        let Some((layouts, others)) = space::fit(self.problem, layouts, &layout_of, divide) else { return };
+        if matches!(form.shape, Shape::Striped(_))
+            && self.candidates.iter().any(|known| known.layouts == layouts)
+        {
             return;
         }
-        let name =
-            if others.is_empty() { name.to_owned() } else { format!("{name}, then {}", self.tiers(&others)) };
-        self.candidates.push(Candidate::spread("overall", name, layouts, spread));
+        form.overflow = self.tiers(&others);
+        self.candidates.push(Candidate::spread("overall", form, layouts, spread));
     }
 
     /// The names of the tiers that `targets` are in.
-    fn tiers(&self, targets: &[u32]) -> String {
+    fn tiers(&self, targets: &[u32]) -> Vec<String> {
         let cluster = self.problem.cluster;
         let mut tiers: Vec<usize> = targets.iter().filter_map(|&target| cluster.tier_of(target)).collect();
         tiers.dedup();
-        let names: Vec<&str> = tiers.iter().map(|&tier| cluster.tiers[tier].name.as_str()).collect();
-        names.join(" and ")
+        tiers.iter().map(|&tier| cluster.tiers[tier].name.clone()).collect()
     }
 }

@@ -29,9 +29,9 @@ pub struct Expectation<'a> {
     /// Its cost on every copy, seconds.
     pub costs_s: &'a [f64],
     /// The copy in which it gains most; 0, the original, if it is not critical.
-    pub critical: u8,
+    pub critical: usize,
     /// The copy that serves it.
-    pub served: u8,
+    pub served: usize,
 }
 
 /// The effect of a cache on the requests of a problem.
@@ -104,7 +104,7 @@ impl<'a> Admission<'a> {
 
     /// Calls `tell` with the cost and the copy of every request of a sample, in order.
     pub fn expect(&self, group: &Group, sample: &[Request], mut tell: impl FnMut(Expectation<'_>)) {
-        let copies = 1 + self.chooser.copies.len() as u8;
+        let copies = 1 + self.chooser.copies.len();
         let mut identifiers = HashMap::new();
         let mut costs_s = Vec::new();
         for (request, &served) in sample.iter().zip(&self.copies(group, sample)) {
@@ -113,7 +113,7 @@ impl<'a> Admission<'a> {
             costs_s.clear();
             costs_s.extend((0..copies).map(|copy| identifier.cost_s(copy, kind, offset, size)));
             let critical = identifier.critical(kind, offset, size).unwrap_or(0);
-            tell(Expectation { costs_s: &costs_s, critical, served });
+            tell(Expectation { costs_s: &costs_s, critical, served: usize::from(served) });
         }
     }
 
@@ -124,7 +124,7 @@ impl<'a> Admission<'a> {
         let copy_of = |request: &Request| {
             let identifier = self.chooser.identifier(&mut identifiers, group, request);
             let copy = identifier.critical(kind(group), request.offset, request.size);
-            copy.filter(|_| chance(request) < self.fits).unwrap_or(0)
+            copy.filter(|_| chance(request) < self.fits).unwrap_or(0) as u8
         };
         sample.iter().map(copy_of).collect()
     }

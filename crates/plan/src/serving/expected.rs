@@ -177,8 +177,8 @@ fn class<'a>(serving: &Serving<'a>, group: &'a Group) -> RequestClass {
             admission.expect(group, &sample, |expectation| {
                 let Expectation { costs_s, critical: chosen, served: by } = expectation;
                 cost_s.iter_mut().zip(costs_s).for_each(|(sum, cost_s)| *sum += cost_s);
-                critical[usize::from(chosen)] += 1.0;
-                served[usize::from(by)] += 1.0;
+                critical[chosen] += 1.0;
+                served[by] += 1.0;
             });
         }
     }

@@ -7,7 +7,7 @@ use stripewise_layout::Layout;
 use stripewise_layout::constructors::striped;
 use stripewise_model::Op;
 
-use super::{Pattern, cluster, ior};
+use super::{Pattern, cluster, ior, now};
 use crate::workload::Workload;
 use crate::{CopyOptions, Decision, Objective, Options, Present, Scheme, plan, to_plan};
 
@@ -41,16 +41,17 @@ fn mixed_of(op: Op, each: u64, alone: u64) -> Workload {
 }
 
 fn options(scheme: &str) -> Options {
-    let present = Present::Known {
-        name: "now".into(),
-        layouts: vec![striped(&(0..8).collect::<Vec<_>>(), 64 * K).unwrap()],
-        layout_of: HashMap::new(),
-    };
-    Options { scheme: Scheme::Planner(scheme.into()), present, ..Options::default() }
+    Options { scheme: Scheme::Planner(scheme.into()), ..Options::default() }
+}
+
+/// Files in stripes of 64K over the first eight servers, as the user says.
+fn striped_now(workload: &Workload) -> Workload {
+    let layouts = vec![striped(&(0..8).collect::<Vec<_>>(), 64 * K).unwrap()];
+    now(workload.clone(), &Present::Known { name: "now".into(), layouts, layout_of: None })
 }
 
 fn decide(workload: &Workload, cluster: &Cluster, options: &Options) -> Decision {
-    plan(workload, cluster, options).unwrap().remove(0)
+    plan(&striped_now(workload), cluster, options).unwrap().remove(0)
 }
 
 fn with(options: Options, change: impl FnOnce(&mut CopyOptions)) -> Options {
@@ -162,12 +163,12 @@ fn three_copies_are_never_dearer_than_two() {
 
 #[test]
 fn the_present_layout_is_the_original_where_it_is_one_of_the_copies() {
-    let now = striped(&(0..8).collect::<Vec<_>>(), M).unwrap();
-    let mut options = options("replicas");
-    let known = Present::Known { name: "now".into(), layouts: vec![now.clone()], layout_of: HashMap::new() };
-    options.present_of.insert("/data/out.<n>".into(), known);
-    let decision = decide(&mixed(Op::Read), &disks("1T"), &options);
-    assert_eq!(decision.chosen().candidate.layouts, [now]);
+    let layout = striped(&(0..8).collect::<Vec<_>>(), M).unwrap();
+    let layout_of = Some(HashMap::new());
+    let known = Present::Known { name: "now".into(), layouts: vec![layout.clone()], layout_of };
+    let workload = now(mixed(Op::Read), &known);
+    let decision = plan(&workload, &disks("1T"), &options("replicas")).unwrap().remove(0);
+    assert_eq!(decision.chosen().candidate.layouts, [layout]);
     assert_eq!(decision.chosen().candidate.copies().len(), 1);
 }
 
@@ -249,7 +250,7 @@ fn modes_of_the_cache() {
         decide(workload, &hybrid("1G"), &options).best().clone()
     };
     let off = of(CacheMode::Off, &small);
-    let plain = decide(&small, &hybrid("1G"), &Options { present: Present::Plain, ..options("overall") });
+    let plain = plan(&small, &hybrid("1G"), &options("overall")).unwrap().remove(0);
     let plain = plain.candidates.iter().find(|judged| judged.candidate.name == "stripe 64K on hdd").unwrap();
     assert!(off.elapsed_s <= plain.elapsed_s * 1.01 && off.background.bytes == 0, "nothing is cached");
     assert!(of(CacheMode::Sla, &small).elapsed_s < 0.1 * off.elapsed_s);
@@ -269,8 +270,9 @@ fn modes_of_the_cache() {
 #[test]
 fn a_cache_that_cannot_be_is_refused() {
     let workload = ior(Pattern::Random, Op::Write, 8, 64 * K, 64);
-    let refused =
-        |cluster: &Cluster, options: &Options| plan(&workload, cluster, options).unwrap_err().to_string();
+    let refused = |cluster: &Cluster, options: &Options| {
+        plan(&striped_now(&workload), cluster, options).unwrap_err().to_string()
+    };
     let large = with(options("cache"), |copies| copies.cache_capacity = Some(2 << 30));
     let error = refused(&hybrid("1G"), &large);
     assert!(error.contains("ssd/0 may be filled to 1G only, and 2G were asked for"), "{error}");

@@ -6,7 +6,7 @@ use stripewise_cluster::{Cluster, KEEP};
 use stripewise_layout::constructors::on_one;
 use stripewise_model::Op;
 
-use super::{Pattern, cluster, ior};
+use super::{Pattern, cluster, ior, now};
 use crate::workload::Workload;
 use crate::{Decision, Objective, Options, Present, Scheme, plan, to_plan};
 
@@ -97,10 +97,10 @@ fn files_that_are_laid_out_well_already_stay() {
         .map(|file| file.name.clone())
         .zip(candidate.layout_of(&workload.file_sets[0]))
         .collect();
+    let layout_of = Some(layout_of);
     let present = Present::Known { name: "now".into(), layouts: candidate.layouts.clone(), layout_of };
-    let mut options = Options::default();
-    options.present_of.insert(workload.file_sets[0].pattern.clone(), present);
-    let again = decide(&workload, &mixed(), &options);
+    let options = Options::default();
+    let again = decide(&now(workload, &present), &mixed(), &options);
     assert!(again.keep && again.gain.abs() < 0.01, "{}", again.reason);
     let rule = &to_plan(&[again], &mixed(), &options).rules[0];
     assert_eq!((rule.scheme.as_str(), rule.layouts.len()), (KEEP, 0));
@@ -109,21 +109,19 @@ fn files_that_are_laid_out_well_already_stay() {
 #[test]
 fn a_candidate_that_was_asked_for_is_planned_whatever_it_costs() {
     let workload = ior(Pattern::Random, Op::Read, 8, 16 * K, 256);
-    let present =
-        Present::Known { name: "now".into(), layouts: vec![on_one(7).unwrap()], layout_of: HashMap::new() };
-    let options = Options { scheme: Scheme::Named("1-DH on hdd".into()), present, ..Options::default() };
-    let decision = decide(&workload, &mixed(), &options);
+    let present = Present::Known { name: "now".into(), layouts: vec![on_one(7).unwrap()], layout_of: None };
+    let options = Options { scheme: Scheme::Named("1-DH on hdd".into()), ..Options::default() };
+    let decision = decide(&now(workload, &present), &mixed(), &options);
     assert!(!decision.keep && decision.gain < 0.0);
     assert!(decision.reason.contains("was asked for, although"), "{}", decision.reason);
 }
 
 #[test]
 fn the_present_layout_of_a_hybrid_file_system_ends_where_the_fast_servers_are_full() {
-    let workload = ior(Pattern::Random, Op::Read, 8, 64 * K, 512);
+    let workload = now(ior(Pattern::Random, Op::Read, 8, 64 * K, 512), &Present::Def);
     let small = cluster((4, 2e-3, 8e-9), (4, 5e-5, 2e-9), ("1T", "1M"), (0.0, 0.0));
-    let options =
-        |scheme| Options { scheme: Scheme::Planner(scheme), present: Present::Def, ..Options::default() };
-    let decision = decide(&workload, &small, &options("def".into()));
+    let options = Options { scheme: Scheme::Planner("def".into()), ..Options::default() };
+    let decision = decide(&workload, &small, &options);
     assert_eq!(decision.present.candidate.layouts[0].regions().len(), 2);
     assert!(decision.gain.abs() < 1e-12, "it is the same layout: {}", decision.gain);
 }

@@ -149,7 +149,7 @@ fn compare(
     // Only a few of the stripe sizes, because the brute force is slow.
     let mut stripes = 0;
     candidates.retain(|candidate| {
-        let stripe = candidate.name.starts_with("stripe");
+        let stripe = matches!(candidate.form.shape, crate::Shape::Striped(_));
         stripes += usize::from(stripe);
         !stripe || stripes % 3 == 0
     });

@@ -16,6 +16,7 @@ use stripewise_model::{Access, Op};
 use stripewise_sim::{Lists, Simulator, Step};
 use stripewise_trace::summary::{Past, Pasts};
 
+use crate::Present;
 use crate::workload::{File, FileSet, Group, Request, Workload};
 
 /// `h` slow and `s` fast servers, each class with one α and β for all operations and accesses.
@@ -153,6 +154,19 @@ pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) ->
         sample,
     };
     let files = (0..files).map(file).collect();
-    let set = FileSet { pattern: "/data/out.<n>".into(), files, groups: vec![group], private, mapped: false };
+    let set = FileSet {
+        pattern: "/data/out.<n>".into(),
+        files,
+        groups: vec![group],
+        private,
+        mapped: false,
+        present: Present::default(),
+    };
     Workload { file_sets: vec![set] }
+}
+
+/// The same workload on files that have this layout now.
+fn now(mut workload: Workload, present: &Present) -> Workload {
+    workload.file_sets.iter_mut().for_each(|set| set.present = present.clone());
+    workload
 }

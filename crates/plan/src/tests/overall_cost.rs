@@ -10,7 +10,7 @@ use stripewise_model::{Access, Network, Op, Service, Striping};
 
 use super::{Pattern, Random, cluster, ior, with_order};
 use crate::workload::{File, FileSet, Group, Request, Workload};
-use crate::{Decision, Judged, Objective, Options, Scheme, plan};
+use crate::{Decision, Judged, Objective, Options, Present, Scheme, plan};
 
 /// Runs that follow one another on the same files, each with requests of one kind.
 struct Mix {
@@ -50,7 +50,14 @@ fn mix(random: &mut Random) -> Mix {
     let files: Vec<File> = (0..files).map(file).collect();
     let private = files.len() > 1;
     Mix {
-        set: FileSet { pattern: "/data/out.<n>".into(), files, groups, private, mapped: false },
+        set: FileSet {
+            pattern: "/data/out.<n>".into(),
+            files,
+            groups,
+            private,
+            mapped: false,
+            present: Present::default(),
+        },
         requests,
         patterns,
     }

@@ -77,7 +77,7 @@ proptest! {
     #[test]
     fn is_a_bounded_list_in_order_of_use(
         capacity in 1usize..6,
-        steps in prop::collection::vec((0u8..12, 1u64..3, 0u64..6, 1u64..3, 1u8..3), 1..200),
+        steps in prop::collection::vec((0u8..12, 1u64..3, 0u64..6, 1u64..3, 1usize..3), 1..200),
     ) {
         let mut cdt = Cdt::new(capacity);
         let mut naive = Naive { entries: Vec::new(), wanted: Vec::new(), capacity };

@@ -1,7 +1,7 @@
 //! Second pass: classifies every request by the concurrency that the first pass found for its
 //! phase.
 
-use super::Summary;
+use super::contents::Summary;
 use super::grouping::Grouping;
 use super::past::{Past, Pasts};
 use crate::{ProcessInfo, Request};

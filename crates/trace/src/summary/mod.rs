@@ -2,6 +2,7 @@
 //! pass, bounded memory.
 
 mod classifier;
+mod contents;
 mod grouping;
 mod hash;
 mod histogram;
@@ -13,9 +14,8 @@ mod streams;
 #[cfg(test)]
 mod tests;
 
-use serde::Serialize;
-
 pub use classifier::{Class, Classifier};
+pub use contents::{Direction, FileUse, Group, OtherCalls, Summary};
 pub use histogram::{Distances, Sizes};
 pub use marks::Marks;
 pub use past::{Past, Pasts};
@@ -23,167 +23,7 @@ pub use phases::{Concurrency, GAP_NS, Phase, Phases};
 
 use crate::{Flags, Op, ProcessInfo, Request, Trace, TraceError};
 use grouping::{Grouping, Place};
-use streams::{Step, Streams};
-
-/// Statistics of one direction, reads or writes, of a file group.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Direction {
-    /// Calls that moved at least one byte.
-    pub requests: u64,
-    /// Bytes moved.
-    pub bytes: u64,
-    /// Number of requests by the bytes that they moved.
-    pub sizes: Sizes,
-    /// Number of streams (one process's reads, or writes, of one file), and so of first requests.
-    pub streams: u64,
-    /// Requests that start where the previous one of their stream ended.
-    pub sequential: u64,
-    /// Requests at the same distance from their predecessor as that has from its own.
-    pub strided: u64,
-    /// The distances of the strided requests, bytes.
-    pub strides: Distances,
-    /// Time spent in the calls, seconds, summed over processes.
-    pub busy_s: f64,
-    /// Requests made during a collective call of MPI-IO.
-    pub collective: u64,
-    /// Bytes of these requests.
-    pub collective_bytes: u64,
-}
-
-impl Direction {
-    fn add(&mut self, request: &Request, step: Step) {
-        self.requests += 1;
-        self.bytes = self.bytes.saturating_add(request.bytes());
-        if request.flags.has(Flags::COLLECTIVE) {
-            self.collective += 1;
-            self.collective_bytes = self.collective_bytes.saturating_add(request.bytes());
-        }
-        self.sizes.add(request.bytes());
-        self.busy_s += (request.end_ns - request.start_ns) as f64 * 1e-9;
-        match step {
-            Step::First => self.streams += 1,
-            Step::Sequential => self.sequential += 1,
-            Step::Strided(distance) => {
-                self.strided += 1;
-                self.strides.add(distance);
-            }
-            Step::Random => {}
-        }
-    }
-
-    /// The fraction of sequential requests among those with a predecessor in their stream; 0 if
-    /// there are none.
-    pub fn sequential_share(&self) -> f64 {
-        share(self.sequential, self.requests - self.streams)
-    }
-
-    /// The fraction of strided requests among those with a predecessor in their stream; 0 if there
-    /// are none.
-    pub fn strided_share(&self) -> f64 {
-        share(self.strided, self.requests - self.streams)
-    }
-
-    /// The fraction of the bytes that moved during collective calls; 0 if none moved.
-    pub fn collective_share(&self) -> f64 {
-        share(self.collective_bytes, self.bytes)
-    }
-}
-
-fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
-}
-
-/// Numbers of calls that move no data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct OtherCalls {
-    /// Opens.
-    pub open: u64,
-    /// Closes.
-    pub close: u64,
-    /// Syncs.
-    pub sync: u64,
-    /// Calls that set the size.
-    pub resize: u64,
-    /// Calls that set the offset.
-    pub seek: u64,
-    /// Calls that query attributes.
-    pub stat: u64,
-    /// Mappings; accesses through them are not in the trace.
-    pub map: u64,
-    /// Reads and writes that moved nothing: end of file, errors.
-    pub empty: u64,
-    /// Failed calls of any kind.
-    pub failed: u64,
-}
-
-/// The use of one file.
-#[derive(Clone, Debug, Serialize)]
-pub struct FileUse {
-    /// Its path.
-    pub name: String,
-    /// Index into [`Summary::groups`].
-    pub group: u32,
-    /// Bytes read.
-    pub read_bytes: u64,
-    /// Bytes written.
-    pub written_bytes: u64,
-    /// Reads and writes that moved data.
-    pub requests: u64,
-    /// End of the farthest byte that was read or written, as a file offset.
-    pub extent_bytes: u64,
-    /// Bytes read and written during collective calls of MPI-IO.
-    pub collective_bytes: u64,
-    /// Whether more than one process moved data.
-    pub shared: bool,
-    #[serde(skip)]
-    first_process: Option<u32>,
-}
-
-/// The files of one pattern.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Group {
-    /// The files' path with every run of digits replaced by `<n>` (see [`crate::pattern_of`]).
-    pub pattern: String,
-    /// The path of the group's first file.
-    pub first_file: String,
-    /// Number of files.
-    pub files: u64,
-    /// Number of files that several processes accessed.
-    pub shared_files: u64,
-    /// Sum over the files of `extent_bytes`.
-    pub extent_bytes: u64,
-    /// Reads.
-    pub read: Direction,
-    /// Writes.
-    pub write: Direction,
-    /// Everything else.
-    pub other: OtherCalls,
-    /// The collective calls of MPI-IO.
-    pub marks: Marks,
-    /// The phases, with the concurrency `p` and the processes per node `c`.
-    pub phases: Phases,
-    /// Start of the group's first call, nanoseconds since the start of the trace.
-    pub start_ns: u64,
-    /// End of the group's last call, nanoseconds since the start of the trace.
-    pub end_ns: u64,
-}
-
-/// The I/O of an application.
-#[derive(Clone, Debug, Default, Serialize)]
-pub struct Summary {
-    /// Groups of files, in order of first appearance.
-    pub groups: Vec<Group>,
-    /// All files, indexed by [`Request::file`].
-    pub files: Vec<FileUse>,
-    /// Number of processes in the trace.
-    pub processes: u64,
-    /// Number of nodes on which they ran.
-    pub nodes: u64,
-    /// Number of calls.
-    pub calls: u64,
-    /// Time from the start of the first call to the end of the last, seconds.
-    pub span_s: f64,
-}
+use streams::Streams;
 
 impl Summary {
     /// Reads the whole trace once. Memory: the files, groups and streams (bounded); it does not
@@ -298,23 +138,5 @@ impl Builder {
         }
         summary.span_s = (self.end_ns - self.start_ns.unwrap_or(self.end_ns)) as f64 * 1e-9;
         summary
-    }
-}
-
-impl OtherCalls {
-    fn add(&mut self, request: &Request) {
-        self.failed += u64::from(request.result < 0);
-        let count = match request.op {
-            Op::Open => &mut self.open,
-            Op::Close => &mut self.close,
-            Op::Sync => &mut self.sync,
-            Op::Resize => &mut self.resize,
-            Op::Seek => &mut self.seek,
-            Op::Stat => &mut self.stat,
-            Op::Map => &mut self.map,
-            Op::Read | Op::Write => &mut self.empty,
-            Op::Mark => return, // Counted in `Group::marks`.
-        };
-        *count += 1;
     }
 }

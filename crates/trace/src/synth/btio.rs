@@ -6,8 +6,9 @@
 //! multi-partitioning: every process has q cells, one per layer in z. After the last time step
 //! everything is read back for verification.
 
+use super::benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step};
+use super::collective::TwoPhase;
 use super::collective::Wanted;
-use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};
 use crate::{Flags, Op};
 
 /// Size of an element, bytes: five doubles.

@@ -7,7 +7,7 @@
 //! `cb_buffer_size` bytes with one contiguous request each. If a write does not overwrite a buffer
 //! completely, the buffer is read first.
 
-use super::{Call, Step};
+use super::benchmark::{Call, Step};
 use crate::{Flags, Op};
 
 /// The hints of two-phase I/O.

@@ -7,8 +7,9 @@
 //! (region_size + spacing)`. Without collective I/O every region is one request. (HPIO itself makes
 //! one call for all regions of a process, so regions that touch each other would form one request.)
 
+use super::benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step};
+use super::collective::TwoPhase;
 use super::collective::Wanted;
-use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};
 use crate::{Flags, Op};
 
 /// An HPIO run.

@@ -7,8 +7,8 @@
 //! numbers of them, and then every rank shuffles its own. Both use the C library's generator, which
 //! is reproduced here.
 
+use super::benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step};
 use super::glibc_random::Random;
-use super::{BadParameters, Benchmark, Call, Direction, Job, Step};
 use crate::{Flags, Op};
 
 /// The order in which a rank makes its transfers.

@@ -4,6 +4,7 @@
 //! and all of these run concurrently. Times are nominal: a step takes [`STEP_NS`], and the storage
 //! is not modeled. So order, phases and concurrency are realistic, but durations have no meaning.
 
+mod benchmark;
 mod btio;
 mod collective;
 mod glibc_random;
@@ -14,13 +15,14 @@ mod tile;
 #[cfg(test)]
 mod tests;
 
+pub use benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step};
 pub use btio::{Btio, BtioClass};
 pub use collective::TwoPhase;
 pub use hpio::Hpio;
 pub use ior::{Access, Ior, RandomWithin};
 pub use tile::Tile;
 
-use crate::{Flags, Op, ProcessInfo, Request, TraceError, TraceWriter};
+use crate::{Flags, Op, Request, TraceError, TraceWriter};
 
 /// Nominal duration of a step, nanoseconds.
 pub const STEP_NS: u64 = 1_000_000;
@@ -28,93 +30,7 @@ pub const STEP_NS: u64 = 1_000_000;
 /// Nominal duration of a request, nanoseconds. All requests of a step overlap.
 const REQUEST_NS: u64 = STEP_NS / 10 * 9;
 
-/// One request of a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// The issuing process.
-    pub rank: u32,
-    /// Index into [`Job::files`].
-    pub file: u32,
-    /// File offset, bytes.
-    pub offset: u64,
-    /// Size, bytes.
-    pub size: u64,
-}
-
-/// Concurrent requests.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Read or write.
-    pub op: Op,
-    /// The flags of the calls.
-    pub flags: Flags,
-    /// At most one per process, in order of rank.
-    pub calls: Vec<Call>,
-}
-
-/// The directions that a benchmark runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// Only writes.
-    Write,
-    /// Only reads.
-    Read,
-    /// Writes everything, then reads everything.
-    Both,
-}
-
-impl Direction {
-    pub(super) fn ops(self) -> &'static [Op] {
-        match self {
-            Direction::Write => &[Op::Write],
-            Direction::Read => &[Op::Read],
-            Direction::Both => &[Op::Write, Op::Read],
-        }
-    }
-}
-
-/// The processes and files of a benchmark.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Job {
-    /// Name of the program.
-    pub program: String,
-    /// Number of processes.
-    pub processes: u32,
-    /// Number of processes per node.
-    pub per_node: u32,
-    /// Absolute paths of the files.
-    pub files: Vec<String>,
-}
-
-/// A benchmark with fixed parameters.
-pub trait Benchmark {
-    /// Its processes and files.
-    fn job(&self) -> Job;
-
-    /// The operation and the steps of each direction, in the order of [`Direction::ops`]. All
-    /// processes open the files that they use before each round, and close them after it.
-    fn rounds(&self) -> Vec<(Op, Box<dyn Iterator<Item = Step> + '_>)>;
-}
-
-/// Parameters that contradict each other: the problem and the remedy, in one line.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0}")]
-pub struct BadParameters(pub String);
-
-impl Job {
-    /// The description of a process, as in a recorded trace.
-    pub fn process(&self, rank: u32) -> ProcessInfo {
-        ProcessInfo {
-            node: format!("node{}", rank / self.per_node),
-            pid: 1000 + rank,
-            rank: rank as i32,
-            program: self.program.clone(),
-        }
-    }
-}
-
-/// Appends the benchmark's trace to an empty writer. `progress` is called regularly with the number
-/// of calls so far.
+/// Appends the benchmark's trace to an empty writer. `progress` is told the number of calls now and then.
 pub fn write(
     benchmark: &dyn Benchmark,
     writer: &mut TraceWriter,

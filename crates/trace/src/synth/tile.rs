@@ -6,8 +6,9 @@
 //! that is a subarray of elements. Without collective I/O, every contiguous piece of the view is
 //! one request, in order: a row of the tile, or the whole tile if it is as wide as the array.
 
+use super::benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step};
+use super::collective::TwoPhase;
 use super::collective::Wanted;
-use super::{BadParameters, Benchmark, Call, Direction, Job, Step, TwoPhase};
 use crate::{Flags, Op};
 
 /// An mpi-tile-io run.

@@ -6,6 +6,7 @@ use anyhow::Context;
 use serde::Deserialize;
 use stripewise_cluster::{Cluster, Rule, format_cycle, size};
 use stripewise_layout::{Layout, Region};
+use stripewise_plan::Form;
 
 use super::shell::words;
 use super::workspace::Workspace;
@@ -63,6 +64,7 @@ struct FileJson {
 #[derive(Deserialize)]
 struct CandidateJson {
     name: String,
+    form: Form,
 }
 
 /// The papers' hybrid schemes, by their `plan --scheme` names.
@@ -104,10 +106,12 @@ pub fn plan(work: &Workspace, cluster: &str, slug: &str, file: &Path) -> anyhow:
     let text = ask("auto", &chosen_plan)?;
     let json: PlanJson =
         serde_json::from_str(&text).context("`stripewise plan --json` printed something else")?;
-    let names = json.files.iter().flat_map(|file| &file.candidates).map(|candidate| candidate.name.as_str());
+    let candidates = json.files.iter().flat_map(|file| &file.candidates);
+    let of_cil = candidates.filter(|candidate| candidate.form.is_cil_over_all());
+    // The table shows the layout itself in another column, and with it where a file goes on.
+    let of_cil = of_cil.map(|candidate| (candidate.name.as_str(), candidate.form.title()));
     let mut all = Vec::new();
-    for scheme in names.filter(|name| is_cil_over_all(name)).chain(HYBRID) {
-        let short = short_name(scheme);
+    for (scheme, short) in of_cil.chain(HYBRID.map(|scheme| (scheme, scheme.to_uppercase()))) {
         let plan = format!("plans/{slug}.{}.toml", short.replace(' ', "-"));
         ask(scheme, &plan)?;
         all.push(forced(work, short, plan, file)?);
@@ -122,21 +126,6 @@ pub fn plan(work: &Workspace, cluster: &str, slug: &str, file: &Path) -> anyhow:
         }
     }
     Ok(Planned { choice: choice.name, reason, all })
-}
-
-/// Returns whether the candidate is one of CIL's layouts over all servers. The planner also tries
-/// them on each tier alone.
-fn is_cil_over_all(name: &str) -> bool {
-    ["1-DH", "1-DV", "2-D"].iter().any(|kind| name.starts_with(kind)) && !name.contains(" on ")
-}
-
-/// Shortens `1-DH, then hdd` to `1-DH` and writes `psa` as `PSA`. The table shows the layout itself
-/// in another column.
-fn short_name(scheme: &str) -> String {
-    match HYBRID.contains(&scheme) {
-        true => scheme.to_uppercase(),
-        false => scheme.split(", then ").next().unwrap_or(scheme).to_string(),
-    }
 }
 
 /// Returns the candidate that a plan file forces on the file.
@@ -154,33 +143,4 @@ fn layout_text(layout: &Layout, cluster: &Cluster) -> String {
         format_cycle(&region.cycle, cluster) + &end
     };
     layout.regions().iter().map(part).collect::<Vec<_>>().join(", then ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn candidates_of_the_papers_are_recognised() {
-        for name in ["1-DH", "1-DV, then hdd", "2-D g=2", "2-D g=7, then hdd"] {
-            assert!(is_cil_over_all(name), "{name}");
-        }
-        for name in [
-            "1-DH on hdd",
-            "2-D g=3 on ssd, then hdd",
-            "stripe 64K",
-            "PSA <12K,4K>",
-            "DEF",
-            "1-DV weighted on ssd",
-        ] {
-            assert!(!is_cil_over_all(name), "{name}");
-        }
-    }
-
-    #[test]
-    fn names_are_shortened() {
-        assert_eq!(short_name("2-D g=4, then hdd and ssd"), "2-D g=4");
-        assert_eq!(short_name("1-DV"), "1-DV");
-        assert_eq!(short_name("psa"), "PSA");
-    }
 }

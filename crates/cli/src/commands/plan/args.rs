@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use stripewise_cluster::{CacheAdmission, CacheMode, Cluster, Durability};
-use stripewise_plan::{CopyOptions, Objective, OnlyNative, Options, Present, Scheme, planners};
+use stripewise_plan::{CopyOptions, Objective, OnlyNative, Options, Scheme, planners};
 
 use crate::flags::positive_size;
 
@@ -137,8 +137,6 @@ impl Args {
             step: self.step,
             min_gain: self.min_gain,
             stripes: self.stripes.clone().unwrap_or(defaults.stripes),
-            present: Present::parse(&self.present, cluster)?,
-            present_of: defaults.present_of,
             with: self.with.clone(),
             copies: CopyOptions {
                 most: self.copies.into(),

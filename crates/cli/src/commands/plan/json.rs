@@ -6,7 +6,7 @@ use serde::Serialize;
 use stripewise_cluster::{Cluster, CopySpec, KEEP};
 use stripewise_layout::{Layout, Region};
 use stripewise_model::Cost;
-use stripewise_plan::{Background, Decision, Expected, Judged, Method, Native, Objective, native};
+use stripewise_plan::{Background, Decision, Expected, Form, Judged, Method, Native, Objective, native};
 
 use super::{Args, Planned};
 
@@ -73,6 +73,7 @@ struct Scheme {
 #[derive(Serialize)]
 struct Candidate {
     name: String,
+    form: Form,
     /// Regions of the first layout.
     regions: Vec<RegionView>,
     /// Stripe sizes of the first layout's first region.
@@ -171,6 +172,7 @@ fn candidate(judged: &Judged, cluster: &Cluster) -> Candidate {
     let regions: Vec<RegionView> = layouts.first().map(|layout| regions(layout, cluster)).unwrap_or_default();
     Candidate {
         name: judged.candidate.name.clone(),
+        form: judged.candidate.form.clone(),
         stripes: regions.first().map(|region| region.stripes.clone()).unwrap_or_default(),
         regions,
         layouts: layouts.iter().filter(|_| layouts.len() > 1).map(|l| self::regions(l, cluster)).collect(),

@@ -8,17 +8,19 @@ use stripewise_cluster::{Cluster, format_cycle};
 use stripewise_datapath::Manifest;
 use stripewise_datapath::manifest::{HEAD_BYTES, MAGIC};
 use stripewise_layout::Layout;
-use stripewise_plan::{Options, Present, Workload};
+use stripewise_plan::{Present, Workload};
 
 /// Maximum number of files inspected per set.
 const FILES_MAX: usize = 4096;
 
-/// Stores in `options` the present layouts of the managed files of every set.
+/// Stores in every set of the workload the present layouts of its managed files; `otherwise`, if
+/// it has none.
 ///
 /// # Errors
 /// A manifest is damaged.
-pub fn find(workload: &Workload, cluster: &Cluster, options: &mut Options) -> anyhow::Result<()> {
-    for set in &workload.file_sets {
+pub fn find(workload: &mut Workload, cluster: &Cluster, otherwise: &Present) -> anyhow::Result<()> {
+    for set in &mut workload.file_sets {
+        set.present = otherwise.clone();
         let mut layouts: Vec<Layout> = Vec::new();
         let mut layout_of = HashMap::new();
         for file in set.files.iter().take(FILES_MAX) {
@@ -33,7 +35,7 @@ pub fn find(workload: &Workload, cluster: &Cluster, options: &mut Options) -> an
             let cycle = format_cycle(&first.regions()[0].cycle, cluster);
             let more = if layouts.len() > 1 || first.regions().len() > 1 { ", ..." } else { "" };
             let name = format!("as they are now: {cycle}{more}");
-            options.present_of.insert(set.pattern.clone(), Present::Known { name, layouts, layout_of });
+            set.present = Present::Known { name, layouts, layout_of: Some(layout_of) };
         }
     }
     Ok(())

@@ -15,6 +15,8 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::conformance::{Bed, conformance, without_rights};
+use crate::mounts::Mount;
+use crate::tool::Tool;
 use between::Between;
 
 const K: u64 = 1 << 10;

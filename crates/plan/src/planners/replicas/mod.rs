@@ -6,7 +6,7 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-use stripewise_cluster::{CopySpec, MAX_COPIES, Overlay, OverlayKind};
+use stripewise_cluster::{CopySpec, MAX_COPIES, OverlayKind};
 use stripewise_layout::Layout;
 
 use super::{Planner, Proposal, about};
@@ -129,9 +129,8 @@ fn fewest_worthwhile(problem: &Problem<'_>, judged: &[Judged]) -> usize {
 /// Combines the members of a set into one candidate. The original is the present layout if that is
 /// a member, else the member that is best by itself.
 fn together(problem: &Problem<'_>, singles: &[Candidate], judged: &[Judged], found: &Found) -> Candidate {
-    let options = problem.options;
-    let is_present = |member: &usize| match options.present_of.get(&problem.set.pattern) {
-        Some(Present::Known { layouts, .. }) => singles[*member].layouts == *layouts,
+    let is_present = |member: &usize| match &problem.set.present {
+        Present::Known { layouts, layout_of: Some(_), .. } => singles[*member].layouts == *layouts,
         _ => false,
     };
     let mut members = found.members.clone();
@@ -143,24 +142,11 @@ fn together(problem: &Problem<'_>, singles: &[Candidate], judged: &[Judged], fou
         let Candidate { name, layouts, spread, .. } = singles[member].clone();
         CopySpec { name, layouts, spread, groups: 1 }
     };
-    let group = problem.main_group();
     let names: Vec<&str> = members.iter().map(|&member| singles[member].name.as_str()).collect();
     let original = &singles[members[0]];
-    Candidate {
-        overlay: Some(Overlay {
-            kind: OverlayKind::Replicas,
-            copies: members[1..].iter().map(copy).collect(),
-            lazy_close: options.copies.lazy_close,
-            durability: options.copies.durability,
-            background: options.copies.background,
-            procs: group.procs.max(1),
-            procs_per_node: group.procs_per_node.clamp(1, group.procs.max(1)),
-        }),
-        name: format!("replicas {}", names.join(" + ")),
-        scheme: "replicas",
-        remarks: if found.exact { Vec::new() } else { vec![CUT_SHORT.to_owned()] },
-        ..original.clone()
-    }
+    let overlay = problem.overlay(OverlayKind::Replicas, members[1..].iter().map(copy).collect());
+    let together = original.with_copies("replicas", format!("replicas {}", names.join(" + ")), overlay);
+    Candidate { remarks: if found.exact { Vec::new() } else { vec![CUT_SHORT.to_owned()] }, ..together }
 }
 
 const CUT_SHORT: &str = "there are too many sets of layouts to try them all: another one may be better";

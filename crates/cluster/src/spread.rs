@@ -1,0 +1,36 @@
+//! How the files of a rule are spread over several layouts.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::pattern::match_path;
+
+/// Which of a rule's layouts a file gets: `(number / stride) mod layouts`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// Which `<n>` of the pattern is the file's number, counted from 0; `None`: a hash of the path is.
+    pub field: Option<usize>,
+    /// Numbers that get the same layout; at least 1.
+    pub stride: u64,
+}
+
+impl Default for Spread {
+    fn default() -> Self {
+        Self { field: None, stride: 1 }
+    }
+}
+
+impl Spread {
+    /// Which of `layouts` layouts the file at `path` gets; `None` where it does not match `pattern` or there are none.
+    pub fn index(&self, pattern: &str, path: &Path, layouts: usize) -> Option<usize> {
+        let number = match_path(pattern.as_bytes(), path.as_os_str().as_bytes(), self.field)?;
+        let number = if self.field.is_some() || layouts <= 1 { number } else { path_hash(path) };
+        (number / self.stride.max(1)).checked_rem(layouts as u64).map(|index| index as usize)
+    }
+}
+
+/// FNV-1a of 64 bits: the same in every version, so that a file's layout does not depend on who asks.
+pub fn path_hash(path: &Path) -> u64 {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
+}

@@ -1,0 +1,64 @@
+//! A CephFS as the driver holds it, and what users are told about their rights.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use stripewise_cluster::FileSystem;
+use stripewise_sys::{Errno, Real, SysRef};
+
+use crate::error::{DriverError, Result};
+use crate::files;
+use crate::mounts::{Mount, mount_of};
+use crate::tool::Tool;
+
+pub const SYSTEM: FileSystem = FileSystem::CephFs;
+pub const DIR_LAYOUT: &str = "ceph.dir.layout";
+pub const FILE_LAYOUT: &str = "ceph.file.layout";
+/// Types in the mount table.
+pub const KINDS: [&str; 3] = ["ceph", "fuse.ceph-fuse", "fuse.ceph"];
+/// How a user comes to be allowed to set layouts.
+pub const MAY_SET: &str = "setting layouts takes write permission and the flag p in the client's MDS capabilities; \
+    an administrator gives it: `ceph fs authorize FS client.NAME / rwp`";
+
+pub type MountOf = dyn Fn(&Path) -> Result<Option<Mount>> + Send + Sync;
+
+/// CephFS through a mounted directory.
+#[derive(Clone)]
+pub struct CephFs {
+    pub(super) sys: SysRef,
+    /// How the mount that a path is on is found.
+    pub(super) mount_of: Arc<MountOf>,
+    /// The administrators' tool, for what users are not told otherwise.
+    pub(super) ceph: Tool,
+}
+
+impl Default for CephFs {
+    fn default() -> Self {
+        Self { sys: Arc::new(Real), mount_of: Arc::new(mount_of), ceph: Tool::new("ceph") }
+    }
+}
+
+impl CephFs {
+    /// The mount that an existing path is on, if it is a CephFS.
+    pub(super) fn mount(&self, path: &Path) -> Result<Option<Mount>> {
+        let mount = (self.mount_of)(path)?.filter(|mount| KINDS.contains(&mount.kind.as_str()));
+        // A CephFS knows the attribute, whether there is one or not.
+        let known = !matches!(files::attribute(&self.sys, path, DIR_LAYOUT), Err(Errno::OPNOTSUPP));
+        Ok(mount.filter(|_| known))
+    }
+
+    pub(super) fn require(&self, path: &Path) -> Result<()> {
+        match self.mount(path)? {
+            Some(_) => Ok(()),
+            None => Err(DriverError::Elsewhere { path: path.to_owned(), system: SYSTEM.title() }),
+        }
+    }
+}
+
+/// How a user comes to be allowed to write to a pool.
+pub fn may_write(pool: &str) -> String {
+    format!(
+        "writing to pool {pool} takes OSD capabilities for it; an administrator gives them: \
+         `ceph osd pool application set {pool} cephfs data FS` and `ceph fs authorize FS client.NAME / rwp`"
+    )
+}
