@@ -1,4 +1,4 @@
-"""What was measured: a JSON object per line, as `stripewise evaluate` reads it. The last line with a key counts, so a record
+"""What was measured: a JSON object per line, as `stripewise-bench evaluate` reads it. The last line with a key counts, so a record
 can be written again with more repeats."""
 
 import datetime
@@ -67,7 +67,7 @@ class Records:
         self.begin = ""
 
     def document(self, command):
-        """All records as `stripewise evaluate` keeps them: one line for each."""
+        """All records as `stripewise-bench evaluate` keeps them: one line for each."""
         head = {"version": 1, "date": now(), "command": command, "machine": machine()}
         head = json.dumps(head, indent=2).removesuffix("\n}")
         lines = ",\n".join(json.dumps(record) for record in self.by_key.values())
