@@ -11,7 +11,7 @@ PYTEST = STRIPEWISE_BIN_DIR=$(TEST_BIN) $(PYTHON) -m pytest -n $(TEST_JOBS) --di
 help:
 	@echo 'make demo       a real MPI program and a real h5py program on emulated servers, under every layout'
 	@echo 'make test       all tests: units, properties, real programs'
-	@echo 'make build      stripewise and its library (release) in $(TARGET)/release, MPI programs and libraries in build/'
+	@echo 'make build      stripewise, its library and stripewise-bench (release) in $(TARGET)/release, MPI programs and libraries in build/'
 	@echo 'make lint       formatting and clippy, warnings are errors'
 	@echo 'make bench      the micro benchmarks'
 	@echo 'make test-long  crash and fuzz campaigns, and the tests with long variants (an hour)'
@@ -21,7 +21,7 @@ help:
 	@echo 'make test-cephfs  brings it up, runs what is tested on it, takes it down (some minutes; STRIPEWISE_LONG=1: more)'
 	@echo 'make bench-cephfs  layouts, PSA, the cache and replicas measured on it, and the page bench/results.d/cephfs.md (an hour)'
 	@echo 'make evaluate   the experiments of the papers: simulated at their full size, measured on emulated servers (an hour), and the pages'
-	@echo 'make evaluation-pages  docs/evaluation.md and .html anew from the records in docs/evaluation'
+	@echo 'make evaluation-pages  docs/evaluation.md and its drawings anew from the records in docs/evaluation'
 	@echo 'make setup      install what is missing (Debian packages, .venv), check the Rust version'
 	@echo 'make clean      remove what was built (not .venv)'
 	@echo
@@ -48,7 +48,7 @@ build: workloads
 	cargo build --release --workspace
 
 demo: build
-	$(TARGET)/release/stripewise demo $(DEMO)
+	$(TARGET)/release/stripewise-bench demo $(DEMO)
 
 build-test:
 	cargo build --workspace --profile test
@@ -74,7 +74,7 @@ test-mutations: workloads
 
 # Runs only missing experiments. The records stay in the directory; docs/evaluation has a copy.
 EVALUATION := $(or $(STRIPEWISE_EVALUATION_DIR),$(TARGET)/evaluation)
-EVALUATE = $(TARGET)/release/stripewise evaluate
+EVALUATE = $(TARGET)/release/stripewise-bench evaluate
 
 evaluate: build
 	$(EVALUATE) all --simulated --dir $(EVALUATION)
@@ -84,7 +84,7 @@ evaluate: build
 	@$(MAKE) --no-print-directory evaluation-pages
 
 evaluation-pages:
-	cargo build --release -p stripewise
+	cargo build --release -p stripewise-bench
 	$(EVALUATE) --dir docs/evaluation --render docs
 
 # Runs only missing measurements. The records stay in the target directory.

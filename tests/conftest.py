@@ -187,6 +187,16 @@ def stripewise(bin_dir):
 
 
 @pytest.fixture(scope="session")
+def stripewise_bench(bin_dir):
+    """Runs `stripewise-bench ARGS...`, which finds `stripewise` and its library beside itself."""
+
+    def run(*args, **options):
+        return run_command(bin_dir / "stripewise-bench", *args, **options)
+
+    return run
+
+
+@pytest.fixture(scope="session")
 def workloads():
     """The directory of the built workloads: workloads / "mpich" / "ior", workloads / "h5.py"."""
     if not (BUILD / "mpich" / "ior").exists():

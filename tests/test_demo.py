@@ -10,12 +10,12 @@ EVERY = {"1-DH", "1-DV", "DEF", "PA", "PSA"} | {f"2-D g={groups}" for groups in 
 
 
 @pytest.fixture
-def demo(stripewise, workloads, python):
+def demo(stripewise_bench, workloads, python):
     """Runs the demo in a directory."""
 
     def run(directory, *args, **options):
         tools = ["--workloads", workloads, "--python", python]
-        return stripewise("demo", "--quick", "--dir", directory, *tools, *args, **options)
+        return stripewise_bench("demo", "--quick", "--dir", directory, *tools, *args, **options)
 
     return run
 
@@ -47,10 +47,10 @@ def test_a_directory_with_other_files_is_refused(demo, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_what_is_missing_is_said_with_the_remedy(demo, stripewise, python, workloads, tmp_path):
+def test_what_is_missing_is_said_with_the_remedy(stripewise_bench, python, workloads, tmp_path):
     nowhere = ["demo", "--dir", tmp_path / "demo"]
-    result = stripewise(*nowhere, "--workloads", tmp_path, ok=False)
+    result = stripewise_bench(*nowhere, "--workloads", tmp_path, ok=False)
     assert result.code == 1 and "make build" in result.err
-    result = stripewise(*nowhere, "--workloads", workloads, "--python", "/bin/false", ok=False)
+    result = stripewise_bench(*nowhere, "--workloads", workloads, "--python", "/bin/false", ok=False)
     assert result.code == 1 and "make setup" in result.err
     assert not (tmp_path / "demo").exists()

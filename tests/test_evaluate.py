@@ -20,8 +20,8 @@ CELLS = {
 class Evaluation:
     """The command, its store and its scratch directory, all below one directory."""
 
-    def __init__(self, stripewise, root, workloads):
-        self.stripewise, self.root, self.workloads = stripewise, root, workloads
+    def __init__(self, stripewise_bench, root, workloads):
+        self.stripewise_bench, self.root, self.workloads = stripewise, root, workloads
         self.scratch = root / "scratch"
         self.scratch.mkdir()
 
@@ -32,7 +32,7 @@ class Evaluation:
         return [*words, *(word for value in only for word in ("--only", value))]
 
     def run(self, experiment, only, workloads=None, ok=True):
-        return self.stripewise(*self.words(experiment, only, workloads), ok=ok)
+        return self.stripewise_bench(*self.words(experiment, only, workloads), ok=ok)
 
     def records(self):
         document = json.loads((self.root / "records" / "emulated.json").read_text())
@@ -48,8 +48,8 @@ class Evaluation:
 
 
 @pytest.fixture
-def evaluation(stripewise, tmp_path, workloads):
-    return Evaluation(stripewise, tmp_path, workloads)
+def evaluation(stripewise_bench, tmp_path, workloads):
+    return Evaluation(stripewise_bench, tmp_path, workloads)
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_wrong_bytes_that_a_program_does_not_notice_are_noticed(evaluation, brok
 def test_it_is_alone_and_an_interrupt_ends_it_soon_and_leaves_nothing(evaluation, broken, bin_dir):
     experiment, only = CELLS["ior"]
     words = evaluation.words(experiment, only, broken("hanging", "exec sleep 6000"))
-    command = [str(word) for word in (bin_dir / "stripewise", *words)]
+    command = [str(word) for word in (bin_dir / "stripewise-bench", *words)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     wait_until(lambda: list(evaluation.scratch.glob("*/plan.toml")), process)
     other = evaluation.run(experiment, only, ok=False)

@@ -1,4 +1,4 @@
-"""The measurements: one JSON object per line, as `stripewise evaluate` reads it. The last line with
+"""The measurements: one JSON object per line, as `stripewise-bench evaluate` reads it. The last line with
 a key wins, so a record can be rewritten with more repeats."""
 
 import datetime
@@ -67,7 +67,7 @@ class Records:
         self.begin = ""
 
     def document(self, command):
-        """All records in the form that `stripewise evaluate` keeps: one line per record."""
+        """All records in the form that `stripewise-bench evaluate` keeps: one line per record."""
         head = {"version": 1, "date": now(), "command": command, "machine": machine()}
         head = json.dumps(head, indent=2).removesuffix("\n}")
         lines = ",\n".join(json.dumps(record) for record in self.by_key.values())

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
+use stripewise_console::progress;
 use stripewise_datapath::Runtime;
 use stripewise_datapath::migrate::{Goal, Migration, Phase, Progress, SHORT_BYTES_MAX, migrate};
 use stripewise_datapath::parallel::{in_parallel, jobs_usual};
 
 use crate::managed::human;
-use crate::progress;
 
 /// Above this number of files, progress is reported for all files together instead of per file.
 const NAMED_MAX: usize = 100;

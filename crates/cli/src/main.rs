@@ -4,20 +4,16 @@ mod commands;
 mod copying;
 mod files;
 mod flags;
-mod interrupt;
-mod machine;
 mod managed;
 mod mpi;
 mod preparing;
-mod progress;
 mod settling;
-mod shell;
 mod trace_launch;
-mod workloads;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use stripewise_console::interrupt;
 
 use commands::*;
 
@@ -50,8 +46,6 @@ enum Command {
     Cp(cp::Args),
     Rm(rm::Args),
     Report(report::Args),
-    Demo(demo::Args),
-    Evaluate(evaluate::Args),
 }
 
 fn main() -> ExitCode {
@@ -76,8 +70,6 @@ fn main() -> ExitCode {
         Command::Cp(args) => cp::run(args),
         Command::Rm(args) => rm::run(args),
         Command::Report(args) => report::run(args),
-        Command::Demo(args) => demo::run(args),
-        Command::Evaluate(args) => evaluate::run(&args),
     };
     result.unwrap_or_else(|error| {
         eprintln!("stripewise: {error:#}");

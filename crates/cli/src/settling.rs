@@ -9,12 +9,12 @@ use std::sync::Arc;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use stripewise_cluster::OverlayKind;
+use stripewise_console::{interrupt, progress};
 use stripewise_datapath::check::walk;
 use stripewise_datapath::inspect::{CopyState, inspect, manifest_of};
 use stripewise_datapath::{Drained, LogicalFile, Runtime};
 
 use crate::managed::{self, human};
-use crate::{interrupt, progress};
 
 /// Flags of both commands.
 #[derive(clap::Args)]

@@ -8,7 +8,7 @@ use serde_json::Value;
 use support::{Place, directories, tier};
 
 const RESULTS: &str = r#"{
-  "version": 1, "date": "2026-11-21T01:00:00Z", "command": "stripewise demo",
+  "version": 1, "date": "2026-11-21T01:00:00Z", "command": "stripewise-bench demo",
   "machine": {"host": "node7", "cpu": "AMD", "cores": 2, "memory_bytes": 1073741824, "system": "Linux"},
   "servers": [{"tier": "hdd", "class": "hdd", "count": 4, "emulated": true}],
   "workloads": [{

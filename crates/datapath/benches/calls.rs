@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use stripewise_cluster::plan::Spread;
+use stripewise_cluster::Spread;
 use stripewise_cluster::{Cluster, Driver, Plan, Rule, Tier};
 use stripewise_datapath::{IoOptions, LogicalFile, Opened, Runtime};
 use stripewise_layout::Layout;

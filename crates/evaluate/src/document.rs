@@ -22,7 +22,7 @@ impl Document {
     /// The text is not JSON of this format and version, or it holds records of another place.
     pub fn parse(text: &str, file: &str, place: Place) -> Result<Self, DocumentError> {
         let error = |problem: String| DocumentError { file: file.to_owned(), problem };
-        let remedy = "make it anew with stripewise evaluate";
+        let remedy = "make it anew with stripewise-bench evaluate";
         let found: Self =
             serde_json::from_str(text).map_err(|wrong| error(format!("no records: {wrong}; {remedy}")))?;
         if found.version != DOCUMENT_VERSION {
@@ -76,7 +76,7 @@ mod tests {
         Document {
             version: DOCUMENT_VERSION,
             date: "2026-11-21T14:00:00Z".into(),
-            command: "stripewise evaluate all --measured".into(),
+            command: "stripewise-bench evaluate all --measured".into(),
             machine: Machine { host: "h".into(), cores: 2, ..Machine::default() },
             records: (0..records).map(record).collect(),
         }

@@ -1,14 +1,12 @@
-//! Pages on the results: Markdown with separate drawings, and one self-contained HTML page.
+//! The page on the results: Markdown, with its drawings as separate SVG files.
 //!
 //! Deterministic: the same records give the same bytes.
 
 mod chart;
 mod drawing;
-mod html;
 mod look;
 mod maps;
 mod markdown;
-mod prose;
 mod series;
 mod view;
 mod words;
@@ -19,18 +17,16 @@ mod tests;
 use crate::claim::Experiment;
 use crate::record::Document;
 
-/// The pages on the experiments.
+/// The page on the experiments, and its drawings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pages {
     /// Text of `evaluation.md`.
     pub markdown: String,
-    /// Text of `evaluation.html`.
-    pub html: String,
     /// (name, text) of the drawings that the Markdown page shows, in [`DRAWINGS`].
     pub drawings: Vec<(String, String)>,
 }
 
-/// Directory of the drawings, next to the pages.
+/// Directory of the drawings, next to the page.
 pub const DRAWINGS: &str = "evaluation";
 
 /// Returns whether a file name is that of a drawing that [`render`] may have made, such as
@@ -43,13 +39,12 @@ pub fn is_drawing(name: &str) -> bool {
     })
 }
 
-/// Renders the pages on `experiments` from `documents`, which hold at most one document per place,
-/// in any order.
+/// Renders the page on `experiments` from `documents`, which hold at most one document per place, in
+/// any order.
 pub fn render(experiments: &[Experiment], documents: &[Document]) -> Pages {
     let view = view::View::of(experiments, documents);
     Pages {
         markdown: markdown::page(&view),
-        html: html::page(&view),
         drawings: view.figures().map(|figure| (figure.file_name(), drawing::alone(figure))).collect(),
     }
 }

@@ -29,7 +29,6 @@ fn assert_same(name: &str, committed: &str, rendered: &str) {
 fn the_committed_pages_are_those_of_the_committed_records() {
     let rendered = page::render(&experiments::all(), &documents());
     assert_same("evaluation.md", &read(&docs().join("evaluation.md")), &rendered.markdown);
-    assert_same("evaluation.html", &read(&docs().join("evaluation.html")), &rendered.html);
     let drawings = docs().join(page::DRAWINGS);
     for (name, text) in &rendered.drawings {
         assert_same(&format!("{}/{name}", page::DRAWINGS), &read(&drawings.join(name)), text);

@@ -1,7 +1,7 @@
 //! Results of measurements ([`Results`]), and one self-contained HTML page ([`render`]) on what an
 //! application does, how its files are laid out, and what was predicted and measured.
 //!
-//! Other pages use the same building blocks: [`html`], [`draw`], [`ticks`], [`table`], [`STYLE`].
+//! Other drawings use the same building blocks: [`html`], [`draw`], [`ticks`].
 //!
 //! Pure: no I/O and no clock, and the same input gives the same bytes. All types are plain values.
 //!
@@ -31,7 +31,7 @@ mod view;
 
 pub use activity::{Activity, Collector};
 pub use expected::Expected;
-pub use page::{SCRIPT, STYLE, missing_parts, render, table};
+pub use page::{missing_parts, render};
 pub use predictions::Predictions;
 pub use results::{Candidate, Machine, Results, ResultsError, Servers, Workload};
 pub use statistics::{FileStatistics, Statistics, StatisticsError};

@@ -131,7 +131,7 @@ impl Results {
         // The version is parsed first and alone: a file of another version has other keys and must
         // not fail because of those.
         let version: Version = serde_json::from_str(text)
-            .map_err(|e| error(format!("no results file ({e}); write one with `stripewise demo`")))?;
+            .map_err(|e| error(format!("no results file ({e}); write one with `stripewise-bench demo`")))?;
         if version.version != RESULTS_VERSION {
             let read = RESULTS_VERSION;
             return Err(error(format!(

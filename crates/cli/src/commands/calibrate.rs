@@ -13,13 +13,13 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 use stripewise_calibrate::{Measured, NetworkReport, Options, ServerReport, Subject, combine, network};
 use stripewise_cluster::{Cluster, Profile};
+use stripewise_console::interrupt;
+use stripewise_console::progress::Progress;
 use stripewise_sys::{Real, Sys, SysRef};
 
 pub use args::Args;
 
 use crate::files;
-use crate::interrupt;
-use crate::progress::Progress;
 
 /// Everything the command prints.
 struct Calibrated {

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use serde_json::json;
+use stripewise_console::progress::Progress;
 use stripewise_datapath::check::{Finding, Options, Report, check, files_of, walk};
 
 use crate::flags::TargetsOf;
 use crate::managed;
-use crate::progress::Progress;
 
 /// Checks managed files and targets, and repairs them
 ///

@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use stripewise_cluster::Plan;
+use stripewise_console::progress;
 use stripewise_datapath::Runtime;
 use stripewise_datapath::migrate::Goal;
 
 use crate::copying::{Manner, Move, migrate_all};
 use crate::managed::{self, human};
 use crate::preparing;
-use crate::progress;
 use find::{Candidate, State};
 
 /// Prepares a plan's targets and moves existing files into its layouts

@@ -13,12 +13,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use stripewise_cluster::Cluster;
-use stripewise_plan::{Collector, Decision, Options, Present, Workload, plan, to_plan};
+use stripewise_console::progress;
+use stripewise_plan::{Collector, Decision, Options, Workload, plan, to_plan};
 use stripewise_trace::{Summary, Trace};
 
 pub use args::Args;
 
-use crate::{files, progress};
+use crate::files;
 
 /// Everything the command prints.
 struct Planned {

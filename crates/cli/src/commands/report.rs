@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use anyhow::bail;
 use serde::Serialize;
 use stripewise_cluster::{Cluster, Plan, Rule};
+use stripewise_console::progress::Progress;
 use stripewise_plan::workload::{File, FileSet};
 use stripewise_plan::{Candidate, Native, native};
 use stripewise_report::compare::{Compared, compare, elapsed_s};
@@ -18,7 +19,6 @@ use stripewise_report::{
 use stripewise_trace::{Summary, Trace};
 
 use crate::files;
-use crate::progress::Progress;
 
 /// Writes one HTML page: what an application does, how its files are laid out, what was predicted
 /// and measured
@@ -45,7 +45,7 @@ pub struct Args {
     #[arg(long, value_name = "PLAN.JSON")]
     predictions: Vec<PathBuf>,
 
-    /// Measurements from `stripewise demo`; the traces and plans that they name are used where -t
+    /// Measurements from `stripewise-bench demo`; the traces and plans that they name are used where -t
     /// or -p is not given
     #[arg(short, long, value_name = "RESULTS.JSON", env = "STRIPEWISE_RESULTS")]
     results: Option<PathBuf>,

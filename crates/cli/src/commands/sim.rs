@@ -9,11 +9,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
 use stripewise_cluster::Plan;
+use stripewise_console::progress::Progress;
 use stripewise_sim::{Options, Outcome, Simulator};
 use stripewise_trace::Trace;
 
 use crate::files;
-use crate::progress::Progress;
 use replay::Recorded;
 
 /// Simulates a traced application on plans: how long it would take, and which server would be

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde::Serialize;
+use stripewise_console::progress::Progress;
 use stripewise_trace::synth::{self, Benchmark};
 use stripewise_trace::{Meta, TraceWriter};
 
-use crate::progress::Progress;
 pub use args::Args;
 
 /// Summary of the written trace.

@@ -9,9 +9,9 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use serde::Serialize;
+use stripewise_console::progress::Progress;
 use stripewise_trace::{Meta, Summary, Trace, merge};
 
-use crate::progress::Progress;
 pub use args::Args;
 
 /// Runs `stripewise trace`.

@@ -7,6 +7,15 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
+/// The program under test: that of the package whose tests these are.
+const PROGRAM: &str = match option_env!("CARGO_BIN_EXE_stripewise") {
+    Some(program) => program,
+    None => match option_env!("CARGO_BIN_EXE_stripewise-bench") {
+        Some(program) => program,
+        None => panic!("no program to test"),
+    },
+};
+
 /// A directory that is removed when the test ends.
 pub struct Place(tempfile::TempDir);
 
@@ -31,10 +40,10 @@ impl Place {
         std::fs::write(self.path(name), text).unwrap();
     }
 
-    /// Returns `stripewise ARGUMENTS` in the directory, without settings from this process's
+    /// Returns `PROGRAM ARGUMENTS` in the directory, without settings from this process's
     /// environment.
     pub fn command(&self, arguments: impl Arguments) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stripewise"));
+        let mut command = Command::new(PROGRAM);
         command.env_clear().current_dir(self.directory()).args(arguments.words());
         command
     }
@@ -71,7 +80,8 @@ impl Place {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{said}");
         assert!(output.stdout.is_empty(), "{}", String::from_utf8_lossy(&output.stdout));
-        let message = said.strip_prefix("stripewise: ").and_then(|said| said.strip_suffix('\n'));
+        let name = Path::new(PROGRAM).file_name().unwrap().to_str().unwrap();
+        let message = said.strip_prefix(&format!("{name}: ")).and_then(|said| said.strip_suffix('\n'));
         message.filter(|message| !message.contains('\n')).unwrap_or_else(|| panic!("{said}")).to_owned()
     }
 }

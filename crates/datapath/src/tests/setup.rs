@@ -1,6 +1,6 @@
 //! Setups of test files with one or several copies.
 
-use stripewise_cluster::plan::Spread;
+use stripewise_cluster::Spread;
 use stripewise_cluster::{CacheAdmission, CacheMode, CopySpec, Durability, Overlay, OverlayKind};
 use stripewise_layout::Layout;
 use stripewise_layout::constructors::{on_one, striped};

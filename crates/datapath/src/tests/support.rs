@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use stripewise_cluster::plan::Spread;
+use stripewise_cluster::Spread;
 use stripewise_cluster::{Cluster, Driver, FileSystem, Members, Plan, Rule, Tier};
 use stripewise_extents::Node;
 use stripewise_layout::Layout;

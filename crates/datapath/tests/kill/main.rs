@@ -22,7 +22,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stripewise_cluster::plan::Spread;
+use stripewise_cluster::Spread;
 use stripewise_cluster::{
     CacheAdmission, CacheMode, Cluster, CopySpec, Driver, Durability, Overlay, OverlayKind, Plan, Rule, Tier,
 };

@@ -4,7 +4,7 @@
 use stripewise_report::html::Html;
 
 /// Number of different looks.
-pub const LOOKS: usize = 8;
+const LOOKS: usize = 8;
 
 /// Returns the class of a look's fill and line.
 pub fn class(look: usize) -> String {
@@ -31,7 +31,7 @@ pub fn mark(look: usize) -> &'static str {
     ][look % LOOKS]
 }
 
-/// Writes the definitions of the patterns, once in each document with drawings.
+/// Writes the definitions of the patterns, once in each drawing.
 pub fn definitions(h: &mut Html) {
     let paths = [
         "M-2 2l4 -4M0 8l8 -8M6 10l4 -4",

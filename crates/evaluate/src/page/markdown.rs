@@ -12,8 +12,8 @@ use crate::record::Place;
 pub fn page(view: &View<'_>) -> String {
     let mut out = String::new();
     out += "# The papers' experiments, reproduced\n\n";
-    out += "Made by `stripewise evaluate` from the records in [evaluation/](evaluation/); the same page with light and dark \
-            colours: [evaluation.html](evaluation.html). What the papers are: [papers.md](papers.md).\n\n";
+    out += "Made by `stripewise-bench evaluate` from the records in [evaluation/](evaluation/). What the papers \
+            are: [papers.md](papers.md).\n\n";
     places(&mut out, view);
     overview(&mut out, view);
     for section in &view.sections {

@@ -1,4 +1,4 @@
-//! Content of the pages, independent of Markdown and HTML.
+//! Content of the page, independent of Markdown.
 
 use super::series::{Chart, charts};
 use super::words;
@@ -12,7 +12,7 @@ use stripewise_report::units;
 /// Maximum number of claims for which the overview shows each value.
 const FEW: usize = 4;
 
-/// Content of the pages.
+/// Content of the page.
 pub struct View<'a> {
     /// The documents by place.
     pub documents: Vec<(Place, &'a Document)>,
@@ -32,8 +32,6 @@ pub struct Section<'a> {
     pub charts: Vec<Chart<'a>>,
     /// For C1: how well the models chose.
     pub choices: Vec<c1::Table>,
-    /// The paper's schemes in the order of their looks.
-    pub looks: Vec<&'a str>,
     /// Summary of its runs, by place.
     pub runs: Vec<(Place, String)>,
     /// Summary of its failures, by place.
@@ -86,7 +84,6 @@ impl<'a> Section<'a> {
             charts: charts(experiment, &own, look_of),
             runs: places().filter_map(|(place, records)| Some((place, what_was_run(records)?))).collect(),
             failures: places().filter_map(|(place, records)| what_failed(place, records)).collect(),
-            looks: schemes.clone(),
             explanation: explanations::of(experiment.id),
         }
     }

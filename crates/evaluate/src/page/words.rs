@@ -1,4 +1,4 @@
-//! Formats numbers and names identically for Markdown and HTML.
+//! Formats numbers and names for the page and its drawings.
 
 use stripewise_report::{Machine, units};
 

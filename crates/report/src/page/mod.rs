@@ -13,17 +13,16 @@ mod outcome;
 mod regions;
 mod short;
 mod sizes;
-pub mod table;
+mod table;
 
 use crate::html::Html;
 use crate::{MissingPart, Report};
 
-/// Style sheet of this page and of other pages built from the same parts. Its classes are those
-/// that [`crate::draw`] and [`table`] use.
-pub const STYLE: &str = include_str!("style.css");
+/// Style sheet of the page. Its classes are those that [`crate::draw`] and [`table`] use.
+const STYLE: &str = include_str!("style.css");
 
 /// Script that sorts tables.
-pub const SCRIPT: &str = include_str!("script.js");
+const SCRIPT: &str = include_str!("script.js");
 
 const TITLE: &str = "stripewise report";
 
@@ -105,7 +104,7 @@ pub fn missing_parts(report: &Report<'_>) -> Vec<MissingPart> {
             report.results.is_none(),
             0,
             "No results were given: measure with",
-            "stripewise demo",
+            "stripewise-bench demo",
             "-r results.json",
         ),
         part(report.plans.is_empty(), 2, "No plan was given: make one with", plan_command, "-p plan.toml"),

@@ -211,7 +211,7 @@ pub fn results() -> Results {
     Results {
         version: 1,
         date: "2026-11-21T01:00:00Z".into(),
-        command: "stripewise demo".into(),
+        command: "stripewise-bench demo".into(),
         machine: Machine {
             host: "node7".into(),
             cpu: "AMD EPYC".into(),

@@ -16,6 +16,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 use stripewise_cluster::Plan;
+use stripewise_console::progress;
 use stripewise_datapath::migrate::Goal;
 use stripewise_datapath::parallel::{in_parallel, jobs_usual};
 use stripewise_drivers::{Actual, Driver};
@@ -25,7 +26,6 @@ use super::Args;
 use super::find::{Candidate, State, find_all};
 use crate::copying::{Manner, Move, migrate_all};
 use crate::managed;
-use crate::progress;
 use directories::{Directory, directories};
 pub use former::NAME as RECORD;
 use former::{Change, Former};

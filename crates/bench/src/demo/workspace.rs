@@ -1,0 +1,123 @@
+//! The demo's directory, and stripewise commands that run in it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use stripewise_cluster::Plan;
+
+use super::tools::Tools;
+use crate::shell::{self, words};
+
+/// Marks a directory as a demo's, so that a later demo may reuse it.
+const MARKER: &str = ".stripewise-demo";
+/// Directories that each demo creates anew. From an earlier demo's directory, only these are
+/// removed.
+const OWN_DIRS: [&str; 3] = ["servers", "data", "plans"];
+
+/// An absolute directory that belongs to the demo.
+#[derive(Debug)]
+pub struct Workspace {
+    dir: PathBuf,
+    /// The programs that the demo starts.
+    pub tools: Tools,
+    quiet: bool,
+    begin: Instant,
+}
+
+impl Workspace {
+    /// Creates the directory, or takes over an empty one or that of an earlier demo.
+    ///
+    /// # Errors
+    /// The directory holds something else, or cannot be written.
+    pub fn create(dir: &Path, tools: Tools, quiet: bool) -> anyhow::Result<Self> {
+        let shown = dir.display();
+        fs::create_dir_all(dir).with_context(|| format!("cannot make the directory '{shown}'"))?;
+        let dir = dir.canonicalize().with_context(|| format!("cannot use '{shown}'"))?;
+        let empty = fs::read_dir(&dir).with_context(|| format!("cannot list '{shown}'"))?.next().is_none();
+        if !empty && !dir.join(MARKER).exists() {
+            bail!("'{shown}' has other files in it; give a new or empty directory with --dir");
+        }
+        let work = Self { dir, tools, quiet, begin: Instant::now() };
+        work.write(MARKER, "This directory belongs to `stripewise-bench demo`.\n")?;
+        for own in OWN_DIRS {
+            work.remove_dir(own)?;
+            fs::create_dir(work.path(own)).with_context(|| format!("cannot make '{shown}/{own}'"))?;
+        }
+        Ok(work)
+    }
+
+    /// Returns the absolute path of a file in the directory.
+    pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Writes a file completely or not at all.
+    ///
+    /// # Errors
+    /// The error contains the path and the reason.
+    pub fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let path = self.path(name);
+        let temporary = self.path(format!("{name}.new"));
+        fs::write(&temporary, text)
+            .and_then(|()| fs::rename(&temporary, &path))
+            .with_context(|| format!("cannot write '{}'", path.display()))
+    }
+
+    /// Removes the servers and the programs' files.
+    ///
+    /// # Errors
+    /// The error contains the path and the reason.
+    pub fn remove_servers(&self) -> anyhow::Result<()> {
+        self.remove_dir("servers")?;
+        self.remove_dir("data")
+    }
+
+    fn remove_dir(&self, name: &str) -> anyhow::Result<()> {
+        match fs::remove_dir_all(self.path(name)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot remove '{}'", self.path(name).display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs `stripewise WORDS...` and returns its output.
+    ///
+    /// # Errors
+    /// As [`shell::output`].
+    pub fn stripewise(&self, words: Vec<OsString>) -> anyhow::Result<String> {
+        let mut line = vec![self.tools.stripewise.clone().into_os_string()];
+        line.extend(words);
+        shell::output(&line, &self.dir)
+    }
+
+    /// Reads a plan that one of the commands wrote.
+    ///
+    /// # Errors
+    /// The file does not exist or is not a plan.
+    pub fn plan(&self, name: &str) -> anyhow::Result<Plan> {
+        let path = self.path(name);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read '{}'", path.display()))?;
+        Ok(Plan::parse(&text, &path.display().to_string())?)
+    }
+
+    /// Writes the report of `results.json` and returns its path.
+    ///
+    /// # Errors
+    /// As `stripewise report`.
+    pub fn report(&self) -> anyhow::Result<PathBuf> {
+        self.stripewise(words!["report", "-r", "results.json", "-o", "report.html"])?;
+        Ok(self.path("report.html"))
+    }
+
+    /// Prints a progress line unless `--quiet` is given.
+    pub fn say(&self, message: &str) {
+        if !self.quiet {
+            eprintln!("[{:5.1} s] {message}", self.begin.elapsed().as_secs_f64());
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! One run of the command: the selected experiments, and the tasks without a record.
+
+use stripewise_console::{interrupt, progress};
+use stripewise_evaluate::{Cell, Experiment, Place, Record, Scale};
+
+use super::args::Args;
+use super::store::{Store, Task};
+
+/// A run of the command: its flags, and the experiments that they select.
+pub struct Job<'a> {
+    /// The command's flags.
+    pub args: &'a Args,
+    /// The selected experiments, at least one.
+    pub experiments: Vec<Experiment>,
+}
+
+impl Job<'_> {
+    /// Returns all cells of the experiments at a place.
+    pub fn cells(&self, place: Place) -> Vec<Cell> {
+        let scale = Scale { place, quick: self.args.quick };
+        self.experiments.iter().flat_map(|experiment| (experiment.cells)(scale)).collect()
+    }
+
+    /// Runs the tasks that the store of `place` has no record of, and writes the document. Returns
+    /// the number of failed tasks.
+    ///
+    /// `run_some` gets the tasks and a function to which it passes every record, from this thread.
+    /// The function returns whether to continue.
+    ///
+    /// # Errors
+    /// The store cannot be written, or `run_some` fails.
+    pub fn run_missing(
+        &self,
+        place: Place,
+        run_some: impl FnOnce(&[Task], &mut dyn FnMut(Record) -> anyhow::Result<bool>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<usize> {
+        let mut store = Store::open(&self.args.dir, place)?;
+        let cells = self.cells(place);
+        let mut wanted = cells.clone();
+        for cell in &mut wanted {
+            let mut schemes = std::mem::take(&mut cell.schemes);
+            schemes.retain(|scheme| self.args.wants(cell, scheme));
+            cell.schemes = schemes;
+        }
+        let tasks = store.missing(&wanted, self.args.again);
+        self.say(&format!(
+            "{}: {} of {} runs to do",
+            place.name(),
+            tasks.len(),
+            wanted.iter().map(|cell| cell.schemes.len()).sum::<usize>()
+        ));
+        let bar = progress::bar(Some(tasks.len() as u64), BAR, self.args.quiet);
+        let mut add = |record: Record| {
+            bar.set_message(format!("{} {}", record.experiment, record.scheme));
+            store.add(record)?;
+            bar.inc(1);
+            Ok(!interrupt::asked())
+        };
+        let outcome = run_some(&tasks, &mut add);
+        bar.finish_and_clear();
+        let failed = store.finish(&cells, self.args)?;
+        outcome?;
+        if interrupt::asked() {
+            self.say("interrupted: everything that was finished is kept; the same command goes on from there");
+        }
+        Ok(failed)
+    }
+
+    /// Prints a line on stderr unless `--quiet` is given.
+    pub fn say(&self, line: &str) {
+        if !self.args.quiet {
+            eprintln!("stripewise-bench: {line}");
+        }
+    }
+}
+
+const BAR: &str = "{msg:24!} [{bar:40}] {human_pos}/{human_len} {elapsed} ({eta} left)";

@@ -1,0 +1,160 @@
+//! One run of a cell under a scheme.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use stripewise_cluster::{Overlay, OverlayKind, Plan};
+use stripewise_evaluate::{Cell, Part, Scheme};
+use stripewise_model::Op;
+
+use super::bed::{self, Bed, Pace};
+use super::data::{self, Holding};
+use super::program::Direction;
+use super::usage;
+use crate::output::{Output, Phase};
+use crate::workloads::Workloads;
+
+/// Result of one run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Timing {
+    /// Seconds, summed over all parts.
+    pub seconds: f64,
+    /// Bytes, summed over all parts.
+    pub bytes: u64,
+    /// Other numbers by name.
+    pub details: BTreeMap<String, f64>,
+}
+
+/// A workload, the servers and the plan to run it on.
+pub struct Trial<'a> {
+    /// The programs.
+    pub workloads: &'a Workloads,
+    /// An empty directory for the servers and files.
+    pub root: &'a Path,
+    /// The workload.
+    pub cell: &'a Cell,
+    /// The scheme under which the workload runs.
+    pub scheme: &'a Scheme,
+    /// The scheme's plan for files below [`bed::data`].
+    pub plan: &'a Plan,
+    /// Time limit of each program.
+    pub limit: Duration,
+}
+
+impl Trial<'_> {
+    /// Runs the parts one after the other. The programs check what they read, and this process
+    /// checks what they wrote.
+    ///
+    /// # Errors
+    /// A program fails, or a byte is wrong.
+    pub fn run(&self) -> anyhow::Result<Timing> {
+        let bed = Bed::make(self.workloads, self.root, self.plan, self.limit)?;
+        self.prepare(&bed)?;
+        if let Scheme::Cache { second_run: true, .. } = self.scheme {
+            self.first_run(&bed)?;
+        }
+        let mut timing = Timing::default();
+        let mut busy_s = vec![0.0; bed.watch.busy_s().len()];
+        for part in &self.cell.parts {
+            let before_s = bed.watch.busy_s();
+            let output = bed.run(&part.program, direction(part.op), Pace::Emulated)?;
+            let after_s = bed.watch.busy_s();
+            for (sum_s, (after_s, before_s)) in busy_s.iter_mut().zip(after_s.iter().zip(&before_s)) {
+                *sum_s += after_s - before_s;
+            }
+            self.add(&mut timing, output.phase(direction(part.op).name())?, part.op);
+            for (name, count) in usage::statistics(&bed.statistics())? {
+                *timing.details.entry(name).or_insert(0.0) += count;
+            }
+            if part.op == Op::Write {
+                check(&bed, part)?;
+            }
+        }
+        let busy_s = busy_s.into_iter().fold(0.0, f64::max);
+        ensure!(busy_s > 0.0, "no emulated server did anything");
+        timing.details.insert("busy_s".into(), busy_s);
+        Ok(timing)
+    }
+
+    /// Runs a cell of one part and the same cell in the other direction as one job, first writing
+    /// and then reading, and returns the timing of each. Not for files with several copies, because
+    /// the first direction changes the state of the copies for the second.
+    ///
+    /// # Errors
+    /// As [`Trial::run`].
+    pub fn run_both(&self) -> anyhow::Result<(Timing, Timing)> {
+        let bed = Bed::make(self.workloads, self.root, self.plan, self.limit)?;
+        let part = self.cell.parts.first().context("a cell without a part")?;
+        let output: Output = bed.run(&part.program, Direction::Both, Pace::Emulated)?;
+        check(&bed, part)?;
+        ensure!(bed.watch.busy_s().into_iter().any(|busy_s| busy_s > 0.0), "no emulated server did anything");
+        let of = |op| {
+            let mut timing = Timing::default();
+            self.add(&mut timing, output.phase(direction(op).name())?, op);
+            anyhow::Ok(timing)
+        };
+        Ok((of(Op::Write)?, of(Op::Read)?))
+    }
+
+    /// Creates the files that are read before they are written.
+    fn prepare(&self, bed: &Bed<'_>) -> anyhow::Result<()> {
+        let mut there: Vec<Holding> = Vec::new();
+        for part in &self.cell.parts {
+            for holding in data::of(&part.program, &bed::data(self.root)) {
+                if there.iter().all(|known| known.path != holding.path) {
+                    if part.op == Op::Read {
+                        holding.make(&bed.runtime)?;
+                    }
+                    there.push(holding);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Performs the run that fills a cache. What a cache learns is the same at any speed of the
+    /// servers, so this run is not paced. The work it leaves is completed before the next run.
+    fn first_run(&self, bed: &Bed<'_>) -> anyhow::Result<()> {
+        for part in &self.cell.parts {
+            bed.run(&part.program, direction(part.op), Pace::None)?;
+        }
+        for part in &self.cell.parts {
+            for holding in data::of(&part.program, &bed::data(self.root)) {
+                bed.settle(&holding.path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&self, timing: &mut Timing, phase: &Phase, op: Op) {
+        timing.seconds += phase.elapsed_s;
+        timing.bytes += phase.bytes;
+        // If close waits for all copies, the write ends when all of them have the data.
+        let mut overlays = self.plan.rules.iter().filter_map(|rule| rule.overlay.as_ref());
+        if op == Op::Write && overlays.any(waits) {
+            timing.seconds += phase.close_s;
+        }
+        *timing.details.entry("close_s".into()).or_insert(0.0) += phase.close_s;
+    }
+}
+
+/// Returns whether close waits for all copies.
+fn waits(overlay: &Overlay) -> bool {
+    overlay.kind == OverlayKind::Replicas && !overlay.lazy_close
+}
+
+fn direction(op: Op) -> Direction {
+    match op {
+        Op::Read => Direction::Read,
+        Op::Write => Direction::Write,
+    }
+}
+
+fn check(bed: &Bed<'_>, part: &Part) -> anyhow::Result<()> {
+    for holding in data::of(&part.program, &bed.data()) {
+        holding.check(&bed.runtime)?;
+    }
+    Ok(())
+}

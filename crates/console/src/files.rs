@@ -1,0 +1,47 @@
+//! Text files, written whole or not at all.
+
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::Context;
+
+/// Reads a text file.
+///
+/// # Errors
+/// The error names the file.
+pub fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
+}
+
+/// Writes `text` to a temporary file in the directory of `path` and renames it to `path`, so that
+/// the file is replaced whole or not at all.
+///
+/// # Errors
+/// The file system's error, with the file named. `path` is then unchanged.
+pub fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
+    let written = || -> std::io::Result<()> {
+        let mut file = tempfile::Builder::new().prefix(".stripewise").tempfile_in(directory(path))?;
+        file.write_all(text.as_bytes())?;
+        set_mode(file.as_file())?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
+    };
+    written().with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Sets the mode that the umask gives a new file, because temporary files are created private.
+fn set_mode(file: &std::fs::File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let umask = rustix::process::umask(rustix::fs::Mode::empty());
+    rustix::process::umask(umask);
+    file.set_permissions(std::fs::Permissions::from_mode(0o666 & !umask.as_raw_mode()))
+}
+
+/// Returns the directory that contains `path`.
+pub fn directory(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
