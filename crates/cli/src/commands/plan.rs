@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use stripewise_cluster::Cluster;
 use stripewise_console::progress;
-use stripewise_plan::{Collector, Decision, Options, Workload, plan, to_plan};
+use stripewise_plan::{Collector, Decision, Options, Present, Workload, plan, to_plan};
 use stripewise_trace::{Summary, Trace};
 
 pub use args::Args;
