@@ -156,7 +156,7 @@ pub(super) fn copied(
 /// earlier versions.
 fn access(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut Vec<Finding>) {
     let manifest = &looked.anchored.manifest;
-    let Ok(targets) = runtime.targets_of(manifest.targets.get(..1).unwrap_or_default()) else { return };
+    let Ok(targets) = runtime.first_target(manifest) else { return };
     let Ok(stats) = ComponentSet::stats_by_name(runtime.sys(), &targets, looked.objects()) else { return };
     let Some(object) = stats.first() else { return };
     let of = |stat: &Stat| (stat.st_mode & 0o777, stat.st_gid);
@@ -328,7 +328,7 @@ fn rest(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut Vec
 fn interrupted_truncate(runtime: &Runtime, looked: &Looked) -> Option<u64> {
     let manifest = &looked.anchored.manifest;
     let noted = || {
-        let target = runtime.targets_of(manifest.targets.get(..1)?).ok()?.into_iter().next()?;
+        let target = runtime.first_target(manifest).ok()?.into_iter().next()?;
         let text = read_manifest_copy(runtime.sys(), &target, looked.objects(), TEXT_BYTES_MAX).ok()?;
         intent::in_text(&text)
     };

@@ -10,7 +10,7 @@ use stripewise_target::{Access, CACHED, ComponentSet, FileId, Objects, Opening};
 
 use super::findings::{Finding, Kind};
 use super::scope::Options;
-use crate::error::FileError;
+use crate::error::{FileError, FileResult as Result};
 use crate::inspect::{CopyState, Inspection, Lease, MapState, inspect};
 use crate::manifest::{CopyRef, Manifest};
 use crate::runtime::Runtime;
@@ -50,8 +50,6 @@ pub(super) fn check(
         Err(error) => checked.add(Kind::Map, error.to_string()),
     }
 }
-
-type Result<T> = std::result::Result<T, FileError>;
 
 impl Checked<'_> {
     fn inspect(&self) -> Result<Inspection> {

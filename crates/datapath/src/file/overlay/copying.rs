@@ -10,8 +10,7 @@ use super::super::IoOptions;
 use super::CopySet;
 use super::choice::Part;
 use super::request::{Ended, Request, Transfer, whole};
-use crate::error::Logged;
-use crate::{Errno, Result};
+use crate::error::{Errno, Logged, Result};
 
 /// Maximum bytes copied at once. A process that writes there meanwhile writes to another copy or
 /// waits.

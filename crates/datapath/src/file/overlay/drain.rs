@@ -9,8 +9,7 @@ use super::super::{LogicalFile, OpenCopy};
 use super::CopySet;
 use super::copying::{CHUNK_BYTES, PIECES_MAX};
 use super::work::chunk;
-use crate::Result;
-use crate::error::Logged;
+use crate::error::{Logged, Result};
 use crate::manifest::Copies;
 
 /// Pause between polls for a copier of another process to finish, ns.

@@ -7,8 +7,7 @@ use stripewise_extents::{CopyId, Select, Span};
 
 use super::super::OpenCopy;
 use super::CopySet;
-use crate::error::Logged;
-use crate::{Errno, Result};
+use crate::error::{Errno, Logged, Result};
 
 /// Minimum bytes evicted at once, because each eviction syncs the journal. In a small cache the
 /// minimum is 1/`BATCH_PART` of the cache, so that most of the data stays.
@@ -72,21 +71,12 @@ impl CopySet<'_> {
 
     /// Punches a range out of the objects of a copy, which frees its blocks.
     pub(super) fn punch(&self, copy: &OpenCopy, range: &Range<u64>) -> Result<()> {
-        let (layout, components) = (copy.layout(), copy.components());
-        for index in 0..components.len() {
-            let start = layout.component_size(index as u32, range.start);
-            let end = layout.component_size(index as u32, range.end);
-            if start < end {
-                let fd = components.fd(index).logged()?;
-                match self.file.sys().punch_hole(fd, start, end - start) {
-                    // The file system cannot punch holes: the space stays allocated until the file
-                    // is removed.
-                    Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Ok(())
+        copy.each_extent(range, |fd, start, bytes| match self.file.sys().punch_hole(fd, start, bytes) {
+            // The file system cannot punch holes: the space stays allocated until the file is
+            // removed.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            punched => punched,
+        })
     }
 }
 

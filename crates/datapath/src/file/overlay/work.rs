@@ -10,8 +10,7 @@ use stripewise_extents::{CopyId, Counter, Select, Span};
 use super::super::OpenCopy;
 use super::CopySet;
 use super::copying::{CHUNK_BYTES, PIECES_MAX_IDLE};
-use crate::Result;
-use crate::error::Logged;
+use crate::error::{Logged, Result};
 
 /// While applications use the file's servers, the processes take turns at write-back: after each
 /// range, a process pauses for this multiple of the time it took, times the number of processes.
