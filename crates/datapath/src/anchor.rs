@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use stripewise_sys::{Fd, FileType, Kind, Mode, OFlags, Stat, SysRef};
 
-use crate::error::FileError;
+use crate::error::{Errno, FileError, FileResult, Result};
 use crate::manifest::{HEAD_BYTES, MAGIC, Manifest, TEXT_BYTES_MAX, TEXT_BYTES_MIN, pending_text};
 use crate::paths::link_of;
 use crate::permissions::{is_protected, of_anchor};
-use crate::{Errno, Result};
 
 /// Maximum number of 512-byte blocks of an anchor: twice the largest manifest, for file systems
 /// that preallocate.
@@ -23,6 +22,11 @@ pub(crate) struct Anchored {
     /// Length of the text, bytes. In anchors of earlier versions a hole as long as the file
     /// follows.
     pub text_bytes: u64,
+}
+
+/// Whether a file may be an anchor on any file system, judging by its stat result.
+pub(crate) fn is_possible(stat: &Stat) -> bool {
+    plausible(stat) || dense(stat)
 }
 
 /// Whether a file may be an anchor, judging by its stat result: a regular file at least as long as
@@ -59,11 +63,7 @@ pub(crate) fn counts_holes(sys: &SysRef, fd: BorrowedFd<'_>) -> bool {
 ///
 /// # Errors
 /// The file begins like an anchor, but its manifest is damaged; or it cannot be read.
-pub(crate) fn read(
-    sys: &SysRef,
-    fd: BorrowedFd<'_>,
-    path: &Path,
-) -> std::result::Result<Option<Anchored>, FileError> {
+pub(crate) fn read(sys: &SysRef, fd: BorrowedFd<'_>, path: &Path) -> FileResult<Option<Anchored>> {
     let Some(head) = head(sys, fd, path)? else { return Ok(None) };
     parse(sys, fd, &head, path).map(Some)
 }
@@ -72,11 +72,7 @@ pub(crate) fn read(
 ///
 /// # Errors
 /// The file cannot be read.
-pub(crate) fn head(
-    sys: &SysRef,
-    fd: BorrowedFd<'_>,
-    path: &Path,
-) -> std::result::Result<Option<Vec<u8>>, FileError> {
+pub(crate) fn head(sys: &SysRef, fd: BorrowedFd<'_>, path: &Path) -> FileResult<Option<Vec<u8>>> {
     let head = sys.read_start(fd, HEAD_BYTES).map_err(FileError::io(path, "read the manifest"))?;
     Ok(head.starts_with(MAGIC).then_some(head))
 }
@@ -85,12 +81,7 @@ pub(crate) fn head(
 ///
 /// # Errors
 /// Same as [`read`].
-pub(crate) fn parse(
-    sys: &SysRef,
-    fd: BorrowedFd<'_>,
-    head: &[u8],
-    path: &Path,
-) -> std::result::Result<Anchored, FileError> {
+pub(crate) fn parse(sys: &SysRef, fd: BorrowedFd<'_>, head: &[u8], path: &Path) -> FileResult<Anchored> {
     let name = path.to_string_lossy();
     let length = Manifest::text_length(head, &name)?;
     let whole;

@@ -13,12 +13,9 @@ use stripewise_target::{ComponentSet, Opening, Target};
 
 use crate::anchor;
 use crate::error::FileError;
-use crate::file::LogicalFile;
+use crate::file::{LogicalFile, each_span};
 use crate::manifest::{CopyRef, Manifest};
 use crate::runtime::Runtime;
-
-/// Maximum ranges of the map listed at a time.
-const RANGES: usize = 4096;
 
 /// The state of a file and its copies.
 #[derive(Clone, Debug)]
@@ -269,13 +266,8 @@ fn lost_mask(copies: &[CopyState]) -> u8 {
 }
 
 fn list(map: &Map, select: Select, size: u64) -> Result<Vec<Span>, MapError> {
-    let (mut spans, mut at) = (Vec::new(), 0);
-    while at < size {
-        let more = map.list(select, at..size, RANGES)?;
-        let Some(last) = more.last() else { break };
-        at = last.end;
-        spans.extend(more);
-    }
+    let mut spans = Vec::new();
+    each_span(map, select, 0..size, |span| spans.push(*span))?;
     Ok(spans)
 }
 

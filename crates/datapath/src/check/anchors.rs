@@ -9,7 +9,7 @@ use stripewise_sys::{Mode, OFlags, Stat};
 use stripewise_target::{ComponentSet, FileId, Objects, Opening, Target, read_manifest_copy};
 
 use super::findings::{Finding, Kind, NEVER_SYNCED, of_target};
-use super::scope::{Options, Scope, is_gone};
+use super::scope::{Run, Scope, is_gone};
 use super::stores::Stores;
 use super::{copies, restore};
 use crate::anchor::{self, Anchored};
@@ -69,15 +69,8 @@ impl Looked {
 }
 
 /// Checks the anchor at `path`.
-pub(super) fn check(
-    runtime: &Runtime,
-    path: &Path,
-    options: Options,
-    known: &mut Known,
-    stores: &mut Stores,
-    findings: &mut Vec<Finding>,
-) {
-    let Some(looked) = read(runtime, path, options, known, stores, findings) else { return };
+pub(super) fn check(run: &mut Run<'_>, path: &Path, known: &mut Known, stores: &mut Stores) {
+    let Some(looked) = read(run, path, known, stores) else { return };
     if looked.is_copied {
         return known.copied.push(looked);
     }
@@ -87,31 +80,31 @@ pub(super) fn check(
             // Another name of the same file (a hard link), which was checked before.
             return;
         }
-        findings.push(Finding::new(Kind::Duplicate, path, duplicate(&other)).of(looked.objects().id));
+        run.findings.push(Finding::new(Kind::Duplicate, path, duplicate(&other)).of(looked.objects().id));
     }
     let manifest = &looked.anchored.manifest;
     let mut is_whole = false;
     for (number, copy) in manifest.all_copies().enumerate() {
         // What the loss of another copy means depends on the map.
         let mut unsaid = Vec::new();
-        let of_original = if number == 0 { &mut *findings } else { &mut unsaid };
-        let targets = targets(runtime, path, manifest.id, copy, of_original);
+        let of_original = if number == 0 { &mut run.findings } else { &mut unsaid };
+        let targets = targets(run.runtime, path, manifest.id, copy, of_original);
         let of_copy =
-            targets.as_ref().and_then(|targets| components(runtime, &looked, copy, targets, of_original));
-        findings.extend(unsaid.into_iter().filter(|finding| finding.kind == Kind::Length));
-        targets.iter().flatten().for_each(|target| stores.add(runtime.sys(), target.clone(), findings));
+            targets.as_ref().and_then(|targets| components(run.runtime, &looked, copy, targets, of_original));
+        run.findings.extend(unsaid.into_iter().filter(|finding| finding.kind == Kind::Length));
+        targets.iter().flatten().for_each(|target| stores.add(run, target.clone()));
         if let (0, Some(target)) = (number, &of_copy) {
             is_whole = true;
-            self::copy(runtime, &looked, target, options, findings);
+            self::copy(run, &looked, target);
         }
     }
     if manifest.copies.is_some() && is_whole {
-        copies::check(runtime, path, manifest, options, findings);
+        copies::check(run, path, manifest);
     }
     if is_whole {
-        rest(runtime, &looked, options, findings);
-        access(runtime, &looked, options, findings);
-        shared(runtime, &looked, options, findings);
+        rest(run, &looked);
+        access(run, &looked);
+        shared(run, &looked);
     }
 }
 
@@ -123,17 +116,12 @@ fn duplicate(original: &Path) -> String {
 }
 
 /// Reports copies of anchors. If the original is gone, the copy may become the file.
-pub(super) fn copied(
-    runtime: &Runtime,
-    options: Options,
-    known: &Known,
-    scope: Scope<'_>,
-    findings: &mut Vec<Finding>,
-) {
+pub(super) fn copied(run: &mut Run<'_>, known: &Known, scope: Scope<'_>) {
+    let (runtime, options) = (run.runtime, run.options);
     for looked in &known.copied {
         let (of, path, manifest) = (looked.objects(), &looked.path, &looked.anchored.manifest);
         if let Some((original, _)) = known.anchors.get(&(family(of.id), of.owner)) {
-            findings.push(Finding::new(Kind::Duplicate, path, duplicate(original)).of(of.id));
+            run.findings.push(Finding::new(Kind::Duplicate, path, duplicate(original)).of(of.id));
             continue;
         }
         let gone = is_gone(runtime, manifest, scope);
@@ -148,15 +136,16 @@ pub(super) fn copied(
         let wanted = options.repair && (gone || options.adopt) && claims == 1;
         let finding = Finding::new(Kind::Duplicate, path, text).of(of.id);
         let adopt = || restore::anchor(runtime, path, manifest, of.owner, restore::Old::Replaced);
-        findings.push(if wanted { finding.repair(adopt()) } else { finding });
+        run.add(finding, wanted, adopt);
     }
 }
 
 /// Checks for permission changes by plain chmod, chgrp or setfacl, and for unprotected anchors of
 /// earlier versions.
-fn access(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut Vec<Finding>) {
+fn access(run: &mut Run<'_>, looked: &Looked) {
+    let runtime = run.runtime;
     let manifest = &looked.anchored.manifest;
-    let Ok(targets) = runtime.targets_of(manifest.targets.get(..1).unwrap_or_default()) else { return };
+    let Ok(targets) = runtime.first_target(manifest) else { return };
     let Ok(stats) = ComponentSet::stats_by_name(runtime.sys(), &targets, looked.objects()) else { return };
     let Some(object) = stats.first() else { return };
     let of = |stat: &Stat| (stat.st_mode & 0o777, stat.st_gid);
@@ -177,11 +166,12 @@ fn access(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut V
     };
     let finding = Finding::new(kind, &looked.path, format!("{text}, or `fsck --repair`")).of(manifest.id);
     // Opening the file repairs this.
-    findings.push(if options.repair { finding.repair(settle(runtime, &looked.path)) } else { finding });
+    run.repairable(finding, || settle(runtime, &looked.path));
 }
 
 /// Checks for objects in the directories where earlier versions put them.
-fn shared(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut Vec<Finding>) {
+fn shared(run: &mut Run<'_>, looked: &Looked) {
+    let runtime = run.runtime;
     let opening = Opening { read_only: true, flags: OFlags::empty() };
     let manifest = &looked.anchored.manifest;
     let open = |copy: CopyRef<'_>| {
@@ -196,8 +186,9 @@ fn shared(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut V
     let text = "its components lie in directories that all users share, where earlier versions put them; when no program uses \
                 the file, `fsck --repair` moves them to its owner's";
     let finding = Finding::new(Kind::Shared, &looked.path, text).of(manifest.id);
-    let bring = || away.iter().try_for_each(|set| set.bring_home().and_then(|()| set.sync_names()));
-    findings.push(if options.repair { finding.repair(bring()) } else { finding });
+    run.repairable(finding, || {
+        away.iter().try_for_each(|set| set.bring_home().and_then(|()| set.sync_names()))
+    });
 }
 
 /// The targets of a copy; `None` if one is missing.
@@ -218,21 +209,15 @@ fn targets(
     (targets.len() == copy.targets.len()).then_some(targets)
 }
 
-fn read(
-    runtime: &Runtime,
-    path: &Path,
-    options: Options,
-    known: &mut Known,
-    stores: &Stores,
-    findings: &mut Vec<Finding>,
-) -> Option<Looked> {
+fn read(run: &mut Run<'_>, path: &Path, known: &mut Known, stores: &Stores) -> Option<Looked> {
+    let runtime = run.runtime;
     let sys = runtime.sys();
     let opened = sys.open(None, path, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty());
     let (fd, stat) = match opened.and_then(|fd| sys.stat(fd.as_fd()).map(|stat| (fd, stat))) {
         Ok(opened) => opened,
         Err(errno) => {
             known.all_readable = false;
-            findings.push(Finding::new(Kind::Unreadable, path, errno.to_string()));
+            run.findings.push(Finding::new(Kind::Unreadable, path, errno.to_string()));
             return None;
         }
     };
@@ -250,7 +235,7 @@ fn read(
         known.all_readable = false;
         let text =
             format!("{error}; the targets looked at have no copy (name others with -c or -p); {NEVER_SYNCED}");
-        findings.push(Finding::new(Kind::Manifest, path, text));
+        run.findings.push(Finding::new(Kind::Manifest, path, text));
         return None;
     };
     // From here on its objects count as belonging to a file.
@@ -258,12 +243,11 @@ fn read(
     if restore::has_lost_components(runtime, &copy, owner) {
         let text =
             format!("{error}; but components are lost, too, so that it cannot be brought back; {NEVER_SYNCED}");
-        findings.push(Finding::new(Kind::Manifest, path, text).of(id));
+        run.findings.push(Finding::new(Kind::Manifest, path, text).of(id));
         return None;
     }
     let finding = Finding::new(Kind::Manifest, path, error.to_string()).of(id);
-    let repair = || restore::anchor(runtime, path, &copy, owner, restore::Old::SetAside);
-    findings.push(if options.repair { finding.repair(repair()) } else { finding });
+    run.repairable(finding, || restore::anchor(runtime, path, &copy, owner, restore::Old::SetAside));
     None
 }
 
@@ -304,31 +288,32 @@ fn components(
 }
 
 /// Checks `ID.manifest`.
-fn copy(runtime: &Runtime, looked: &Looked, target: &Target, options: Options, findings: &mut Vec<Finding>) {
+fn copy(run: &mut Run<'_>, looked: &Looked, target: &Target) {
+    let runtime = run.runtime;
     let manifest = &looked.anchored.manifest;
     let Err(error) = same_copy(runtime, manifest, looked.owner(), target) else { return };
     let text = format!("{error}; `fsck --repair` writes it anew");
     let finding = Finding::new(Kind::Copy, &looked.path, text).of(manifest.id);
-    let repair = || restore::copy(runtime, &looked.path, manifest, looked.owner());
-    findings.push(if options.repair { finding.repair(repair()) } else { finding });
+    run.repairable(finding, || restore::copy(runtime, &looked.path, manifest, looked.owner()));
 }
 
 /// Checks a file whose objects are all there for an interrupted truncate.
-fn rest(runtime: &Runtime, looked: &Looked, options: Options, findings: &mut Vec<Finding>) {
+fn rest(run: &mut Run<'_>, looked: &Looked) {
+    let runtime = run.runtime;
     let Looked { path, anchored, .. } = looked;
     let Some(size) = interrupted_truncate(runtime, looked) else { return };
     let text = format!(
         "a truncate to {size} bytes was interrupted; the next program that opens the file finishes it, or `fsck --repair`"
     );
     let finding = Finding::new(Kind::Truncate, path, text).of(anchored.manifest.id);
-    findings.push(if options.repair { finding.repair(settle(runtime, path)) } else { finding });
+    run.repairable(finding, || settle(runtime, path));
 }
 
 /// The size of an interrupted truncate. Earlier versions recorded it in the anchor.
 fn interrupted_truncate(runtime: &Runtime, looked: &Looked) -> Option<u64> {
     let manifest = &looked.anchored.manifest;
     let noted = || {
-        let target = runtime.targets_of(manifest.targets.get(..1)?).ok()?.into_iter().next()?;
+        let target = runtime.first_target(manifest).ok()?.into_iter().next()?;
         let text = read_manifest_copy(runtime.sys(), &target, looked.objects(), TEXT_BYTES_MAX).ok()?;
         intent::in_text(&text)
     };

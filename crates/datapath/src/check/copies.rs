@@ -9,8 +9,8 @@ use stripewise_sys::{Mode, OFlags};
 use stripewise_target::{Access, CACHED, ComponentSet, FileId, Objects, Opening};
 
 use super::findings::{Finding, Kind};
-use super::scope::Options;
-use crate::error::FileError;
+use super::scope::{Options, Run};
+use crate::error::{FileError, FileResult as Result};
 use crate::inspect::{CopyState, Inspection, Lease, MapState, inspect};
 use crate::manifest::{CopyRef, Manifest};
 use crate::runtime::Runtime;
@@ -31,15 +31,10 @@ struct Checked<'a> {
 }
 
 /// Checks the map and the extra copies of a file whose original is there.
-pub(super) fn check(
-    runtime: &Runtime,
-    path: &Path,
-    manifest: &Manifest,
-    options: Options,
-    findings: &mut Vec<Finding>,
-) {
+pub(super) fn check(run: &mut Run<'_>, path: &Path, manifest: &Manifest) {
+    let Run { runtime, options, findings } = run;
     let Ok(stat) = runtime.sys().stat_at(None, path, true) else { return };
-    let mut checked = Checked { runtime, path, manifest, owner: stat.st_uid, options, findings };
+    let mut checked = Checked { runtime, path, manifest, owner: stat.st_uid, options: *options, findings };
     let looked = checked.inspect().and_then(|found| checked.map(found));
     match looked {
         Ok(found) => {
@@ -50,8 +45,6 @@ pub(super) fn check(
         Err(error) => checked.add(Kind::Map, error.to_string()),
     }
 }
-
-type Result<T> = std::result::Result<T, FileError>;
 
 impl Checked<'_> {
     fn inspect(&self) -> Result<Inspection> {

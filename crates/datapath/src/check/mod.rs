@@ -24,7 +24,7 @@ pub use walk::{Listing, files_of, walk};
 
 use crate::runtime::Runtime;
 use findings::of_target;
-use scope::Scope;
+use scope::{Run, Scope};
 use stores::Stores;
 
 /// The result of [`check`].
@@ -54,27 +54,26 @@ pub fn check(
     options: Options,
     tell: &mut dyn FnMut(&Path),
 ) -> Report {
-    let mut report = Report::default();
-    report.findings.extend(listing.unreadable.iter().map(|(path, errno)| {
+    let mut run = Run { runtime, options, findings: Vec::new() };
+    run.findings.extend(listing.unreadable.iter().map(|(path, errno)| {
         Finding::new(Kind::Unreadable, path, format!("cannot be read: {errno}; run this as its owner"))
     }));
     let mut stores = Stores::default();
     for path in targets {
         match Target::open(runtime.sys(), path, None) {
-            Ok(target) => stores.add(runtime.sys(), Arc::new(target), &mut report.findings),
-            Err(error) => report.findings.push(of_target(path, &error)),
+            Ok(target) => stores.add(&mut run, Arc::new(target)),
+            Err(error) => run.findings.push(of_target(path, &error)),
         }
     }
     let mut known = anchors::Known::new();
     for path in &listing.anchors {
         tell(path);
-        report.files += 1;
-        anchors::check(runtime, path, options, &mut known, &mut stores, &mut report.findings);
+        anchors::check(&mut run, path, &mut known, &mut stores);
     }
     let scope = Scope { roots: &listing.roots, complete: listing.unreadable.is_empty() && known.all_readable };
-    anchors::copied(runtime, options, &known, scope, &mut report.findings);
-    report.targets = stores.len() as u64;
-    let swept = walk::temporaries(runtime, listing, options, &mut report.findings);
-    orphans::check(runtime, &stores, &known, &swept, scope, options, &mut report.findings);
-    report
+    anchors::copied(&mut run, &known, scope);
+    let targets = stores.len() as u64;
+    let swept = walk::temporaries(&mut run, listing);
+    orphans::check(&mut run, &stores, &known, &swept, scope);
+    Report { files: listing.anchors.len() as u64, targets, findings: run.findings }
 }

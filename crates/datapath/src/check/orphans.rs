@@ -7,22 +7,15 @@ use stripewise_target::{ComponentSet, FileId, Objects, remove_extents};
 use super::anchors::Known;
 use super::findings::{Finding, Kind};
 use super::restore;
-use super::scope::{Options, Scope, is_gone, is_old};
+use super::scope::{Run, Scope, is_gone};
 use super::stores::{Parts, Stores, read_copy};
 use crate::manifest::{Manifest, family};
 use crate::runtime::{Runtime, temporary_name};
 
 /// Reports, and on request removes, objects on the targets that belong to no known file.
-pub(super) fn check(
-    runtime: &Runtime,
-    stores: &Stores,
-    known: &Known,
-    swept: &[FileId],
-    scope: Scope<'_>,
-    options: Options,
-    findings: &mut Vec<Finding>,
-) {
-    let old = |parts: &Parts<'_>| parts.iter().all(|(_, found)| is_old(runtime, found.modified_s, options));
+pub(super) fn check(run: &mut Run<'_>, stores: &Stores, known: &Known, swept: &[FileId], scope: Scope<'_>) {
+    let (runtime, options) = (run.runtime, run.options);
+    let old = |parts: &Parts<'_>| parts.iter().all(|(_, found)| run.is_old(found.modified_s));
     let is_known = |(id, owner)| known.path(Objects { id, owner }).is_some();
     let unknown = stores.by_file().into_iter().filter(|(of, parts)| !is_known(*of) && old(parts));
     let fates = unknown.map(|(_, parts)| {
@@ -74,7 +67,7 @@ pub(super) fn check(
                 lost(runtime, path, parts, options.remove_orphans && known.all_readable && proven)
             }
         };
-        findings.push(finding.of(*id));
+        run.findings.push(finding.of(*id));
     }
 }
 

@@ -1,10 +1,12 @@
-//! Options and scope of a check: what repairs may act on.
+//! A running check: its options, what repairs may act on, and what it has found.
 
+use std::fmt::Display;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use stripewise_sys::{Mode, OFlags};
 
+use super::findings::Finding;
 use crate::manifest::Manifest;
 use crate::runtime::Runtime;
 
@@ -28,6 +30,32 @@ pub struct Options {
     /// Objects changed less than this many seconds ago may belong to a creation in progress and are
     /// not orphans.
     pub orphan_age_s: u64,
+}
+
+/// A running check.
+pub(super) struct Run<'a> {
+    pub runtime: &'a Runtime,
+    pub options: Options,
+    pub findings: Vec<Finding>,
+}
+
+impl Run<'_> {
+    /// Adds a finding, and repairs it if that is asked for.
+    pub fn add<E: Display>(&mut self, finding: Finding, asked: bool, repair: impl FnOnce() -> Result<(), E>) {
+        self.findings.push(if asked { finding.repair(repair()) } else { finding });
+    }
+
+    /// Adds a finding that `fsck --repair` repairs.
+    pub fn repairable<E: Display>(&mut self, finding: Finding, repair: impl FnOnce() -> Result<(), E>) {
+        self.add(finding, self.options.repair, repair);
+    }
+
+    /// Whether something last changed at `modified_s` is too old to belong to a creation in
+    /// progress.
+    pub fn is_old(&self, modified_s: i64) -> bool {
+        let now_s = (self.runtime.sys().wall_ns() / 1_000_000_000) as i64;
+        now_s.saturating_sub(modified_s) >= self.options.orphan_age_s as i64
+    }
 }
 
 /// The scope of a check.
@@ -77,10 +105,4 @@ pub(super) fn is_gone(runtime: &Runtime, manifest: &Manifest, scope: Scope<'_>) 
         Ok(Some(exists)) => !exists,
         _ => path.parent() == Some(above) && scope.has_file_system_of(runtime, above),
     }
-}
-
-/// Whether something last changed at `modified_s` is too old to belong to a creation in progress.
-pub(super) fn is_old(runtime: &Runtime, modified_s: i64, options: Options) -> bool {
-    let now_s = (runtime.sys().wall_ns() / 1_000_000_000) as i64;
-    now_s.saturating_sub(modified_s) >= options.orphan_age_s as i64
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stripewise_sys::SysRef;
 use stripewise_target::{FileId, Found, Objects, Target, list_components, read_manifest_copy};
 
-use super::findings::{Finding, of_target};
+use super::findings::of_target;
+use super::scope::Run;
 use crate::manifest::{Manifest, TEXT_BYTES_MAX, family};
 use crate::runtime::Runtime;
 
@@ -20,13 +20,13 @@ pub(super) struct Stores(Vec<(Arc<Target>, Vec<Found>)>);
 
 impl Stores {
     /// Lists a target unless it was listed before.
-    pub fn add(&mut self, sys: &SysRef, target: Arc<Target>, findings: &mut Vec<Finding>) {
+    pub fn add(&mut self, run: &mut Run<'_>, target: Arc<Target>) {
         if self.0.iter().any(|(known, _)| known.id() == target.id()) {
             return;
         }
-        match list_components(sys, &target) {
+        match list_components(run.runtime.sys(), &target) {
             Ok(found) => self.0.push((target, found)),
-            Err(error) => findings.push(of_target(target.path(), &error)),
+            Err(error) => run.findings.push(of_target(target.path(), &error)),
         }
     }
 

@@ -9,7 +9,7 @@ use stripewise_sys::{Errno, FileType, Mode, OFlags};
 use stripewise_target::{FileId, MARKER, Target};
 
 use super::findings::{Finding, Kind};
-use super::scope::{Options, is_old};
+use super::scope::Run;
 use super::{restore, stores};
 use crate::manifest::{MAGIC, TEXT_BYTES_MIN};
 use crate::parallel::{in_parallel, jobs_usual};
@@ -130,27 +130,23 @@ fn begins_as_anchor(runtime: &Runtime, path: &Path) -> Result<bool, Errno> {
 
 /// Reports temporaries that are old, and removes them on request. Returns the ids of those removed:
 /// an incomplete one does not show which objects belong to it.
-pub(super) fn temporaries(
-    runtime: &Runtime,
-    listing: &Listing,
-    options: Options,
-    findings: &mut Vec<Finding>,
-) -> Vec<FileId> {
+pub(super) fn temporaries(run: &mut Run<'_>, listing: &Listing) -> Vec<FileId> {
+    let runtime = run.runtime;
     let mut swept = Vec::new();
     for path in &listing.temporaries {
         let Ok(stat) = runtime.sys().stat_at(None, path, false) else { continue };
-        if !is_old(runtime, stat.st_mtime, options) {
+        if !run.is_old(stat.st_mtime) {
             continue;
         }
         let text = "left by a place, export or creation that did not end; run `place` or `export` again, or remove it \
                     with `fsck --remove-orphans`";
         let mut finding = Finding::new(Kind::Temporary, path, text);
-        if options.remove_orphans {
+        if run.options.remove_orphans {
             let _acting = act_as(Some(stat.st_uid));
             finding = finding.repair(runtime.unlink(None, path));
             swept.extend(path.file_name().and_then(|name| temporary_id(&name.to_string_lossy())));
         }
-        findings.push(finding);
+        run.findings.push(finding);
     }
     swept
 }

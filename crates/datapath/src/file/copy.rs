@@ -1,5 +1,7 @@
 //! One copy of an open file: its layout and its objects.
 
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
 use std::sync::{Arc, OnceLock};
 
 use stripewise_layout::Layout;
@@ -7,9 +9,8 @@ use stripewise_sys::{OFlags, SysRef};
 use stripewise_target::{ComponentSet, Opening, Piece, Server, TargetError};
 
 use super::io::IoOptions;
-use crate::error::{FileError, LogOnce, Logged};
+use crate::error::{Errno, FileError, LogOnce, Logged, Result};
 use crate::manifest::Manifest;
-use crate::{Errno, Result};
 
 /// The smallest alignment that any device accepts for direct I/O, bytes.
 const DIRECT_ALIGNMENT_LEAST: u64 = 512;
@@ -110,6 +111,23 @@ impl OpenCopy {
             let then = self.layout().component_size(index as u32, size);
             if now > then {
                 self.components.truncate(index, then).logged()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `call` with each object that has bytes of `range`: its descriptor, and offset and length
+    /// of those bytes in it.
+    pub fn each_extent(
+        &self,
+        range: &Range<u64>,
+        mut call: impl FnMut(BorrowedFd<'_>, u64, u64) -> Result<()>,
+    ) -> Result<()> {
+        for index in 0..self.components.len() {
+            let start = self.layout().component_size(index as u32, range.start);
+            let end = self.layout().component_size(index as u32, range.end);
+            if start < end {
+                call(self.components.fd(index).logged()?, start, end - start)?;
             }
         }
         Ok(())

@@ -5,8 +5,7 @@ use std::os::fd::BorrowedFd;
 use stripewise_sys::SeekFrom;
 
 use super::{LogicalFile, OpenCopy};
-use crate::error::Logged;
-use crate::{Errno, Result};
+use crate::error::{Errno, Logged, Result};
 
 /// The lseek(2) search mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,9 +8,8 @@ use stripewise_target::{Outcome, Piece};
 
 use super::LogicalFile;
 use super::overlay::Request;
-use super::split::{grouped, leading, split, total};
-use crate::error::LogOnce;
-use crate::{Errno, Result};
+use super::split::{leading, split, total};
+use crate::error::{Errno, LogOnce, Result};
 
 /// Options of one read or write.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,7 +51,7 @@ impl LogicalFile {
         let pieces = split(self.original().layout(), offset, len, buffers);
         let set = self.original().set_for(self.sys(), &pieces, options);
         // SAFETY: the caller's promise.
-        let mut outcomes = grouped(&pieces, |pieces| unsafe { self.shared.fan_out.read(set, pieces) });
+        let mut outcomes = unsafe { self.shared.fan_out.read(set, &pieces) };
         let (done, end) = leading(&pieces, &outcomes);
         match end {
             None => Ok(done),
@@ -157,7 +156,7 @@ impl LogicalFile {
         let pieces = split(self.original().layout(), offset, len, buffers);
         let set = self.original().set_for(self.sys(), &pieces, options);
         // SAFETY: the caller's promise.
-        let outcomes = grouped(&pieces, |pieces| unsafe { self.shared.fan_out.write(set, pieces) });
+        let outcomes = unsafe { self.shared.fan_out.write(set, &pieces) };
         match leading(&pieces, &outcomes) {
             (done, None) => Ok(done),
             (done, Some(end)) => result(done, end.error.unwrap_or(Errno::NOSPC)),

@@ -10,9 +10,8 @@ use stripewise_sys::{Fd, LockKind, Mode, OFlags};
 use stripewise_target::TargetError;
 
 use super::LogicalFile;
-use crate::error::Logged;
+use crate::error::{Errno, Logged, Result};
 use crate::paths::link_of;
-use crate::{Errno, Result};
 
 /// The locked byte of `ID.manifest`.
 pub(crate) const SIZE_LOCK_BYTE: u64 = 0;

@@ -6,8 +6,7 @@ use std::sync::atomic::Ordering;
 use stripewise_layout::MAX_OFFSET;
 
 use super::LogicalFile;
-use crate::error::Logged;
-use crate::{Errno, Result};
+use crate::error::{Errno, Logged, Result};
 
 /// Maximum extents of one mapping. (The kernel's default limit per process is 65530.)
 const EXTENTS_MAX: usize = 1 << 20;

@@ -27,11 +27,11 @@ pub use io::IoOptions;
 pub(crate) use lock::SIZE_LOCK_BYTE;
 pub use mapping::MapExtent;
 pub use overlay::{Around, Difference, Drained, Statistics, Tell};
-pub(crate) use overlay::{Context, Overlay, Rates, check_times, forget_times};
+pub(crate) use overlay::{Context, Overlay, Rates, check_times, each_span, forget_times};
 pub(crate) use sync::sync_directory;
 
 use crate::anchor::Anchored;
-use crate::error::{FileError, LogOnce};
+use crate::error::{FileResult, LogOnce};
 use crate::forked::ForkSafe;
 use crate::key::FileKey;
 use crate::manifest::Manifest;
@@ -205,7 +205,7 @@ impl LogicalFile {
     ///
     /// # Errors
     /// The map cannot be used.
-    pub(crate) fn join(&self) -> std::result::Result<(), FileError> {
+    pub(crate) fn join(&self) -> FileResult<()> {
         self.overlay().map_or(Ok(()), |overlay| overlay.join().map(drop))
     }
 

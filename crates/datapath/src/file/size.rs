@@ -164,15 +164,8 @@ impl LogicalFile {
         }
         self.finish_interrupted()?;
         self.mark_written();
-        let layout = self.original().layout();
-        for index in 0..self.components().len() {
-            let start = layout.component_size(index as u32, offset);
-            let bytes = layout.component_size(index as u32, end) - start;
-            if bytes > 0 {
-                let fd = self.components().fd(index).logged()?;
-                self.sys().allocate(fd, start, bytes, keep_size)?;
-            }
-        }
+        self.original()
+            .each_extent(&(offset..end), |fd, start, bytes| self.sys().allocate(fd, start, bytes, keep_size))?;
         if keep_size { Ok(()) } else { self.grow_mapped_after(end) }
     }
 }

@@ -1,8 +1,5 @@
 //! Splits a request into pieces for its objects, and combines their results.
 
-use std::borrow::Cow;
-
-use smallvec::smallvec;
 use stripewise_layout::Layout;
 use stripewise_sys::IoVec;
 use stripewise_target::{Few, Outcome, Piece};
@@ -39,51 +36,6 @@ pub(super) fn split(layout: &Layout, offset: u64, len: u64, buffers: &[IoVec]) -
         }
     }
     pieces
-}
-
-/// Calls `run` with the pieces of each object next to each other, so that they become one vectored
-/// call, and returns the outcomes in the order of `pieces`.
-pub(super) fn grouped(pieces: &[Piece], run: impl FnOnce(&[Piece]) -> Few<Outcome>) -> Few<Outcome> {
-    let grouped = Grouped::of(pieces);
-    let outcomes = run(&grouped.pieces);
-    grouped.in_order(outcomes)
-}
-
-/// Pieces reordered so that those of one object are next to each other. Objects come in the order
-/// of their first pieces: requests of several processes that start on different servers then
-/// contact different servers first, which spreads the load.
-pub(super) struct Grouped<'p> {
-    pub pieces: Cow<'p, [Piece]>,
-    /// Original index of each piece; `None` if the order is unchanged.
-    order: Option<Vec<usize>>,
-}
-
-impl<'p> Grouped<'p> {
-    pub fn of(pieces: &'p [Piece]) -> Self {
-        if pieces.is_sorted_by_key(|piece| piece.component) {
-            return Self { pieces: Cow::Borrowed(pieces), order: None };
-        }
-        let last = pieces.iter().map(|piece| piece.component).max().unwrap_or(0);
-        let mut first = vec![usize::MAX; last as usize + 1];
-        for (index, piece) in pieces.iter().enumerate() {
-            let first = &mut first[piece.component as usize];
-            *first = index.min(*first);
-        }
-        let mut order: Vec<usize> = (0..pieces.len()).collect();
-        order.sort_by_key(|&index| first[pieces[index].component as usize]);
-        let sorted = order.iter().map(|&index| pieces[index]).collect();
-        Self { pieces: Cow::Owned(sorted), order: Some(order) }
-    }
-
-    /// Puts the outcomes of [`Grouped::pieces`] back into the original order of the pieces.
-    pub fn in_order(&self, outcomes: Few<Outcome>) -> Few<Outcome> {
-        let Some(order) = &self.order else { return outcomes };
-        let mut sorted = smallvec![Outcome::default(); outcomes.len()];
-        for (&index, outcome) in order.iter().zip(outcomes) {
-            sorted[index] = outcome;
-        }
-        sorted
-    }
 }
 
 /// Length of the leading part of the request that was done in full, and the outcome that ended it
@@ -133,25 +85,6 @@ mod tests {
                 }
             }
             prop_assert_eq!(at as u64, len);
-        }
-
-        #[test]
-        fn grouping_keeps_the_order_of_outcomes(components in vec(0..4u32, 0..20)) {
-            let piece = |(index, &component): (usize, &u32)| Piece {
-                component, offset: index as u64, base: std::ptr::null_mut(), len: index + 1,
-            };
-            let pieces: Vec<Piece> = components.iter().enumerate().map(piece).collect();
-            let outcomes = grouped(&pieces, |sorted| {
-                // Offsets are the original positions of the pieces.
-                let runs: Vec<_> = sorted.chunk_by(|a, b| a.component == b.component).collect();
-                assert!(runs.iter().all(|run| run.is_sorted_by_key(|piece| piece.offset)));
-                assert!(runs.is_sorted_by_key(|run| run[0].offset) || components.is_sorted());
-                let mut met: Vec<u32> = runs.iter().map(|run| run[0].component).collect();
-                met.sort_unstable();
-                assert!(met.windows(2).all(|pair| pair[0] < pair[1]), "side by side");
-                sorted.iter().map(|piece| Outcome { done: piece.len, error: None }).collect()
-            });
-            prop_assert_eq!(outcomes.iter().map(|o| o.done).collect::<Vec<_>>(), (1..=pieces.len()).collect::<Vec<_>>());
         }
     }
 }

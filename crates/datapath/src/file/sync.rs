@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use stripewise_sys::{Dir, Kind, Mode, OFlags, SysRef, Timestamps};
 
 use super::{Attributes, LogicalFile, OpenCopy, attributes};
-use crate::error::Logged;
-use crate::{Errno, Result};
+use crate::error::{Errno, Logged, Result};
+use crate::paths::directory_of;
 
 impl LogicalFile {
     /// fsync(2), or fdatasync(2) if `data_only`: everything that any process wrote before the call
@@ -103,8 +103,7 @@ impl LogicalFile {
 
 /// Makes a change of the name `path` durable. Skips a directory that this process may not read.
 pub(crate) fn sync_directory(sys: &SysRef, dir: Dir<'_>, path: &Path) -> Result<()> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match sys.open(dir, parent, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
+    match sys.open(dir, directory_of(path), OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
         Ok(fd) => sys.sync(fd.as_fd()),
         Err(Errno::ACCESS | Errno::NOENT) => Ok(()),
         Err(error) => Err(error),

@@ -4,19 +4,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 
-use super::error::MigrateError;
-
-type Result<T> = std::result::Result<T, MigrateError>;
-
-/// Progress callback: gets the bytes moved since the last call.
-pub(super) type Tell<'a> = &'a mut dyn FnMut(u64);
+use super::error::Result;
 
 enum Event {
     Moved(u64),
     Done(u64, Result<u32>),
 }
 
-/// Calls `work` with each of `indices`, `streams` of them in parallel. Calls `finish` with each
+/// Calls `work` with each of `indices`, `streams` of them in parallel, and with a function that it
+/// calls with the bytes moved since the last such call. Calls `finish` with each
 /// result and `moved` with the progress, both on the caller's thread. With one stream everything
 /// runs on the caller's thread, in order.
 ///
@@ -26,7 +22,7 @@ enum Event {
 pub(super) fn each(
     indices: &[u64],
     streams: usize,
-    work: impl Fn(u64, Tell<'_>) -> Result<u32> + Sync,
+    work: impl Fn(u64, &mut dyn FnMut(u64)) -> Result<u32> + Sync,
     mut moved: impl FnMut(u64),
     mut finish: impl FnMut(u64, u32) -> Result<()>,
 ) -> Result<()> {
@@ -69,6 +65,7 @@ pub(super) fn each(
 
 #[cfg(test)]
 mod tests {
+    use super::super::error::MigrateError;
     use super::*;
 
     #[test]
@@ -76,7 +73,7 @@ mod tests {
         for streams in [0, 1, 3, 50] {
             let indices: Vec<u64> = (5..25).collect();
             let (mut moved, mut done) = (0, Vec::new());
-            let work = |index: u64, tell: Tell<'_>| {
+            let work = |index: u64, tell: &mut dyn FnMut(u64)| {
                 tell(index);
                 tell(1);
                 Ok(index as u32 * 2)
@@ -97,7 +94,7 @@ mod tests {
         for streams in [1, 4] {
             let indices: Vec<u64> = (0..10_000).collect();
             let busy = || MigrateError::Busy("f".into());
-            let work = |index, _: Tell<'_>| if index == 3 { Err(busy()) } else { Ok(0) };
+            let work = |index, _: &mut dyn FnMut(u64)| if index == 3 { Err(busy()) } else { Ok(0) };
             let mut finished = 0;
             let count = |_, _| {
                 finished += 1;

@@ -9,11 +9,10 @@ use stripewise_sys::{Fd, IoVec, Kind, Mode, OFlags, SeekFrom, Stat, SysRef, Time
 
 use super::extended;
 use crate::anchor;
-use crate::error::FileError;
+use crate::error::{Errno, FileError, FileResult, Result};
 use crate::file::{Change, IoOptions, LogicalFile};
 use crate::manifest::MAGIC;
 use crate::runtime::Runtime;
-use crate::{Errno, Result};
 
 /// An open file, plain or managed.
 pub enum Contents {
@@ -45,7 +44,7 @@ impl Contents {
     /// # Errors
     /// It does not exist, is not a regular file, or may not be read; its manifest, a target or an
     /// object is unusable.
-    pub fn open(runtime: &Runtime, path: &Path) -> std::result::Result<Self, FileError> {
+    pub fn open(runtime: &Runtime, path: &Path) -> FileResult<Self> {
         let (sys, io) = (runtime.sys(), || FileError::io(path, "open"));
         let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
         // A file that may not be read may already be open in this process.
@@ -292,6 +291,6 @@ impl Contents {
 /// Whether an open file begins like an anchor.
 fn begins_as_anchor(sys: &SysRef, fd: BorrowedFd<'_>) -> Result<bool> {
     let stat = sys.stat(fd)?;
-    let may_be = anchor::plausible(&stat) || anchor::dense(&stat);
+    let may_be = anchor::is_possible(&stat);
     Ok(may_be && sys.read_start(fd, MAGIC.len())? == MAGIC)
 }

@@ -9,8 +9,7 @@ use super::contents::Contents;
 use super::copy::{checksum, copy_range};
 use super::error::MigrateError;
 use super::progress::{Phase, Progress};
-use crate::Errno;
-use crate::error::FileError;
+use crate::error::{Errno, FileError};
 use crate::runtime::{Runtime, Shape, temporary_name};
 
 /// Copies the file at `from` to `to`, atomically: `to` always shows its old state or the complete

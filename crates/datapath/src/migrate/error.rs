@@ -3,6 +3,9 @@
 use crate::error::FileError;
 use std::path::PathBuf;
 
+/// The result of a step of a migration.
+pub(super) type Result<T> = std::result::Result<T, MigrateError>;
+
 /// A one-line message that names the file, the problem and the remedy. The file is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MigrateError {

@@ -5,7 +5,7 @@ use std::path::Path;
 use stripewise_sys::Stat;
 
 use super::contents::{Contents, Version};
-use super::error::MigrateError;
+use super::error::{MigrateError, Result};
 use super::place::Place;
 use super::progress::Progress;
 use crate::error::{Errno, FileError};
@@ -15,8 +15,6 @@ use crate::runtime::Runtime;
 /// How long to wait for a program that has the file open, and the pause between polls, ns.
 const OPEN_PATIENCE_NS: u64 = 1_000_000_000;
 const OPEN_LOOK_NS: u64 = 5_000_000;
-
-type Result<T> = std::result::Result<T, MigrateError>;
 
 /// How to copy the bytes of a long file.
 #[derive(Clone, Copy, Debug)]

@@ -2,15 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::chunks::{self, Tell};
+use super::chunks;
 use super::contents::{Contents, Version};
 use super::copy::{checksum, copy_range};
-use super::error::MigrateError;
+use super::error::{MigrateError, Result};
 use super::job::{Job, Pace, chunk_count};
 use super::journal::Journal;
 use super::progress::{Phase, Progress};
-
-type Result<T> = std::result::Result<T, MigrateError>;
 
 impl Job<'_> {
     /// Copies the missing chunks and verifies all.
@@ -58,7 +56,7 @@ impl Job<'_> {
         let missing: Vec<u64> = (0..).zip(&*sums).filter(|(_, sum)| sum.is_none()).map(|(n, _)| n).collect();
         let (version, pace, source) = (self.version, self.pace, &self.source);
         let (unread, unwritten) = (self.io("copy"), self.io("write the journal of"));
-        let work = |index, tell: Tell<'_>| {
+        let work = |index, tell: &mut dyn FnMut(u64)| {
             let range = range(&version, pace, index);
             increments(range, tell, |tell| copy_range(source, destination, range, tell)).map_err(&unread)
         };
@@ -88,7 +86,7 @@ impl Job<'_> {
         let (unread, unwritten, unsynced) =
             (self.io("read back the copy of"), self.io("copy"), self.io("sync the copy of"));
         let (path, copied_again) = (self.path, AtomicBool::new(false));
-        let work = |index, tell: Tell<'_>| {
+        let work = |index, tell: &mut dyn FnMut(u64)| {
             let range = range(&version, pace, index);
             let sum = sums[index as usize].unwrap_or_default();
             let read = increments(range, tell, |tell| checksum(destination, range, tell)).map_err(&unread)?;
@@ -123,7 +121,7 @@ fn range(version: &Version, pace: Pace, index: u64) -> (u64, u64) {
 /// done.
 fn increments(
     (from, to): (u64, u64),
-    tell: Tell<'_>,
+    tell: &mut dyn FnMut(u64),
     work: impl FnOnce(&mut dyn FnMut(u64)) -> crate::Result<u32>,
 ) -> crate::Result<u32> {
     let mut at = from;

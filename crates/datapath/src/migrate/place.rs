@@ -7,9 +7,9 @@ use stripewise_sys::{Mode, OFlags};
 use stripewise_target::FileId;
 
 use super::contents::Contents;
-use super::error::MigrateError;
+use super::error::{MigrateError, Result};
 use super::maker::Maker;
-use crate::error::FileError;
+use crate::error::{FileError, FileResult};
 use crate::runtime::{Blueprint, Missing, Runtime, Shape};
 
 /// Permissions of the temporary until it is complete: only its owner may access it.
@@ -32,8 +32,6 @@ pub(super) enum Place<'a> {
     Plain,
     Native(&'a dyn Maker),
 }
-
-type Result<T> = std::result::Result<T, MigrateError>;
 
 impl<'a> Place<'a> {
     pub fn of(runtime: &Runtime, goal: Goal<'a>) -> Result<Self> {
@@ -97,7 +95,7 @@ impl<'a> Place<'a> {
     /// the old and the new file exist side by side until the end.
     pub fn check_space(&self, runtime: &Runtime, path: &Path, size: u64, data: u64) -> Result<()> {
         let sys = runtime.sys();
-        let check = |where_: &Path, need_bytes: u64, ask: &dyn Fn() -> std::result::Result<u64, FileError>| {
+        let check = |where_: &Path, need_bytes: u64, ask: &dyn Fn() -> FileResult<u64>| {
             let promised = runtime.space.promise(where_, need_bytes, sys.now_ns(), ask)?;
             let (path, where_) = (path.into(), where_.into());
             promised.map_err(|free_bytes| MigrateError::NoSpace { path, where_, need_bytes, free_bytes })

@@ -14,13 +14,11 @@ use stripewise_target::FileId;
 
 use super::contents::Contents;
 use super::copy::{checksum, copy_range};
-use super::error::MigrateError;
+use super::error::{MigrateError, Result};
 use super::job::Job;
 use super::progress::{Phase, Progress};
 use crate::Errno;
 use crate::runtime::temporary_name;
-
-type Result<T> = std::result::Result<T, MigrateError>;
 
 /// The id in the name of the temporary for the file at `path`. It starts with 96 zero bits, which a
 /// random id does not.

@@ -6,14 +6,13 @@ use stripewise_sys::FileType;
 use stripewise_target::{FileId, Objects};
 
 use super::contents::Contents;
-use super::error::MigrateError;
+use super::error::{MigrateError, Result};
 use super::job::{Job, Pace, chunk_count, refuse_if_open};
 use super::journal::{self, Header, Journal};
 use super::place::{Goal, Place};
 use super::progress::Progress;
 use super::short;
-use crate::Errno;
-use crate::error::FileError;
+use crate::error::{Errno, FileError};
 use crate::manifest::Manifest;
 use crate::runtime::{Runtime, temporary_id, temporary_name};
 
@@ -31,8 +30,6 @@ pub enum Migration {
     /// The file was migrated; its size in bytes.
     Done(u64),
 }
-
-type Result<T> = std::result::Result<T, MigrateError>;
 
 /// Files up to this many bytes are migrated without a journal if the goal is a native layout. Each
 /// costs little, so several can be migrated in parallel.

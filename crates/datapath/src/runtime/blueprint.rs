@@ -95,6 +95,15 @@ impl Runtime {
         self.targets.of_manifest(targets)
     }
 
+    /// Opens the target with `ID.manifest` and object 0 of the original; empty if the manifest has
+    /// no target.
+    ///
+    /// # Errors
+    /// The target is missing.
+    pub(crate) fn first_target(&self, manifest: &Manifest) -> Result<Vec<Arc<Target>>, TargetError> {
+        self.targets_of(manifest.targets.get(..1).unwrap_or_default())
+    }
+
     /// Whether a file lies where `shape` would put it, and its copies have the settings of `shape`.
     /// Touches no target.
     pub fn is_placed(&self, manifest: &Manifest, shape: Shape<'_>) -> bool {

@@ -11,13 +11,12 @@ use stripewise_target::{ComponentSet, Objects};
 use super::build::NewFile;
 use super::open::Public;
 use super::{Opened, Runtime, Shape, access};
-use crate::error::{FileError, Logged};
+use crate::error::{Errno, FileError, FileResult, Logged, Result};
 use crate::file::LogicalFile;
 use crate::key::FileKey;
 use crate::manifest::Manifest;
 use crate::paths;
 use crate::permissions::of_file;
-use crate::{Errno, Result};
 
 /// The byte of an anchor that is locked while another file replaces it: far from bytes that
 /// applications lock.
@@ -69,7 +68,7 @@ impl Runtime {
     /// Opens the application's descriptor of a new file, read-only regardless of `flags`. The
     /// creator of a file may access it as asked regardless of its mode (open(2)), so the mode is
     /// lifted for the open. No other process knows the temporary name.
-    fn open_new(&self, new: &NewFile, flags: OFlags) -> std::result::Result<i32, FileError> {
+    fn open_new(&self, new: &NewFile, flags: OFlags) -> FileResult<i32> {
         let io = |what| FileError::io(new.temporary(), what);
         let file = new.file().ok_or(Errno::IO).map_err(io("open the new anchor"))?;
         let flags = access::public(flags);
@@ -90,7 +89,7 @@ impl Runtime {
         path: &Path,
         flags: OFlags,
         lost: &Manifest,
-    ) -> std::result::Result<Option<Opened>, FileError> {
+    ) -> FileResult<Option<Opened>> {
         let io = |what| FileError::io(path, what);
         let open = |flags| self.sys().open(dir, path, flags | OFlags::NOFOLLOW, Mode::empty());
         let old = open(OFlags::RDONLY).map_err(io("replace"))?;
@@ -115,7 +114,7 @@ impl Runtime {
     /// The mode of a file with lost objects. If object 0 is lost too, only the owner is known to
     /// have had write permission.
     fn mode_of_lost(&self, lost: &Manifest, anchor: &Stat) -> Mode {
-        let first = self.targets_of(lost.targets.get(..1).unwrap_or_default()).ok();
+        let first = self.first_target(lost).ok();
         let of = Objects { id: lost.id, owner: anchor.st_uid };
         let stats = first.and_then(|first| ComponentSet::stats_by_name(self.sys(), &first, of).ok());
         let permissions = match stats.as_ref().and_then(|stats| stats.first()) {
@@ -137,12 +136,7 @@ impl Runtime {
     ///
     /// # Errors
     /// EEXIST; a target is missing or full; the directory is not writable.
-    pub fn create_file(
-        &self,
-        path: &Path,
-        mode: Mode,
-        shape: Shape<'_>,
-    ) -> std::result::Result<Arc<LogicalFile>, FileError> {
+    pub fn create_file(&self, path: &Path, mode: Mode, shape: Shape<'_>) -> FileResult<Arc<LogicalFile>> {
         let mut new = self.build(None, path, mode, shape)?;
         let file = new.publish(path).and_then(|file| file.ok_or(Errno::IO));
         file.map(|file| self.enter(file)).map_err(FileError::io(path, "create"))

@@ -10,14 +10,13 @@ use stripewise_target::{ComponentSet, Objects, TargetError, read_manifest_copy};
 
 use super::Runtime;
 use crate::anchor::{self, Anchored};
-use crate::error::{FileError, LogOnce, Logged};
+use crate::error::{Errno, FileError, FileResult, LogOnce, Logged, Result};
 use crate::file::Change;
 use crate::file::{LogicalFile, forget_times, sync_directory, without_write};
 use crate::key::FileKey;
 use crate::manifest::{Manifest, TEXT_BYTES_MAX};
 use crate::notice;
 use crate::paths;
-use crate::{Errno, Result};
 
 const RENAME_NOREPLACE: u32 = 1;
 
@@ -65,14 +64,14 @@ impl Runtime {
     /// # Errors
     /// It does not exist or may not be read; its manifest is damaged; a target or object is
     /// missing.
-    pub fn open_file(&self, path: &Path) -> std::result::Result<Option<Arc<LogicalFile>>, FileError> {
+    pub fn open_file(&self, path: &Path) -> FileResult<Option<Arc<LogicalFile>>> {
         let io = |what| FileError::io(path, what);
         let stat = self.sys().stat_at(None, path, true).map_err(io("open"))?;
         // Closing another descriptor of the anchor would drop the application's POSIX locks on it.
         if let Some(file) = self.find(FileKey::of(&stat)) {
             return Ok(Some(file));
         }
-        if !anchor::plausible(&stat) && !anchor::dense(&stat) {
+        if !anchor::is_possible(&stat) {
             return Ok(None);
         }
         let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
@@ -97,7 +96,7 @@ impl Runtime {
     /// Same as truncate(2).
     pub fn truncate(&self, path: &Path, size: u64) -> Result<bool> {
         let stat = self.sys().stat_at(None, path, true)?;
-        if !anchor::plausible(&stat) && !anchor::dense(&stat) {
+        if !anchor::is_possible(&stat) {
             return Ok(false);
         }
         match self.open_file(path) {
@@ -149,7 +148,7 @@ impl Runtime {
             Kind::Open(fd) => (self.sys().stat(fd)?, Ok(None)),
             Kind::Named(dir, path) => {
                 let stat = self.sys().stat_at(dir, path, true)?;
-                let plausible = anchor::plausible(&stat) || anchor::dense(&stat);
+                let plausible = anchor::is_possible(&stat);
                 let known = self.find(FileKey::of(&stat)).is_some();
                 (stat, if plausible && !known { self.look_if_readable(dir, path) } else { Ok(None) })
             }
@@ -188,7 +187,7 @@ impl Runtime {
         if let Some(file) = self.find(FileKey::of(&stat)) {
             return Ok(Some(file.anchored().clone()));
         }
-        if !anchor::plausible(&stat) && !anchor::dense(&stat) {
+        if !anchor::is_possible(&stat) {
             return Ok(None);
         }
         let found = self.open_for_look(dir, path, follow).logged()?;
@@ -215,7 +214,7 @@ impl Runtime {
         dir: Dir<'_>,
         path: &Path,
         follow: bool,
-    ) -> std::result::Result<Option<(Fd, Anchored)>, FileError> {
+    ) -> FileResult<Option<(Fd, Anchored)>> {
         let mut flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         flags.set(OFlags::NOFOLLOW, !follow);
         let open = |flags| self.sys().open(dir, path, flags, Mode::empty());
@@ -251,7 +250,7 @@ impl Runtime {
             let manifest = file.anchored().manifest.clone();
             return self.victim_of(manifest, Anchor::Open(file), path).map(Some);
         }
-        if !anchor::plausible(&stat) && !anchor::dense(&stat) {
+        if !anchor::is_possible(&stat) {
             return Ok(None);
         }
         match self.open_for_look(dir, path, false) {
@@ -289,7 +288,7 @@ impl Runtime {
             return Ok(true);
         }
         let identity = self.sys().identity(anchor)?;
-        let targets = self.targets.of_manifest(manifest.targets.get(..1).unwrap_or_default());
+        let targets = self.first_target(manifest);
         let Some(target) = targets.ok().and_then(|targets| targets.into_iter().next()) else { return Ok(true) };
         let of = Objects { id: manifest.id, owner };
         match read_manifest_copy(self.sys(), &target, of, TEXT_BYTES_MAX) {
@@ -320,7 +319,7 @@ impl Runtime {
 
     /// Removes the extent map of a file whose anchor is gone. Processes that have the file open
     /// continue without it.
-    fn remove_map(&self, manifest: &Manifest, owner: u32) -> std::result::Result<(), FileError> {
+    fn remove_map(&self, manifest: &Manifest, owner: u32) -> FileResult<()> {
         if manifest.copies.is_none() {
             return Ok(());
         }
@@ -334,9 +333,8 @@ impl Runtime {
     /// # Errors
     /// The first target of the original is missing; this machine cannot be distinguished from
     /// others.
-    pub(crate) fn map_spec(&self, manifest: &Manifest, owner: u32) -> std::result::Result<MapSpec, FileError> {
-        let first = manifest.targets.get(..1).unwrap_or_default();
-        let targets = self.targets.of_manifest(first)?;
+    pub(crate) fn map_spec(&self, manifest: &Manifest, owner: u32) -> FileResult<MapSpec> {
+        let targets = self.first_target(manifest)?;
         let target = targets.first().ok_or(FileError::Io {
             path: manifest.path.clone().into(),
             what: "find its first target",
@@ -349,7 +347,7 @@ impl Runtime {
     ///
     /// # Errors
     /// A target is missing, or an object cannot be removed.
-    pub fn remove_components(&self, manifest: &Manifest, owner: u32) -> std::result::Result<(), FileError> {
+    pub fn remove_components(&self, manifest: &Manifest, owner: u32) -> FileResult<()> {
         // Remove the original last: its `ID.manifest` shows to which file the other objects belong.
         // All are tried.
         let copies: Vec<_> = manifest.all_copies().collect();

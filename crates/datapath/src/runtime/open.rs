@@ -11,7 +11,7 @@ use stripewise_target::{ComponentSet, Objects, Opening, TargetError};
 
 use super::{Runtime, access};
 use crate::anchor::{self, Anchored};
-use crate::error::{FileError, LogOnce, Logged};
+use crate::error::{FileError, FileResult, LogOnce, Logged};
 use crate::file::{FileParts, LogicalFile, Lost, OpenCopy, OpenOrLost, Overlay, Rates, check_times};
 use crate::key::FileKey;
 use crate::manifest::{CopyRef, Manifest};
@@ -178,7 +178,7 @@ impl Runtime {
         self.refuse_read_only(anchor.as_fd())?;
         let manifest = &anchored.manifest;
         let of = Objects { id: manifest.id, owner: self.sys().stat(anchor.as_fd())?.st_uid };
-        let targets = self.targets_of(manifest.targets.get(..1).unwrap_or_default());
+        let targets = self.first_target(manifest);
         let targets = targets.logged()?;
         let answer = ComponentSet::may_write_by_name(self.sys(), &targets, of, effective);
         answer.map_err(|error| match error.errno() {
@@ -227,7 +227,7 @@ impl Runtime {
         name: (Dir<'_>, &Path),
         found: Option<Anchored>,
         flags: OFlags,
-    ) -> std::result::Result<Option<Arc<LogicalFile>>, FileError> {
+    ) -> FileResult<Option<Arc<LogicalFile>>> {
         // SAFETY: `raw` owns it.
         let fd = unsafe { borrow(raw.0) };
         let stat = self.sys().stat(fd).map_err(FileError::io(name.1, "open"))?;
@@ -241,7 +241,7 @@ impl Runtime {
         name: Option<(Dir<'_>, &Path)>,
         found: Option<Anchored>,
         flags: OFlags,
-    ) -> std::result::Result<Option<Arc<LogicalFile>>, FileError> {
+    ) -> FileResult<Option<Arc<LogicalFile>>> {
         if !self.may_be_anchor(stat, fd) {
             return Ok(None);
         }
@@ -272,7 +272,7 @@ impl Runtime {
         anchored: Anchored,
         anchor: Fd,
         mut writable: bool,
-    ) -> std::result::Result<LogicalFile, FileError> {
+    ) -> FileResult<LogicalFile> {
         let manifest = &anchored.manifest;
         let stat = self.sys().stat(anchor.as_fd()).map_err(FileError::io(&path, "stat"))?;
         let owner = stat.st_uid;
@@ -325,7 +325,7 @@ impl Runtime {
         manifest: &Manifest,
         anchor: BorrowedFd<'_>,
         path: &Path,
-    ) -> std::result::Result<(), FileError> {
+    ) -> FileResult<()> {
         if manifest.anchor.is_unknown() {
             return Ok(());
         }
@@ -343,7 +343,7 @@ impl Runtime {
         copy: CopyRef<'_>,
         owner: u32,
         writable: bool,
-    ) -> std::result::Result<OpenCopy, FileError> {
+    ) -> FileResult<OpenCopy> {
         let targets = self.targets.of_manifest(copy.targets)?;
         let servers = self.targets.servers(&targets)?;
         let opening = Opening { read_only: !writable, flags: OFlags::empty() };
@@ -361,7 +361,7 @@ impl Runtime {
         original: &OpenCopy,
         owner: u32,
         create: bool,
-    ) -> std::result::Result<Option<Overlay>, FileError> {
+    ) -> FileResult<Option<Overlay>> {
         let (Some(copies), Some(target)) = (&manifest.copies, original.components().targets().first()) else {
             return Ok(None);
         };
@@ -385,7 +385,7 @@ impl Runtime {
         manifest: &Arc<Manifest>,
         owner: u32,
         writable: bool,
-    ) -> std::result::Result<Vec<OpenOrLost>, FileError> {
+    ) -> FileResult<Vec<OpenOrLost>> {
         let open = |(number, copy)| match self.open_copy(manifest, number, copy, owner, writable) {
             Ok(copy) => Ok(Ok(copy)),
             Err(error) if is_ours(error.errno()) => Err(error),
@@ -400,12 +400,7 @@ impl Runtime {
     }
 
     /// Reads the manifest through `fd` if that is open for reading, else through a new descriptor.
-    fn read_anchor(
-        &self,
-        fd: BorrowedFd<'_>,
-        stat: &Stat,
-        path: &Path,
-    ) -> std::result::Result<Option<Anchored>, FileError> {
+    fn read_anchor(&self, fd: BorrowedFd<'_>, stat: &Stat, path: &Path) -> FileResult<Option<Anchored>> {
         let key = FileKey::of(stat);
         match self.read_manifest(fd, key, path) {
             Err(FileError::Io { errno: Errno::BADF | Errno::INVAL, .. }) => {}
@@ -427,7 +422,7 @@ impl Runtime {
         fd: BorrowedFd<'_>,
         key: FileKey,
         path: &Path,
-    ) -> std::result::Result<Option<Anchored>, FileError> {
+    ) -> FileResult<Option<Anchored>> {
         let Some(head) = anchor::head(self.sys(), fd, path)? else { return Ok(None) };
         let known = self.manifests.lock().find(key, &head);
         if known.is_some() {
@@ -467,7 +462,7 @@ fn is_lost(error: &FileError) -> bool {
 }
 
 /// Whether opening failed because this process may not write.
-fn is_refused<T>(opened: &std::result::Result<T, FileError>) -> bool {
+fn is_refused<T>(opened: &FileResult<T>) -> bool {
     let refusals = [Errno::ACCESS, Errno::ROFS, Errno::PERM];
     opened.as_ref().is_err_and(|error| refusals.contains(&error.errno()))
 }

@@ -41,7 +41,7 @@ impl Runtime {
             if let Some(file) = self.find(FileKey::of(stat)) {
                 return file.correct_stat(stat).map(|()| true);
             }
-            if !anchor::plausible(stat) && !anchor::dense(stat) {
+            if !anchor::is_possible(stat) {
                 return Ok(replaced);
             }
             let (fd, anchored) = match self.open_for_look(dir, path, follow) {
@@ -102,7 +102,7 @@ impl Runtime {
     /// Computes the attributes without opening an object; `None` if that is not enough.
     fn attributes_by_name(&self, anchor: &Stat, anchored: &Anchored) -> Option<Attributes> {
         let manifest = &anchored.manifest;
-        let first = self.targets_of(manifest.targets.get(..1)?).ok()?;
+        let first = self.first_target(manifest).ok()?;
         let of = Objects { id: manifest.id, owner: anchor.st_uid };
         let copy = ComponentSet::stat_manifest_by_name(self.sys(), &first, of).ok()?;
         if manifest.pending_truncate.is_some() || intent::is_possible(&copy, anchored.text_bytes) {

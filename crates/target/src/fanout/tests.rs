@@ -60,6 +60,21 @@ fn every_engine_moves_every_byte() {
     }
 }
 
+/// Pieces of a component that lie between those of others are in one job, and the components come in the order of
+/// their first pieces: requests of several processes that start on different servers spread the load.
+#[test]
+fn interleaved_pieces_are_one_job_of_their_component() {
+    let mut buffer = vec![0; 40];
+    let pieces = pieces(&mut buffer, &[(2, 0, 10), (0, 0, 10), (2, 10, 10), (0, 10, 10)]);
+    let mut gathered = Gathered::new(&pieces);
+    let jobs = gathered.jobs(Action::Read, |_| Ok(0));
+    let found: Vec<_> = jobs.iter().map(|job| (job.component, job.offset, job.len)).collect();
+    assert_eq!(found, [(2, 0, 20), (0, 0, 20)]);
+    drop(jobs);
+    let outcomes = gathered.outcomes(&pieces, &[(15, None), (20, None)]);
+    assert_eq!(outcomes.iter().map(|outcome| outcome.done).collect::<Vec<_>>(), [10, 10, 5, 10]);
+}
+
 #[test]
 fn the_end_of_a_component_cuts_its_pieces_only() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());

@@ -11,8 +11,7 @@ use super::CopySet;
 use super::choice::Part;
 use super::drain::Tell;
 use super::request::{Ended, Request, Transfer};
-use crate::error::Logged;
-use crate::{Errno, Result};
+use crate::error::{Errno, Logged, Result};
 
 /// Bytes of each copy compared at a time.
 const CHUNK_BYTES: u64 = 4 << 20;

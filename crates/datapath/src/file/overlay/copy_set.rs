@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use stripewise_extents::{Counter, Mask, Select, Span};
+use stripewise_extents::{Counter, Map, MapError, Mask, Select, Span};
 use stripewise_policy::Kind;
 
 use super::super::{LogicalFile, OpenCopy};
@@ -87,19 +87,8 @@ impl<'f> CopySet<'f> {
     }
 
     /// Calls `each` with all spans of `range` that `select` selects. Reads the map in several steps.
-    pub(super) fn each_span(
-        &self,
-        select: Select,
-        mut range: Range<u64>,
-        mut each: impl FnMut(&Span),
-    ) -> Result<()> {
-        while !range.is_empty() {
-            let spans = self.map.list(select, range.clone(), SPANS_MAX).logged()?;
-            let Some(last) = spans.last() else { break };
-            range.start = last.end;
-            spans.iter().for_each(&mut each);
-        }
-        Ok(())
+    pub(super) fn each_span(&self, select: Select, range: Range<u64>, each: impl FnMut(&Span)) -> Result<()> {
+        each_span(&self.map, select, range, each).logged()
     }
 
     /// From now on uses a copy only where no other copy can be used. Returns false if that was so
@@ -155,4 +144,20 @@ impl<'f> CopySet<'f> {
             self.map.count(Counter::PartialHits, 1);
         }
     }
+}
+
+/// Calls `each` with all spans of `range` that `select` selects. Reads the map in several steps.
+pub(crate) fn each_span(
+    map: &Map,
+    select: Select,
+    mut range: Range<u64>,
+    mut each: impl FnMut(&Span),
+) -> std::result::Result<(), MapError> {
+    while !range.is_empty() {
+        let spans = map.list(select, range.clone(), SPANS_MAX)?;
+        let Some(last) = spans.last() else { break };
+        range.start = last.end;
+        spans.iter().for_each(&mut each);
+    }
+    Ok(())
 }

@@ -10,8 +10,7 @@ use super::super::IoOptions;
 use super::CopySet;
 use super::choice::Part;
 use super::request::{Ended, Request, Transfer, whole};
-use crate::error::Logged;
-use crate::{Errno, Result};
+use crate::error::{Errno, Logged, Result};
 
 impl CopySet<'_> {
     /// Copies the pieces of `range` (at most [`stripewise_policy::background::CHUNK_BYTES`]) that

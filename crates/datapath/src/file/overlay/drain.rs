@@ -8,8 +8,7 @@ use stripewise_policy::background::{CHUNK_BYTES, PIECES_MAX, Pace};
 
 use super::super::{LogicalFile, OpenCopy};
 use super::CopySet;
-use crate::Result;
-use crate::error::Logged;
+use crate::error::{Logged, Result};
 use crate::manifest::Copies;
 
 /// Pause between polls for a copier of another process to finish, ns.

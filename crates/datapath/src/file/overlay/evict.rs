@@ -8,8 +8,7 @@ use stripewise_policy::background;
 
 use super::super::OpenCopy;
 use super::CopySet;
-use crate::error::Logged;
-use crate::{Errno, Result};
+use crate::error::{Errno, Logged, Result};
 
 /// Maximum clean ranges listed in one call.
 const RANGES_MAX: usize = 4096;
@@ -68,21 +67,12 @@ impl CopySet<'_> {
 
     /// Punches a range out of the objects of a copy, which frees its blocks.
     pub(super) fn punch(&self, copy: &OpenCopy, range: &Range<u64>) -> Result<()> {
-        let (layout, components) = (copy.layout(), copy.components());
-        for index in 0..components.len() {
-            let start = layout.component_size(index as u32, range.start);
-            let end = layout.component_size(index as u32, range.end);
-            if start < end {
-                let fd = components.fd(index).logged()?;
-                match self.file.sys().punch_hole(fd, start, end - start) {
-                    // The file system cannot punch holes: the space stays allocated until the file
-                    // is removed.
-                    Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => {}
-                    Err(error) => return Err(error),
-                }
-            }
-        }
-        Ok(())
+        copy.each_extent(range, |fd, start, bytes| match self.file.sys().punch_hole(fd, start, bytes) {
+            // The file system cannot punch holes: the space stays allocated until the file is
+            // removed.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            punched => punched,
+        })
     }
 }
 

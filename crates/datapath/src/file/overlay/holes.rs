@@ -5,8 +5,7 @@ use stripewise_extents::{CopyId, Span};
 
 use super::super::Whence;
 use super::CopySet;
-use crate::Result;
-use crate::error::Logged;
+use crate::error::{Logged, Result};
 
 /// Bytes of the file for which the map is read at a time.
 const WINDOW_BYTES: u64 = 1 << 30;

@@ -9,8 +9,7 @@ use stripewise_policy::background::CHUNK_BYTES;
 use stripewise_sys::asking;
 
 use super::CopySet;
-use crate::error::Logged;
-use crate::{Errno, Result};
+use crate::error::{Errno, Logged, Result};
 
 /// Maximum ranges listed at a time.
 const RANGES: usize = 64;

@@ -4,8 +4,8 @@
 //! `docs/decisions/0006-copies.md` specifies this module. The order of data and map updates is that
 //! of `docs/formats/extents.md`.
 //!
-//! - `Overlay` is the state of such a file in this process; `copy_set` joins it with the file and its
-//!   extent map, and everything below is a method of its `CopySet`.
+//! - `Overlay` is the state of such a file in this process. `CopySet` (`copy_set`) is the file with
+//!   its overlay and its joined extent map; the functions below are its methods.
 //! - Requests: `read` and `write` follow the protocols of the map. `choice` selects the copy for
 //!   each range, `request` transfers the ranges, and `space` reserves space in caches.
 //! - Background work: `background` runs the thread, `work` does one unit of work on a file, and
@@ -55,7 +55,7 @@ pub(crate) use background::Background;
 pub(crate) use choice::{CriticalData, Rates};
 pub use compare::Difference;
 pub(crate) use concurrency::Concurrency;
-pub(crate) use copy_set::CopySet;
+pub(crate) use copy_set::{CopySet, each_span};
 pub use drain::{Drained, Tell};
 pub(super) use request::Request;
 pub(crate) use slot::MapRef;
@@ -65,10 +65,9 @@ pub(crate) use times::{check_times, forget_times};
 pub(crate) use turn::Turn;
 
 use super::{LogicalFile, OpenCopy};
-use crate::error::{FileError, Logged};
+use crate::error::{Errno, FileResult, Logged, Result};
 use crate::forked::ForkSafe;
 use crate::manifest::{Copies, Manifest};
-use crate::{Errno, Result};
 use choice::Choice;
 use slot::MapSlot;
 use words::Base;
@@ -130,12 +129,7 @@ impl Context {
     ///
     /// # Errors
     /// This machine cannot be distinguished from others.
-    pub fn spec(
-        &self,
-        manifest: &Manifest,
-        target: &Target,
-        owner: u32,
-    ) -> std::result::Result<MapSpec, FileError> {
+    pub fn spec(&self, manifest: &Manifest, target: &Target, owner: u32) -> FileResult<MapSpec> {
         let (id, copies) = (manifest.id, manifest.all_copies().count());
         let kind = manifest.copies.as_ref().map(|copies| copies.kind);
         let default = match kind {
@@ -233,7 +227,7 @@ impl Overlay {
     ///
     /// # Errors
     /// Every [`stripewise_extents::MapError`].
-    pub fn join(&self) -> std::result::Result<MapRef<'_>, FileError> {
+    pub fn join(&self) -> FileResult<MapRef<'_>> {
         self.slot.get(|| Ok(Map::join(self.context.sys.clone(), self.spec().clone())?))
     }
 
@@ -242,7 +236,7 @@ impl Overlay {
     }
 
     /// Removes the map of a file that is removed.
-    pub(super) fn remove(&self) -> std::result::Result<(), FileError> {
+    pub(super) fn remove(&self) -> FileResult<()> {
         Ok(stripewise_extents::repair::remove(&self.context.sys, self.spec())?)
     }
 

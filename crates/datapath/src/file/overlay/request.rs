@@ -6,7 +6,7 @@ use smallvec::smallvec;
 use stripewise_sys::{IoVec, raw};
 use stripewise_target::{Few, Outcome, Piece};
 
-use super::super::split::{Grouped, leading, split};
+use super::super::split::{leading, split};
 use super::super::{IoOptions, OpenCopy};
 use super::CopySet;
 use super::choice::Part;
@@ -107,7 +107,7 @@ impl<'f> CopySet<'f> {
         &self,
         what: Transfer,
         options: IoOptions,
-        shares: &[Share<'_>],
+        shares: &[Share<'f>],
         parts: &[Part],
     ) -> Few<Ended> {
         let mut ended = smallvec![Ended { done: 0, error: Some(Errno::IO) }; parts.len()];
@@ -145,24 +145,17 @@ impl<'f> CopySet<'f> {
 
     /// # Safety
     /// Same as [`CopySet::transfer`].
-    unsafe fn run(&self, what: Transfer, shares: &[Share<'_>], options: IoOptions) -> Few<Few<Outcome>> {
-        let grouped: Few<Grouped<'_>> = shares.iter().map(|share| Grouped::of(&share.pieces)).collect();
-        let requests: Few<_> = shares
-            .iter()
-            .zip(&grouped)
-            .map(|(share, grouped)| {
-                (share.copy.set_for(self.file.sys(), &share.pieces, options), &*grouped.pieces)
-            })
-            .collect();
+    unsafe fn run(&self, what: Transfer, shares: &[Share<'f>], options: IoOptions) -> Few<Few<Outcome>> {
+        let set_for = |share: &Share<'f>| share.copy.set_for(self.file.sys(), &share.pieces, options);
+        let requests: Few<_> = shares.iter().map(|share| (set_for(share), &*share.pieces)).collect();
         let fan_out = &self.file.shared.fan_out;
         // SAFETY: as promised by the caller.
-        let outcomes = unsafe {
+        unsafe {
             match what {
                 Transfer::Read | Transfer::ReadBelow(_) => fan_out.read_sets(&requests),
                 Transfer::Write => fan_out.write_sets(&requests),
             }
-        };
-        grouped.iter().zip(outcomes).map(|(grouped, outcomes)| grouped.in_order(outcomes)).collect()
+        }
     }
 }
 

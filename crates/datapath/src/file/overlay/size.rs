@@ -6,8 +6,7 @@ use stripewise_extents::{CopyId, Select};
 
 use super::super::OpenCopy;
 use super::CopySet;
-use crate::Result;
-use crate::error::Logged;
+use crate::error::{Logged, Result};
 
 /// A cache copy and ranges that are valid in it.
 type Cached<'f> = (&'f OpenCopy, Vec<Range<u64>>);

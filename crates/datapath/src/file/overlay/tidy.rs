@@ -5,8 +5,7 @@ use stripewise_extents::{CopyId, Select};
 
 use super::super::{LogicalFile, OpenCopy};
 use super::CopySet;
-use crate::Result;
-use crate::error::Logged;
+use crate::error::{Logged, Result};
 use crate::manifest::Copies;
 
 /// With more invalid ranges than this a copy is skipped: each range costs a sync.

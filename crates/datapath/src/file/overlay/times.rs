@@ -14,7 +14,7 @@ use stripewise_target::TargetError;
 
 use super::super::{LogicalFile, OpenCopy};
 use super::Overlay;
-use crate::error::FileError;
+use crate::error::FileResult;
 
 const MAGIC: &str = "stripewise times 1";
 const BYTES_MAX: usize = 1 << 20;
@@ -87,7 +87,7 @@ pub(crate) fn forget_times(sys: &SysRef, spec: &MapSpec) {
 ///
 /// # Errors
 /// An object is older; the error names it.
-pub(crate) fn check_times(times: &Times, copy: &OpenCopy) -> std::result::Result<(), FileError> {
+pub(crate) fn check_times(times: &Times, copy: &OpenCopy) -> FileResult<()> {
     // Most files have no record, and their objects need not be queried.
     if times.is_empty() {
         return Ok(());

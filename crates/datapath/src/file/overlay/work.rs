@@ -12,8 +12,7 @@ use stripewise_policy::background::{
 
 use super::super::OpenCopy;
 use super::{CopySet, Overlay};
-use crate::Result;
-use crate::error::Logged;
+use crate::error::{Logged, Result};
 
 /// The progress of a file's background work in this process.
 #[derive(Debug, Default)]
