@@ -106,8 +106,7 @@ impl CopySet<'_> {
         let OverlayKind::Cache { capacity_per_server, .. } = self.overlay.copies.kind else { return Ok(false) };
         let mut written = 0;
         for copy in self.caches() {
-            let counted = self.map.counted(Counter::Written(CopyId::new(copy.number())));
-            written += counted.logged()?;
+            written += self.map.counted(Counter::Written(CopyId::new(copy.number()))).logged()?;
         }
         if self.overlay.progress.written.swap(written, Ordering::Relaxed) == written {
             return Ok(false);
@@ -115,8 +114,8 @@ impl CopySet<'_> {
         let (mut fullest, mut clean) = (0, 0);
         for copy in self.caches() {
             fullest = fullest.max(self.used_space(copy).unwrap_or(0));
-            let bytes = self.map.clean_bytes(CopyId::new(copy.number()));
-            clean += bytes.logged()? / self.servers_of_space(copy);
+            let bytes = self.map.clean_bytes(CopyId::new(copy.number())).logged()?;
+            clean += bytes / self.servers_of_space(copy);
         }
         Ok(fullest.saturating_sub(clean) > capacity_per_server / 2)
     }
@@ -175,8 +174,7 @@ impl CopySet<'_> {
         if span.end >= whole.end {
             return Ok(whole);
         }
-        let spans = self.map.list(Select::NotValidIn(CopyId::new(to)), whole.clone(), pieces);
-        let spans = spans.logged()?;
+        let spans = self.map.list(Select::NotValidIn(CopyId::new(to)), whole.clone(), pieces).logged()?;
         Ok(whole.start..spans.last().map_or(whole.end, |last| last.end))
     }
 
@@ -185,8 +183,8 @@ impl CopySet<'_> {
         if range.is_empty() {
             return Ok(None);
         }
-        let spans = self.map.list(Select::NotValidIn(CopyId::new(to)), range, 1);
-        Ok(spans.logged()?.first().copied())
+        let spans = self.map.list(Select::NotValidIn(CopyId::new(to)), range, 1).logged()?;
+        Ok(spans.first().copied())
     }
 
     /// The best copy to copy a range from.
