@@ -13,7 +13,7 @@ use crate::notice;
 pub type Result<T> = std::result::Result<T, Errno>;
 
 /// The result of opening a file, or of an operation on one that is not a call of an application.
-pub(crate) type FileResult<T> = std::result::Result<T, FileError>;
+pub type FileResult<T> = std::result::Result<T, FileError>;
 
 /// One line that names the file, the problem and, if there is one, the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -12,7 +12,7 @@ use stripewise_sys::{Mode, OFlags};
 use stripewise_target::{ComponentSet, Opening, Target};
 
 use crate::anchor;
-use crate::error::FileError;
+use crate::error::{FileError, FileResult};
 use crate::file::{LogicalFile, each_span};
 use crate::manifest::{CopyRef, Manifest};
 use crate::runtime::Runtime;
@@ -100,7 +100,7 @@ pub enum Lease {
 ///
 /// # Errors
 /// It cannot be read, or its manifest is damaged.
-pub fn manifest_of(runtime: &Runtime, path: &Path) -> Result<Option<(Manifest, u32)>, FileError> {
+pub fn manifest_of(runtime: &Runtime, path: &Path) -> FileResult<Option<(Manifest, u32)>> {
     let sys = runtime.sys();
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = sys.open(None, path, flags, Mode::empty()).map_err(FileError::io(path, "open"))?;
@@ -114,11 +114,7 @@ pub fn manifest_of(runtime: &Runtime, path: &Path) -> Result<Option<(Manifest, u
 /// # Errors
 /// The original is lost; this machine cannot be distinguished from others. All other problems are
 /// part of the result.
-pub fn inspect(
-    runtime: &Runtime,
-    path: &Path,
-    (manifest, owner): (Manifest, u32),
-) -> Result<Inspection, FileError> {
+pub fn inspect(runtime: &Runtime, path: &Path, (manifest, owner): (Manifest, u32)) -> FileResult<Inspection> {
     let mut copies: Vec<CopyState> = (0..)
         .zip(manifest.all_copies())
         .map(|(number, copy)| look(runtime, &manifest, number, copy, owner))
@@ -170,7 +166,7 @@ fn state(
     spec: &MapSpec,
     size: &mut u64,
     copies: &mut [CopyState],
-) -> Result<Result<MapState, MapError>, FileError> {
+) -> FileResult<Result<MapState, MapError>> {
     let sys = runtime.sys();
     let journal = match Journal::read(sys, spec) {
         Ok(journal) => journal,

@@ -45,7 +45,7 @@ pub mod runtime;
 #[allow(missing_docs, reason = "helpers of tests")]
 mod tests;
 
-pub use error::{Errno, FileError, Result};
+pub use error::{Errno, FileError, FileResult, Result};
 pub use file::{
     Around, Attributes, Change, Difference, Drained, IoOptions, LogicalFile, MapExtent, Statistics, Tell,
     Whence,

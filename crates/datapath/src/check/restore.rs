@@ -7,7 +7,7 @@ use stripewise_sys::user::act_as;
 use stripewise_sys::{Kind, LockKind, Mode, OFlags, Stat, SysRef};
 use stripewise_target::{Access, ComponentSet, Opening, TargetError, read_manifest_copy};
 
-use crate::error::FileError;
+use crate::error::{FileError, FileResult};
 use crate::file::{SIZE_LOCK_BYTE, sync_directory, without_write};
 use crate::manifest::{CopyRef, Manifest, TEXT_BYTES_MAX};
 use crate::runtime::{Runtime, temporary_name};
@@ -33,7 +33,7 @@ pub(super) fn anchor(
     manifest: &Manifest,
     owner: u32,
     old: Old,
-) -> Result<(), FileError> {
+) -> FileResult<()> {
     let sys = runtime.sys();
     let io = |what| FileError::io(path, what);
     let set = open(runtime, manifest, owner)?;
@@ -73,13 +73,7 @@ fn write_anchor(sys: &SysRef, new: BorrowedFd<'_>, text: &str, like: &Stat) -> R
 }
 
 /// Writes `ID.manifest` next to object 0, and keeps an intent to truncate that is in the old one.
-fn write_copy(
-    runtime: &Runtime,
-    set: &ComponentSet,
-    like: &Stat,
-    text: &str,
-    path: &Path,
-) -> Result<(), FileError> {
+fn write_copy(runtime: &Runtime, set: &ComponentSet, like: &Stat, text: &str, path: &Path) -> FileResult<()> {
     let sys = runtime.sys();
     let io = |what| FileError::io(path, what);
     let access =
@@ -125,7 +119,7 @@ pub(super) fn has_lost_components(runtime: &Runtime, manifest: &Manifest, owner:
 }
 
 /// Writes `ID.manifest` again, unless it is intact and differs: it was then changed on purpose.
-pub(super) fn copy(runtime: &Runtime, path: &Path, manifest: &Manifest, owner: u32) -> Result<(), FileError> {
+pub(super) fn copy(runtime: &Runtime, path: &Path, manifest: &Manifest, owner: u32) -> FileResult<()> {
     let set = open(runtime, manifest, owner)?;
     let like = set.stats()?[0];
     let text = Manifest { pending_truncate: None, ..manifest.clone() }.format()?;
@@ -141,12 +135,12 @@ pub(super) fn copy(runtime: &Runtime, path: &Path, manifest: &Manifest, owner: u
 }
 
 /// Opens the objects of the original.
-fn open(runtime: &Runtime, manifest: &Manifest, owner: u32) -> Result<ComponentSet, FileError> {
+fn open(runtime: &Runtime, manifest: &Manifest, owner: u32) -> FileResult<ComponentSet> {
     let original = CopyRef { id: manifest.id, targets: &manifest.targets, layout: &manifest.layout };
     open_copy(runtime, original, owner)
 }
 
-fn open_copy(runtime: &Runtime, copy: CopyRef<'_>, owner: u32) -> Result<ComponentSet, FileError> {
+fn open_copy(runtime: &Runtime, copy: CopyRef<'_>, owner: u32) -> FileResult<ComponentSet> {
     let targets = runtime.targets_of(copy.targets)?;
     let opening = Opening { read_only: true, flags: OFlags::empty() };
     Ok(ComponentSet::open(runtime.sys(), targets, copy.objects(owner), opening)?)

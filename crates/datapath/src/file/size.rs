@@ -91,8 +91,7 @@ impl LogicalFile {
             return Err(Errno::IO);
         }
         let lock = self.lock_size_as_it_is()?;
-        let now = anchor::read(self.sys(), self.anchor(), &self.parts.path);
-        let now = now.logged()?;
+        let now = anchor::read(self.sys(), self.anchor(), &self.parts.path).logged()?;
         let Some(size) = now.and_then(|now| now.manifest.pending_truncate) else { return Ok(()) };
         self.note_intent(&lock, size)?;
         anchor::blank_pending(self.sys(), self.anchor())

@@ -10,7 +10,7 @@ use stripewise_target::{Access, CACHED, ComponentSet, FileId, Objects, access_li
 use super::blueprint::{Blueprint, Missing, Placed};
 use super::{Runtime, Shape};
 use crate::anchor::Anchored;
-use crate::error::FileError;
+use crate::error::{FileError, FileResult};
 use crate::file::{FileParts, LogicalFile, OpenCopy, sync_directory, without_write};
 use crate::key::FileKey;
 use crate::manifest::{Manifest, copy_id};
@@ -51,7 +51,7 @@ impl Runtime {
     /// # Errors
     /// A target of the original is missing or full, or the directory of `path` is not writable.
     /// Nothing is left behind then.
-    pub fn build(&self, dir: Dir<'_>, path: &Path, mode: Mode, shape: Shape<'_>) -> Result<NewFile, FileError> {
+    pub fn build(&self, dir: Dir<'_>, path: &Path, mode: Mode, shape: Shape<'_>) -> FileResult<NewFile> {
         self.build_on(dir, path, mode, self.resolve(shape, Missing::LeaveOut)?, None)
     }
 
@@ -62,7 +62,7 @@ impl Runtime {
         path: &Path,
         mode: Mode,
         blueprint: Blueprint,
-    ) -> Result<NewFile, FileError> {
+    ) -> FileResult<NewFile> {
         self.build_on(None, path, mode, blueprint, Some(id))
     }
 
@@ -70,13 +70,7 @@ impl Runtime {
     ///
     /// # Errors
     /// Same as [`Runtime::build`]; also if a target of an extra copy is missing.
-    pub fn build_like(
-        &self,
-        dir: Dir<'_>,
-        path: &Path,
-        mode: Mode,
-        like: &Manifest,
-    ) -> Result<NewFile, FileError> {
+    pub fn build_like(&self, dir: Dir<'_>, path: &Path, mode: Mode, like: &Manifest) -> FileResult<NewFile> {
         self.build_on(dir, path, mode, self.blueprint_of(like)?, None)
     }
 
@@ -87,7 +81,7 @@ impl Runtime {
         mode: Mode,
         blueprint: Blueprint,
         id: Option<FileId>,
-    ) -> Result<NewFile, FileError> {
+    ) -> FileResult<NewFile> {
         let sys = self.sys();
         let io = |what| FileError::io(path, what);
         let id = id.map_or_else(|| FileId::random(&**sys), Ok).map_err(io("make an id"))?;
@@ -143,7 +137,7 @@ impl Runtime {
         (_, targets): &Placed,
         owner: u32,
         access: &Access<'_>,
-    ) -> Result<OpenCopy, FileError> {
+    ) -> FileResult<OpenCopy> {
         let servers = self.targets.servers(targets)?;
         let id = copy_id(manifest.id, number);
         let mode = access.mode;
@@ -159,7 +153,7 @@ impl Runtime {
         id: FileId,
         path: &Path,
         anchor: Identity,
-    ) -> Result<(String, Anchored), FileError> {
+    ) -> FileResult<(String, Anchored)> {
         let created = utc(self.sys().wall_ns() / 1_000_000_000);
         let manifest = Manifest { anchor, ..blueprint.manifest(id, path, created) };
         let text = manifest.format()?;

@@ -171,8 +171,7 @@ impl Runtime {
         }
         let Some((anchor, anchored)) = looked else { return Ok(done) };
         let path = anchored.manifest.path.clone().into();
-        let file = self.load(FileKey::of(&stat), path, anchored, anchor, false);
-        file.logged()?.change(change).map(|()| true)
+        self.load(FileKey::of(&stat), path, anchored, anchor, false).logged()?.change(change).map(|()| true)
     }
 
     /// The manifest of the file at `path`; `None` if it is not managed or does not exist.

@@ -178,8 +178,7 @@ impl Runtime {
         self.refuse_read_only(anchor.as_fd())?;
         let manifest = &anchored.manifest;
         let of = Objects { id: manifest.id, owner: self.sys().stat(anchor.as_fd())?.st_uid };
-        let targets = self.first_target(manifest);
-        let targets = targets.logged()?;
+        let targets = self.first_target(manifest).logged()?;
         let answer = ComponentSet::may_write_by_name(self.sys(), &targets, of, effective);
         answer.map_err(|error| match error.errno() {
             errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS) => errno,

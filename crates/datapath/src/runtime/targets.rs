@@ -8,7 +8,7 @@ use stripewise_model::ClassParams;
 use stripewise_sys::SysRef;
 use stripewise_target::{Emulation, Server, Target, TargetError, TargetRef, Targets};
 
-use crate::error::FileError;
+use crate::error::{FileError, FileResult};
 use crate::forked::ForkSafe;
 
 /// A target of the plan.
@@ -83,11 +83,11 @@ impl TargetTable {
 
     /// The emulated server of each target. A target is emulated if the plan has an emulated target
     /// in the same directory.
-    pub fn servers(&self, targets: &[Arc<Target>]) -> Result<Vec<Option<Server>>, FileError> {
+    pub fn servers(&self, targets: &[Arc<Target>]) -> FileResult<Vec<Option<Server>>> {
         targets.iter().map(|target| self.server(target)).collect()
     }
 
-    fn server(&self, target: &Target) -> Result<Option<Server>, FileError> {
+    fn server(&self, target: &Target) -> FileResult<Option<Server>> {
         let planned = self.planned.iter().find(|planned| planned.path == target.path());
         let Some(params) = planned.and_then(|planned| planned.emulated.as_ref()) else { return Ok(None) };
         let io = FileError::io(target.path(), "attach to the emulated servers");

@@ -27,8 +27,8 @@ impl CopySet<'_> {
         from: usize,
         to: usize,
     ) -> Result<u64> {
-        let begun = copier.begin(range, CopyId::new(from), CopyId::new(to));
-        let Some(guard) = begun.logged()? else { return Ok(0) };
+        let begun = copier.begin(range, CopyId::new(from), CopyId::new(to)).logged()?;
+        let Some(guard) = begun else { return Ok(0) };
         // Get the size now: a truncate waits for the guard.
         let size = self.file.size()?;
         if guard.parts().iter().any(|part| part.end > size) {

@@ -48,8 +48,8 @@ impl CopySet<'_> {
         let clean = || self.map.list(Select::CleanIn(number), range.clone(), RANGES_MAX);
         let before = clean().logged()?;
         let punch = |parts: &[Range<u64>]| parts.iter().try_for_each(|part| self.punch(copy, part));
-        let evicted = copier.evict(range.clone(), number, || self.file.sync_components(true), punch);
-        let evicted = evicted.logged()?;
+        let evicted =
+            copier.evict(range.clone(), number, || self.file.sync_components(true), punch).logged()?;
         if evicted > 0 {
             let after = clean().logged()?;
             self.give_space(copy, &without(&before, &after));

@@ -30,8 +30,7 @@ impl<'f> CopySet<'f> {
         cut()?;
         drop(guard);
         let freed = self.cached_behind(to)?;
-        let forgotten = self.map.truncated(to, || self.file.largest());
-        if forgotten.logged()? {
+        if self.map.truncated(to, || self.file.largest()).logged()? {
             // Ranges that were not forgotten count as used until they are evicted.
             freed.iter().for_each(|(copy, ranges)| self.give_space(copy, ranges));
         }

@@ -109,8 +109,7 @@ impl CopySet<'_> {
         let OverlayKind::Cache { capacity_per_server, .. } = self.overlay.copies.kind else { return Ok(false) };
         let mut written = 0;
         for copy in self.caches() {
-            let counted = self.map.counted(Counter::Written(CopyId::new(copy.number())));
-            written += counted.logged()?;
+            written += self.map.counted(Counter::Written(CopyId::new(copy.number()))).logged()?;
         }
         if self.overlay.progress.written.swap(written, Ordering::Relaxed) == written {
             return Ok(false);
@@ -153,8 +152,7 @@ impl CopySet<'_> {
         if span.end >= whole.end {
             return Ok(whole);
         }
-        let spans = self.map.list(Select::NotValidIn(CopyId::new(to)), whole.clone(), pieces);
-        let spans = spans.logged()?;
+        let spans = self.map.list(Select::NotValidIn(CopyId::new(to)), whole.clone(), pieces).logged()?;
         Ok(whole.start..spans.last().map_or(whole.end, |last| last.end))
     }
 
@@ -163,8 +161,8 @@ impl CopySet<'_> {
         if range.is_empty() {
             return Ok(None);
         }
-        let spans = self.map.list(Select::NotValidIn(CopyId::new(to)), range, 1);
-        Ok(spans.logged()?.first().copied())
+        let spans = self.map.list(Select::NotValidIn(CopyId::new(to)), range, 1).logged()?;
+        Ok(spans.first().copied())
     }
 
     /// The best copy to copy a range from.
