@@ -58,12 +58,13 @@ impl Candidate {
 }
 
 /// How `elapsed_s` was found: by sending sampled requests through the servers ([`crate::elapsed::replay`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
     /// Some 2000 requests per group of like ones: this candidate was far from the best.
     Short,
     /// At least 8000 requests per group, or all of them.
+    #[default]
     Full,
 }
 
@@ -91,7 +92,7 @@ pub struct Judged {
 }
 
 /// Copying between the copies of files that does not serve requests: lazy synchronisation, write-back, fetches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Background {
     /// Bytes that are read from one copy and written to another.
     pub bytes: u64,

@@ -165,7 +165,7 @@ fn names_are_text_whatever_is_in_them() {
     plan.rules[0].reason = NAME.into();
     plan.rules[0].pattern = NAME.into();
     let mut view = PlanView::new(NAME, plan, &activities);
-    view.details[0].native = vec![stripewise_report::NativeCommands {
+    view.details[0].native = vec![stripewise_plan::Native {
         system: NAME.into(),
         commands: vec![NAME.into()],
         note: Some(NAME.into()),

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::Context;
-use serde::Deserialize;
 use stripewise_cluster::{Cluster, Rule, format_cycle, size};
 use stripewise_layout::{Layout, Region};
+use stripewise_report::Predictions;
 
 use super::workspace::Workspace;
 use crate::shell::words;
@@ -49,22 +49,6 @@ impl Forced {
     }
 }
 
-/// The fields of `stripewise plan --candidates --json` that the demo uses.
-#[derive(Deserialize)]
-struct PlanJson {
-    files: Vec<FileJson>,
-}
-
-#[derive(Deserialize)]
-struct FileJson {
-    candidates: Vec<CandidateJson>,
-}
-
-#[derive(Deserialize)]
-struct CandidateJson {
-    name: String,
-}
-
 /// The papers' hybrid schemes, by their `plan --scheme` names.
 const HYBRID: [&str; 3] = ["def", "pa", "psa"];
 
@@ -102,9 +86,9 @@ pub fn plan(work: &Workspace, cluster: &str, slug: &str, file: &Path) -> anyhow:
         ])
     };
     let text = ask("auto", &chosen_plan)?;
-    let json: PlanJson =
-        serde_json::from_str(&text).context("`stripewise plan --json` printed something else")?;
-    let names = json.files.iter().flat_map(|file| &file.candidates).map(|candidate| candidate.name.as_str());
+    let predictions = Predictions::parse(&text, "the output of `stripewise plan`")?;
+    let candidates = predictions.files.iter().flat_map(|file| file.candidates.iter().flatten());
+    let names = candidates.map(|candidate| candidate.layout.name.as_str());
     let mut all = Vec::new();
     for scheme in names.filter(|name| is_cil_over_all(name)).chain(HYBRID) {
         let short = short_name(scheme);
