@@ -289,7 +289,7 @@ fn layouts_are_drawn_to_scale() {
 }
 
 const PREDICTIONS: &str = r#"{"plan": "plan.toml", "scheme": "auto", "files": [{
-    "pattern": "/data/shared.dat", "name": "PSA", "gain": 0.4,
+    "pattern": "/data/shared.dat", "name": "PSA", "gain": 0.4, "predicted_s": 2.5, "elapsed_s": 2.0, "regions": [],
     "present": {"name": "plain", "predicted_s": 4.5, "elapsed_s": 4.0, "regions": [
         {"start": 0, "end": null, "cycle": [{"target": "hdd/0", "bytes": 1073741824}]}]},
     "candidates": [

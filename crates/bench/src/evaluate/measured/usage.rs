@@ -59,7 +59,7 @@ pub fn statistics(path: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
         ("requests", sum(|counts| counts.requests)),
         ("hits", sum(|counts| counts.hits)),
         ("partial_hits", sum(|counts| counts.partial_hits)),
-        ("misses", sum(|counts| counts.requests - counts.hits - counts.partial_hits)),
+        ("misses", sum(|counts| counts.requests.saturating_sub(counts.hits + counts.partial_hits))),
         ("critical", sum(|counts| counts.critical)),
         ("evictions", sum(|counts| counts.evictions)),
         ("write_backs", sum(|counts| counts.write_backs)),
