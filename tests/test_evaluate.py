@@ -26,7 +26,7 @@ class Evaluation:
     """The command, its store and its scratch directory, all below one directory."""
 
     def __init__(self, stripewise_bench, root, workloads):
-        self.stripewise_bench, self.root, self.workloads = stripewise, root, workloads
+        self.stripewise_bench, self.root, self.workloads = stripewise_bench, root, workloads
         self.scratch = root / "scratch"
         self.scratch.mkdir()
 
