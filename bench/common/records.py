@@ -67,11 +67,41 @@ class Records:
         self.begin = ""
 
     def document(self, command):
-        """All records in the form that `stripewise-bench evaluate` keeps: one line per record."""
-        head = {"version": 1, "date": now(), "command": command, "machine": machine()}
+        """All records in the form of docs/formats/evaluation.md: a line for each cell."""
+        head = {"version": 2, "date": now(), "command": command, "machine": machine()}
         head = json.dumps(head, indent=2).removesuffix("\n}")
-        lines = ",\n".join(json.dumps(record) for record in self.by_key.values())
-        return f'{head},\n  "records": [\n{lines}\n]\n}}\n'
+        lines = ",\n".join(map(json.dumps, cells(self.by_key.values())))
+        return f'{head},\n  "cells": [\n{lines}\n]\n}}\n'
+
+
+def cells(records):
+    """The records by cell: the keys that all its runs share, and `runs` with the other keys of each."""
+    by_cell = {}
+    for record in records:
+        by_cell.setdefault(key({**record, "scheme": None}), []).append(record)
+    return [runs[0] if len(runs) == 1 else {**common(runs), "runs": list(map(own(common(runs)), runs))} for runs in by_cell.values()]
+
+
+def common(runs):
+    """What all have in common. Objects that differ are compared key by key."""
+    shared = {}
+    for name, value in runs[0].items():
+        values = [run.get(name) for run in runs]
+        if all(other == value for other in values):
+            shared[name] = value
+        elif all(isinstance(other, dict) for other in values):
+            shared[name] = common(values)
+    return shared
+
+
+def own(shared):
+    """Takes out of a run what is shared."""
+
+    def rest(run):
+        inner = {name: own(shared[name])(run[name]) for name in run if name in shared and run[name] != shared[name]}
+        return {**{name: value for name, value in run.items() if name not in shared}, **inner}
+
+    return rest
 
 
 def command_line():

@@ -18,7 +18,8 @@ pub struct Phase {
     op: String,
     /// Seconds between the barriers before and after the requests.
     pub elapsed_s: f64,
-    /// Seconds of the slowest close.
+    /// Seconds of the slowest close; 0 if the program does not measure it (h5py).
+    #[serde(default)]
     pub close_s: f64,
     /// Bytes transferred by all processes.
     pub bytes: u64,

@@ -4,16 +4,16 @@
 #[path = "../../cli/tests/support/mod.rs"]
 mod support;
 
-use serde_json::Value;
+use stripewise_evaluate::{Document, Record};
 use support::Place;
 
 const C4: [&str; 6] = ["evaluate", "C4", "--simulated", "--quick", "--dir", "found"];
 
-fn records(place: &Place) -> Vec<Value> {
-    let document: Value = serde_json::from_str(&place.read("found/simulated.json")).unwrap();
-    assert_eq!(document["version"], 1);
-    assert_eq!(document["command"], "stripewise-bench evaluate C4 --simulated --quick");
-    document["records"].as_array().unwrap().clone()
+fn records(place: &Place) -> Vec<Record> {
+    let text = place.read("found/simulated.json");
+    let document = Document::parse(&text, "simulated.json", stripewise_evaluate::Place::Simulated).unwrap();
+    assert_eq!(document.command, "stripewise-bench evaluate C4 --simulated --quick");
+    document.records
 }
 
 #[test]
@@ -47,10 +47,9 @@ fn simulated_runs_are_kept_and_not_made_again() {
     let all = records(&place);
     assert!(all.len() > 20);
     for record in &all {
-        assert_eq!((&record["experiment"], &record["where"]), (&"C4".into(), &"simulated".into()));
-        assert!(record["seconds"][0].as_f64().unwrap() > 0.0 && record["failed"].is_null(), "{record}");
-        assert!(record["details"]["cil_s"].as_f64().unwrap() > 0.0, "{record}");
-        assert!(record["details"]["elapsed_s"].as_f64().unwrap() > 0.0, "{record}");
+        assert_eq!(record.experiment, "C4");
+        assert!(record.seconds[0] > 0.0 && record.failed.is_none(), "{record:?}");
+        assert!(record.details["cil_s"] > 0.0 && record.details["elapsed_s"] > 0.0, "{record:?}");
     }
 
     // The store was interrupted in the middle of a line, and has a record of another version of the

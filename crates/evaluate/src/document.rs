@@ -1,9 +1,100 @@
 //! `docs/evaluation/{simulated,emulated,disks}.json`: all records of one place, with date, command
-//! and machine.
+//! and machine. Format: `docs/formats/evaluation.md`.
 
-use std::fmt::Write;
+use std::collections::HashMap;
 
-use crate::record::{DOCUMENT_VERSION, Document, Place};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use stripewise_report::Machine;
+
+use crate::record::{Document, Place, Record};
+
+/// The format version that is written. Version 1 is still read: it has a record where a cell is.
+const VERSION: u32 = 2;
+
+type Object = Map<String, Value>;
+
+/// The file.
+#[derive(Serialize, Deserialize)]
+struct File {
+    version: u32,
+    date: String,
+    command: String,
+    machine: Machine,
+    #[serde(alias = "records")]
+    cells: Vec<Cell>,
+}
+
+/// The records of one cell, as the keys that they share and those that differ.
+#[derive(Default, Serialize, Deserialize)]
+struct Cell {
+    /// The keys with equal values in all runs; all keys if there is one run.
+    #[serde(flatten)]
+    common: Object,
+    /// The other keys of each run; empty if there is one run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    runs: Vec<Object>,
+}
+
+impl Cell {
+    /// Groups records by experiment and labels. The cells are in the order of their first records.
+    fn group(records: impl Iterator<Item = Object>) -> Vec<Self> {
+        let mut cells: Vec<Self> = Vec::new();
+        let mut known: HashMap<String, usize> = HashMap::new();
+        for record in records {
+            let next = cells.len();
+            let index = *known.entry(format!("{} {}", record["experiment"], record["labels"])).or_insert(next);
+            if index == next {
+                cells.push(Self::default());
+            }
+            cells[index].runs.push(record);
+        }
+        for cell in &mut cells {
+            cell.common = take_common(&mut cell.runs);
+            if cell.runs.len() == 1 {
+                cell.runs.clear();
+            }
+        }
+        cells
+    }
+
+    fn records(self) -> Vec<Object> {
+        if self.runs.is_empty() {
+            return vec![self.common];
+        }
+        self.runs.into_iter().map(|own| with(self.common.clone(), own)).collect()
+    }
+}
+
+/// Removes from the runs what all of them have in common, and returns it. Objects that differ are
+/// compared key by key.
+fn take_common(runs: &mut [Object]) -> Object {
+    let mut common = Object::new();
+    for (key, value) in runs.first().cloned().unwrap_or_default() {
+        if runs.iter().all(|run| run.get(&key) == Some(&value)) {
+            runs.iter_mut().for_each(|run| drop(run.remove(&key)));
+            common.insert(key, value);
+        } else if runs.iter().all(|run| run.get(&key).is_some_and(Value::is_object)) {
+            let mut objects: Vec<&mut Object> =
+                runs.iter_mut().filter_map(|run| run.get_mut(&key)?.as_object_mut()).collect();
+            let mut inner: Vec<Object> = objects.iter_mut().map(|object| std::mem::take(*object)).collect();
+            common.insert(key, take_common(&mut inner).into());
+            objects.into_iter().zip(inner).for_each(|(object, own)| *object = own);
+        }
+    }
+    common
+}
+
+/// Returns the common keys and those of one run.
+fn with(mut common: Object, own: Object) -> Object {
+    for (key, value) in own {
+        match (common.get_mut(&key), value) {
+            (Some(Value::Object(known)), Value::Object(more)) => known.extend(more),
+            (_, value) => drop(common.insert(key, value)),
+        }
+    }
+    common
+}
 
 /// Why a text is not a file of records, in one line: file, problem, remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,41 +114,47 @@ impl Document {
     pub fn parse(text: &str, file: &str, place: Place) -> Result<Self, DocumentError> {
         let error = |problem: String| DocumentError { file: file.to_owned(), problem };
         let remedy = "make it anew with stripewise-bench evaluate";
-        let found: Self =
-            serde_json::from_str(text).map_err(|wrong| error(format!("no records: {wrong}; {remedy}")))?;
-        if found.version != DOCUMENT_VERSION {
-            let known = DOCUMENT_VERSION;
-            return Err(error(format!("version = {}: this stripewise reads {known}; {remedy}", found.version)));
+        let no_records = |wrong: serde_json::Error| error(format!("no records: {wrong}; {remedy}"));
+        let found: File = serde_json::from_str(text).map_err(no_records)?;
+        if !(1..=VERSION).contains(&found.version) {
+            return Err(error(format!(
+                "version = {}: this stripewise reads {VERSION}; {remedy}",
+                found.version
+            )));
         }
-        if let Some(stray) = found.records.iter().find(|record| record.place != place) {
+        let File { date, command, machine, cells, .. } = found;
+        let records = cells.into_iter().flat_map(Cell::records);
+        let records = records.map(|record| serde_json::from_value(Value::Object(record)));
+        let records = records.collect::<Result<Vec<Record>, _>>().map_err(no_records)?;
+        if let Some(stray) = records.iter().find(|record| record.place != place) {
             let (stray, place) = (stray.place.name(), place.name());
             return Err(error(format!("where = {stray:?}: only records of {place} belong here; {remedy}")));
         }
-        Ok(found)
+        Ok(Self { date, command, machine, records })
     }
 
-    /// Returns the file's text, with one line per record, so that two versions can be compared line
-    /// by line.
+    /// Returns the file's text, with one line per cell, so that two versions can be compared line
+    /// by line. The records of a cell are written together.
     pub fn to_text(&self) -> String {
-        let head = Self { records: Vec::new(), ..self.clone() };
+        let Self { date, command, machine, records } = self.clone();
+        let object = |record: Record| match serde_json::to_value(record) {
+            Ok(Value::Object(object)) => object,
+            _ => unreachable!("a record is an object"),
+        };
+        let cells = Cell::group(records.into_iter().map(object));
+        let cells: Vec<String> =
+            cells.iter().map(|cell| serde_json::to_string(cell).expect("plain data is JSON")).collect();
+        let head = File { version: VERSION, date, command, machine, cells: Vec::new() };
         let head = serde_json::to_string_pretty(&head).expect("plain data is JSON");
-        let mut text = head.strip_suffix("[]\n}").expect("records come last").to_owned();
-        text.push('[');
-        for (index, record) in self.records.iter().enumerate() {
-            let record = serde_json::to_string(record).expect("plain data is JSON");
-            let _ = write!(text, "{}\n{record}", if index > 0 { "," } else { "" });
-        }
-        text.push_str("\n]\n}\n");
-        text
+        let head = head.strip_suffix("[]\n}").expect("cells come last");
+        let begin = if cells.is_empty() { "" } else { "\n" };
+        format!("{head}[{begin}{}\n]\n}}\n", cells.join(",\n"))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use stripewise_report::Machine;
-
     use super::*;
-    use crate::Record;
 
     fn document(records: usize) -> Document {
         let record = |index: usize| Record {
@@ -74,7 +171,6 @@ mod tests {
             details: [("elapsed_s".to_owned(), 1e-9 / 7.0)].into(),
         };
         Document {
-            version: DOCUMENT_VERSION,
             date: "2026-11-21T14:00:00Z".into(),
             command: "stripewise-bench evaluate all --measured".into(),
             machine: Machine { host: "h".into(), cores: 2, ..Machine::default() },
@@ -88,15 +184,41 @@ mod tests {
             let expected = document(records);
             let text = expected.to_text();
             assert_eq!(Document::parse(&text, "f", Place::Emulated), Ok(expected));
-            assert_eq!(text.lines().filter(|line| line.contains("\"scheme\"")).count(), records);
+            let lines = text.lines().filter(|line| line.contains("\"scheme\"")).count();
+            assert_eq!(lines, records.min(1), "a line for each cell");
+            assert_eq!(text.matches("\"labels\"").count(), lines, "what the runs share is written once");
         }
+    }
+
+    #[test]
+    fn records_of_several_cells_are_grouped() {
+        let mut written = document(4);
+        for (index, record) in written.records.iter_mut().enumerate() {
+            record.labels.insert("size".into(), if index % 2 == 0 { "1M" } else { "64K" }.into());
+            record.details.insert("least_s".into(), 0.25);
+            record.details.insert("elapsed_s".into(), index as f64);
+        }
+        let text = written.to_text();
+        assert_eq!((text.matches("least_s").count(), text.matches("elapsed_s").count()), (2, 4));
+        written.records.swap(1, 2);
+        assert_eq!(Document::parse(&text, "f", Place::Emulated), Ok(written));
+    }
+
+    #[test]
+    fn version_1_is_read() {
+        let expected = document(3);
+        let records: Vec<String> =
+            expected.records.iter().map(|record| serde_json::to_string(record).unwrap()).collect();
+        let text = document(0).to_text().replace("\"version\": 2", "\"version\": 1");
+        let text = text.replace("\"cells\": [", &format!("\"records\": [{}", records.join(",\n")));
+        assert_eq!(Document::parse(&text, "f", Place::Emulated), Ok(expected));
     }
 
     #[test]
     fn what_is_no_such_file_is_said_in_a_line() {
         let text = document(1).to_text();
         let error = |text: &str, place| Document::parse(text, "f.json", place).unwrap_err().to_string();
-        let newer = text.replacen("\"version\": 1", "\"version\": 9", 1);
+        let newer = text.replacen("\"version\": 2", "\"version\": 9", 1);
         for (error, part) in [
             (error(&newer, Place::Emulated), "version = 9"),
             (error(&text, Place::Disks), "where = \"emulated\""),

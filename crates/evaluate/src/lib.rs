@@ -6,6 +6,7 @@
 //!
 //! Pure: no I/O and no clock. All types are plain values.
 
+mod blank;
 pub mod bound;
 pub mod c1;
 pub mod cell;
@@ -25,4 +26,4 @@ pub use cell::{Cell, Part, Program, Scheme, Servers, Storage};
 pub use claim::{Claim, Experiment, Figure, Measure, Paper, Scale};
 pub use document::DocumentError;
 pub use judge::{Found, Judgement, Outcome, Verdict, judge};
-pub use record::{DOCUMENT_VERSION, Document, Labels, Place, Record};
+pub use record::{Document, Labels, Place, Record};

@@ -16,6 +16,7 @@ mod tests;
 
 use crate::claim::Experiment;
 use crate::record::Document;
+pub use series::DRAWINGS;
 
 /// The page on the experiments, and its drawings.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,9 +26,6 @@ pub struct Pages {
     /// (name, text) of the drawings that the Markdown page shows, in [`DRAWINGS`].
     pub drawings: Vec<(String, String)>,
 }
-
-/// Directory of the drawings, next to the page.
-pub const DRAWINGS: &str = "evaluation";
 
 /// Returns whether a file name is that of a drawing that [`render`] may have made, such as
 /// `C1-2.svg`.

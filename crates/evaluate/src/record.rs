@@ -5,9 +5,6 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use stripewise_report::Machine;
 
-use crate::bound;
-use crate::cell::{Cell, Scheme};
-
 /// Labels that distinguish the cells of an experiment: `size` is `64K`, `procs` is `16`, `op` is
 /// `read` or `write`, `access` is `sequential` or `random`, ...
 pub type Labels = BTreeMap<String, String>;
@@ -51,7 +48,7 @@ pub struct Record {
     pub labels: Labels,
     /// Name of the scheme ([`crate::Scheme::name`]).
     pub scheme: String,
-    /// Fingerprint that detects a changed cell ([`Cell::parameters`]).
+    /// Fingerprint that detects a changed cell ([`crate::Cell::parameters`]).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub parameters: String,
     /// Wall-clock seconds of the timed runs, one value per repeat. Simulated times are exact, so
@@ -75,10 +72,8 @@ pub struct Record {
 }
 
 /// All results of one place, as committed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// Format version: [`DOCUMENT_VERSION`].
-    pub version: u32,
     /// When the document was written, RFC 3339 in UTC.
     pub date: String,
     /// The command that produced the results, without its directories.
@@ -89,27 +84,7 @@ pub struct Document {
     pub records: Vec<Record>,
 }
 
-/// The version of [`Document`] that is written.
-pub const DOCUMENT_VERSION: u32 = 1;
-
 impl Record {
-    /// Creates a record without results. Its details contain the cell's bound.
-    pub fn of(place: Place, cell: &Cell, scheme: &Scheme) -> Self {
-        Self {
-            experiment: cell.experiment.to_owned(),
-            place,
-            labels: cell.labels.clone(),
-            scheme: scheme.name(),
-            parameters: cell.parameters(scheme),
-            seconds: Vec::new(),
-            bytes: 0,
-            verified: None,
-            failed: None,
-            layout: String::new(),
-            details: BTreeMap::from([(bound::LEAST_S.to_owned(), bound::least_s(cell))]),
-        }
-    }
-
     /// Returns the median of the repeats in seconds; `None` if the run failed.
     pub fn median_s(&self) -> Option<f64> {
         let mut sorted = self.seconds.clone();

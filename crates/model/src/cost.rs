@@ -3,13 +3,14 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul};
 
+use serde::Deserialize;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 /// The cost of one request, term by term, in seconds. Sums and multiples of it are the costs of
 /// many requests.
 ///
 /// It is serialized with the sum as a fifth key, `total_s`.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 pub struct Cost {
     /// `T_e`: establishing network connections.
     pub establish_s: f64,

@@ -74,12 +74,13 @@ impl Candidate {
 }
 
 /// How much of the trace was replayed ([`crate::elapsed::replay`]) to find `elapsed_s`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
     /// About 2000 requests per group: this candidate was far from the best.
     Short,
     /// At least 8000 requests per group, or all of them.
+    #[default]
     Full,
 }
 
@@ -108,7 +109,7 @@ pub struct Judged {
 
 /// Copying between the copies of files that serves no request: lazy synchronization, write-back and
 /// fetches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Background {
     /// Bytes that are read from one copy and written to another.
     pub bytes: u64,

@@ -55,5 +55,6 @@ pub use plan::{plan, to_plan};
 pub use present::{GRAMMAR as PRESENT_GRAMMAR, Present};
 pub use problem::Problem;
 pub use servers::Servers;
+pub use serving::expected;
 pub use serving::{Alone, CacheLayout, Expected, ExpectedCache, ExpectedCopy, RequestClass};
 pub use workload::Workload;

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use stripewise_cluster::{Cluster, FileSystem};
 use stripewise_native::{commands, express_spread, note};
 
@@ -11,10 +11,10 @@ use crate::candidate::Candidate;
 use crate::workload::FileSet;
 
 /// How to express a layout to one file system.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Native {
     /// `Lustre`, `CephFS`, `BeeGFS` or `OrangeFS`.
-    pub system: &'static str,
+    pub system: String,
     /// Shell commands, to be run in this order; empty if the layout cannot be expressed.
     pub commands: Vec<String>,
     /// Why the layout cannot be expressed, or what to know about the commands.
@@ -45,7 +45,7 @@ pub fn native(candidate: &Candidate, set: &FileSet, cluster: &Cluster) -> Vec<Na
             ),
             Err(reason) => (Vec::new(), Some(format!("cannot be expressed because {reason}"))),
         };
-        Native { system: system.title(), commands, note }
+        Native { system: system.title().to_owned(), commands, note }
     };
     SYSTEMS.into_iter().map(told).collect()
 }

@@ -5,7 +5,8 @@
 mod common;
 
 use common::copies::{self, CACHE, REPLICAS, expected, plan_with_copies, predictions};
-use stripewise_report::{NativeCommands, PlanView, Predictions, Report, Statistics, render};
+use stripewise_plan::Native;
+use stripewise_report::{PlanView, Predictions, Report, Statistics, render};
 
 fn main() {
     let directory = tempfile::tempdir().expect("a directory for the trace");
@@ -16,12 +17,12 @@ fn main() {
     view.details[0].choice = "PSA".into();
     view.details[0].present = "1-DH".into();
     view.details[0].native = vec![
-        NativeCommands {
+        Native {
             system: "Lustre".into(),
             commands: vec!["lfs setstripe -c 4 -S 128K -p hdd /data".into()],
             note: None,
         },
-        NativeCommands {
+        Native {
             system: "BeeGFS".into(),
             commands: vec![],
             note: Some("cannot be expressed because stripes have different widths".into()),

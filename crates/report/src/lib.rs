@@ -19,7 +19,6 @@ pub mod activity;
 pub mod compare;
 mod density;
 pub mod draw;
-pub mod expected;
 pub mod html;
 mod page;
 pub mod predictions;
@@ -30,9 +29,8 @@ pub mod units;
 mod view;
 
 pub use activity::{Activity, Collector};
-pub use expected::Expected;
 pub use page::{missing_parts, render};
 pub use predictions::Predictions;
 pub use results::{Candidate, Machine, Results, ResultsError, Servers, Workload};
 pub use statistics::{FileStatistics, Statistics, StatisticsError};
-pub use view::{MissingPart, NativeCommands, PlanView, Report, RuleDetails};
+pub use view::{MissingPart, PlanView, Report, RuleDetails};

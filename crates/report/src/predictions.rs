@@ -1,60 +1,186 @@
-//! The part of the output of `stripewise plan --json --candidates` that the page shows: every
-//! candidate of every pattern.
+//! The output of `stripewise plan --json`, as it is written and as it is read again.
+//!
+//! Keys that the page does not need may be absent; unknown keys are skipped.
 
-use serde::Deserialize;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 use stripewise_cluster::{Cluster, format_cycle, size};
 use stripewise_layout::Stripe;
+use stripewise_model::Cost;
+use stripewise_plan::{Background, Expected, Method, Native};
 
-use crate::expected::{Background, Expected};
 use crate::results::{Candidate, ResultsError};
 
-/// The output of `plan --json`. Unused keys are skipped.
-#[derive(Clone, Debug, Deserialize)]
+/// The output of `plan --json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Predictions {
+    /// The trace.
+    #[serde(default)]
+    pub trace: String,
+    /// The cluster file.
+    #[serde(default)]
+    pub cluster: String,
+    /// The profile, if there is one.
+    #[serde(default)]
+    pub profile: Option<String>,
     /// The plan file written by the same command.
     pub plan: String,
+    /// `--scheme`.
+    #[serde(default)]
+    pub scheme: String,
+    /// The prediction that decides: `elapsed` or `cost`.
+    #[serde(default)]
+    pub objective: String,
+    /// `--min-gain`; `None` for no minimum.
+    #[serde(default)]
+    pub min_gain: Option<f64>,
+    /// Why calls are missing from the trace, if some are.
+    #[serde(default)]
+    pub incomplete: Option<String>,
+    /// How the traced program failed, if it did.
+    #[serde(default)]
+    pub failed: Option<String>,
+    /// Tiers whose servers are paced by parameters instead of by devices.
+    #[serde(default)]
+    pub emulated: Vec<String>,
     /// One entry per file-name pattern.
     pub files: Vec<FilesPrediction>,
 }
 
 /// The files of one pattern.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FilesPrediction {
     /// The pattern, as in the plan file.
     pub pattern: String,
-    /// Name of the chosen candidate.
-    pub name: String,
-    present: PredictedLayout,
-    /// Expected work of the copies, if the files have several.
+    /// Number of files in the trace that match.
     #[serde(default)]
+    pub count: usize,
+    /// The first of these files.
+    #[serde(default)]
+    pub first: String,
+    /// Bytes of these files.
+    #[serde(default)]
+    pub bytes: u64,
+    /// Number of requests.
+    #[serde(default)]
+    pub requests: u64,
+    /// Mean bytes of a request.
+    #[serde(default)]
+    pub request_size: u64,
+    /// The planner whose candidate was chosen, or `keep`.
+    #[serde(default)]
+    pub scheme: String,
+    /// Whether the files keep their present layout.
+    #[serde(default)]
+    pub keep: bool,
+    /// Fraction of the present layout's time (or cost) that the best candidate saves.
+    #[serde(default)]
+    pub gain: f64,
+    /// Reason for the choice.
+    #[serde(default)]
+    pub reason: String,
+    /// Further remarks on the best candidate.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+    /// The chosen candidate.
+    #[serde(flatten)]
+    pub chosen: PredictedLayout,
+    /// The layout that the files have now.
+    pub present: PredictedLayout,
+    /// Equivalent commands of parallel file systems.
+    #[serde(default)]
+    pub native: Vec<Native>,
+    /// Remarks on the files.
+    #[serde(default)]
+    pub notes: Vec<String>,
+    /// Warning about existing files that are executable: they cannot be run once they are managed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executables: Option<String>,
+    /// Expected work of the best candidate's copies, if it has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<Expected>,
-    /// Background copying between the copies.
-    #[serde(default)]
-    pub background: Option<Background>,
     /// All candidates; only with `--candidates`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidates: Option<Vec<PredictedScheme>>,
+}
+
+/// A candidate and the planner that proposed it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PredictedScheme {
+    /// Name of the planner.
     #[serde(default)]
-    candidates: Option<Vec<PredictedLayout>>,
+    pub scheme: String,
+    /// The candidate.
+    #[serde(flatten)]
+    pub layout: PredictedLayout,
 }
 
 /// A candidate and its predicted cost.
-#[derive(Clone, Debug, Deserialize)]
-struct PredictedLayout {
-    name: String,
-    predicted_s: f64,
-    elapsed_s: f64,
-    regions: Vec<PredictedRegion>,
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PredictedLayout {
+    /// Name of the candidate.
+    pub name: String,
+    /// Its shape and place; earlier versions did not write it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<stripewise_plan::Form>,
+    /// Regions of the first layout.
+    pub regions: Vec<PredictedRegion>,
+    /// Stripe sizes of the first layout's first region, by class.
+    #[serde(default)]
+    pub stripes: BTreeMap<String, u64>,
+    /// All layouts, if the files are spread over several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layouts: Vec<Vec<PredictedRegion>>,
+    /// The papers' overall cost, process-seconds.
+    pub predicted_s: f64,
+    /// Its terms.
+    #[serde(default)]
+    pub cost: Cost,
+    /// Expected wall-clock seconds.
+    pub elapsed_s: f64,
+    /// How they were found.
+    #[serde(default)]
+    pub elapsed_by: Method,
+    /// Extra copies, if there are any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub copies: Vec<PredictedCopy>,
+    /// Copying between the copies in addition to serving requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<Background>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-struct PredictedRegion {
-    end: Option<u64>,
-    cycle: Vec<PredictedStripe>,
+/// An extra copy.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PredictedCopy {
+    /// Name of the copy in the plan.
+    pub name: String,
+    /// Its layouts.
+    pub layouts: Vec<Vec<PredictedRegion>>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-struct PredictedStripe {
-    target: String,
-    bytes: u64,
+/// A region of a layout.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PredictedRegion {
+    /// First byte of the region.
+    #[serde(default)]
+    pub start: u64,
+    /// End of the region; `None` for the last one.
+    pub end: Option<u64>,
+    /// The stripes of one turn.
+    pub cycle: Vec<PredictedStripe>,
+    /// Bytes per server of each class in one turn of the cycle.
+    #[serde(default)]
+    pub stripes: BTreeMap<String, u64>,
+}
+
+/// A stripe.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PredictedStripe {
+    /// Name of the target.
+    pub target: String,
+    /// Bytes of the stripe.
+    pub bytes: u64,
 }
 
 impl Predictions {
@@ -84,15 +210,11 @@ impl Predictions {
 }
 
 impl FilesPrediction {
-    /// Returns the name of the present layout of the files.
-    pub fn present_name(&self) -> &str {
-        &self.present.name
-    }
-
     /// Returns the present layout and all others as candidates without measurements, the fastest
     /// first.
     pub fn candidates(&self, cluster: &Cluster) -> Vec<Candidate> {
-        let others = self.candidates.iter().flatten().filter(|layout| layout.name != self.present.name);
+        let others = self.candidates.iter().flatten().map(|scheme| &scheme.layout);
+        let others = others.filter(|layout| layout.name != self.present.name);
         let mut all: Vec<Candidate> =
             std::iter::once(&self.present).chain(others).map(|layout| layout.to_candidate(cluster)).collect();
         all.sort_by(|a, b| a.elapsed_s.unwrap_or(0.0).total_cmp(&b.elapsed_s.unwrap_or(0.0)));

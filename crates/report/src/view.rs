@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use stripewise_cluster::{OverlayKind, Plan, Rule};
+use stripewise_plan::{Background, Expected, Native};
 
-use crate::expected::{Background, Expected};
 use crate::{Activity, Candidate, FileStatistics, Predictions, Results};
 
 /// Everything that a page shows. A section without input is replaced by a sentence that says how to
@@ -69,18 +69,7 @@ pub struct RuleDetails {
     /// Background copying between the copies.
     pub background: Option<Background>,
     /// Equivalent commands of file systems with their own layouts.
-    pub native: Vec<NativeCommands>,
-}
-
-/// The commands of one file system for a layout.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NativeCommands {
-    /// Name of the file system.
-    pub system: String,
-    /// The commands in order; empty if the file system cannot express the layout.
-    pub commands: Vec<String>,
-    /// Why there are no commands, or a remark on them.
-    pub note: Option<String>,
+    pub native: Vec<Native>,
 }
 
 impl PlanView {
@@ -102,11 +91,11 @@ impl PlanView {
         for (rule, details) in self.plan.rules.iter().zip(&mut self.details) {
             if let Some(files) = predictions.of(&rule.pattern) {
                 details.candidates = files.candidates(&self.plan.cluster);
-                details.choice = files.name.clone();
-                details.present = files.present_name().to_owned();
+                details.choice = files.chosen.name.clone();
+                details.present = files.present.name.clone();
                 // Expectations for copies of another plan are ignored.
                 details.expected = files.expected.clone().filter(|expected| is_of(expected, rule));
-                details.background = files.background.filter(|_| details.expected.is_some());
+                details.background = files.chosen.background.filter(|_| details.expected.is_some());
             }
         }
     }

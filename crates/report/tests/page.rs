@@ -165,7 +165,7 @@ fn names_are_text_whatever_is_in_them() {
     plan.rules[0].reason = NAME.into();
     plan.rules[0].pattern = NAME.into();
     let mut view = PlanView::new(NAME, plan, &activities);
-    view.details[0].native = vec![stripewise_report::NativeCommands {
+    view.details[0].native = vec![stripewise_plan::Native {
         system: NAME.into(),
         commands: vec![NAME.into()],
         note: Some(NAME.into()),
@@ -289,7 +289,7 @@ fn layouts_are_drawn_to_scale() {
 }
 
 const PREDICTIONS: &str = r#"{"plan": "plan.toml", "scheme": "auto", "files": [{
-    "pattern": "/data/shared.dat", "name": "PSA", "gain": 0.4,
+    "pattern": "/data/shared.dat", "name": "PSA", "gain": 0.4, "predicted_s": 2.5, "elapsed_s": 2.0, "regions": [],
     "present": {"name": "plain", "predicted_s": 4.5, "elapsed_s": 4.0, "regions": [
         {"start": 0, "end": null, "cycle": [{"target": "hdd/0", "bytes": 1073741824}]}]},
     "candidates": [

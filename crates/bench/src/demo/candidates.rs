@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use anyhow::Context;
-use serde::Deserialize;
 use stripewise_cluster::{Cluster, Rule, format_cycle, size};
 use stripewise_layout::{Layout, Region};
-use stripewise_plan::Form;
+use stripewise_report::Predictions;
 
 use super::workspace::Workspace;
 use crate::shell::words;
@@ -50,23 +49,6 @@ impl Forced {
     }
 }
 
-/// The fields of `stripewise plan --candidates --json` that the demo uses.
-#[derive(Deserialize)]
-struct PlanJson {
-    files: Vec<FileJson>,
-}
-
-#[derive(Deserialize)]
-struct FileJson {
-    candidates: Vec<CandidateJson>,
-}
-
-#[derive(Deserialize)]
-struct CandidateJson {
-    name: String,
-    form: Form,
-}
-
 /// The papers' hybrid schemes, by their `plan --scheme` names.
 const HYBRID: [&str; 3] = ["def", "pa", "psa"];
 
@@ -104,12 +86,14 @@ pub fn plan(work: &Workspace, cluster: &str, slug: &str, file: &Path) -> anyhow:
         ])
     };
     let text = ask("auto", &chosen_plan)?;
-    let json: PlanJson =
-        serde_json::from_str(&text).context("`stripewise plan --json` printed something else")?;
-    let candidates = json.files.iter().flat_map(|file| &file.candidates);
-    let of_cil = candidates.filter(|candidate| candidate.form.is_cil_over_all());
+    let predictions = Predictions::parse(&text, "the output of `stripewise plan`")?;
+    let candidates = predictions.files.iter().flat_map(|file| file.candidates.iter().flatten());
+    let layouts = candidates.map(|candidate| &candidate.layout);
     // The table shows the layout itself in another column, and with it where a file goes on.
-    let of_cil = of_cil.map(|candidate| (candidate.name.as_str(), candidate.form.title()));
+    let of_cil = layouts.filter_map(|layout| {
+        let form = layout.form.as_ref().filter(|form| form.is_cil_over_all())?;
+        Some((layout.name.as_str(), form.title()))
+    });
     let mut all = Vec::new();
     for (scheme, short) in of_cil.chain(HYBRID.map(|scheme| (scheme, scheme.to_uppercase()))) {
         let plan = format!("plans/{slug}.{}.toml", short.replace(' ', "-"));

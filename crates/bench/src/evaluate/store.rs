@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use stripewise_console::files;
-use stripewise_evaluate::{Cell, DOCUMENT_VERSION, Document, Labels, Place, Record, Scheme, bound};
+use stripewise_evaluate::{Cell, Document, Labels, Place, Record, Scheme, bound};
 
 use super::args::Args;
 use crate::machine;
@@ -138,7 +138,6 @@ impl Store {
         }
         records.sort_by_key(|record| order.get(&key_of(record)).copied().unwrap_or(usize::MAX));
         let document = Document {
-            version: DOCUMENT_VERSION,
             date: machine::utc_now(),
             command: args.command(),
             machine: machine::describe(),

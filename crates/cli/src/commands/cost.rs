@@ -1,6 +1,7 @@
 //! `stripewise cost` prints the modeled cost of one request under one layout, term by term.
 
 mod args;
+mod evaluation;
 mod foreign;
 mod models;
 mod params;
@@ -10,30 +11,9 @@ use std::process::ExitCode;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use serde::{Serialize, Serializer};
-use stripewise_model::Cost;
 
 pub use args::Args;
-use args::Model;
-
-/// A cost and the values needed to understand it.
-#[derive(Serialize)]
-struct Evaluation {
-    model: Model,
-    /// One line that describes the evaluated request.
-    request: String,
-    /// The parameters used (e, t, alpha, beta), by symbol.
-    #[serde(serialize_with = "as_map")]
-    parameters: Vec<(String, f64)>,
-    /// Number of servers that the request touches: k or w in the papers.
-    servers_touched: u32,
-    /// q: number of processes that share each server.
-    sharing: u32,
-    #[serde(flatten)]
-    cost: Cost,
-    /// Formulas of the four terms in the papers' symbols, with the values filled in.
-    formulas: [String; 4],
-}
+use evaluation::Evaluation;
 
 /// Runs `stripewise cost`.
 ///
@@ -72,8 +52,4 @@ fn print_text(evaluation: &Evaluation) {
         seconds.set_cell_alignment(CellAlignment::Right);
     }
     println!("{}", table.trim_fmt());
-}
-
-fn as_map<S: Serializer>(pairs: &[(String, f64)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(pairs.iter().map(|(symbol, value)| (symbol, value)))
 }

@@ -5,34 +5,18 @@ mod copies;
 mod executables;
 mod json;
 mod output;
+mod planned;
 mod present;
 mod table;
+mod text;
 
-use std::collections::HashMap;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use stripewise_cluster::Cluster;
-use stripewise_console::progress;
-use stripewise_plan::{Collector, Decision, Options, Present, Workload, plan, to_plan};
-use stripewise_trace::{Summary, Trace};
+use stripewise_plan::to_plan;
 
 pub use args::Args;
 
 use crate::files;
-
-/// Everything the command prints.
-struct Planned {
-    trace: Trace,
-    cluster: Cluster,
-    profile: Option<PathBuf>,
-    options: Options,
-    workload: Workload,
-    decisions: Vec<Decision>,
-    /// Warnings about executables that could no longer be run from a managed file, by the pattern
-    /// of their set.
-    executables: HashMap<String, String>,
-}
 
 /// Runs `stripewise plan`: plans, writes the plan file, and prints the candidates considered.
 ///
@@ -42,7 +26,7 @@ struct Planned {
 /// not a plan.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     output::check(&args.output, args.force)?;
-    let planned = make(&args)?;
+    let planned = planned::make(&args)?;
     let plan = to_plan(&planned.decisions, &planned.cluster, &planned.options);
     let plan = plan.folded().map_err(|(pattern, error)| anyhow::anyhow!("{pattern}: {error}"))?;
     files::write_whole(&args.output, &plan.to_toml())?;
@@ -52,63 +36,4 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         print!("{}", table::report(&planned, &args));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn make(args: &Args) -> anyhow::Result<Planned> {
-    let trace = Trace::open(&args.trace)?;
-    if let (Some(reason), false) = (trace.incomplete(), args.accept_incomplete) {
-        anyhow::bail!(
-            "{}: the trace is incomplete: {reason}; trace the program again, or plan with --accept-incomplete",
-            args.trace.display()
-        );
-    }
-    if let (Some(failure), false) = (trace.meta().failure(), args.accept_failed) {
-        anyhow::bail!(
-            "{}: the traced program failed ({failure}), and may have done a part of its I/O only; trace a run that \
-             succeeds, or plan with --accept-failed",
-            args.trace.display()
-        );
-    }
-    let (cluster, profile) = files::cluster(&args.cluster, args.profile.as_deref())?;
-    let (options, present) = (args.options(&cluster)?, Present::parse(&args.present, &cluster)?);
-    let mut workload = read_workload(&trace, args.quiet)?;
-    keep_only(&mut workload, &args.only)?;
-    present::find(&mut workload, &cluster, &present)?;
-    let decisions = plan(&workload, &cluster, &options)?;
-    let executables = if args.native { HashMap::new() } else { executables::find(&workload) };
-    Ok(Planned { trace, cluster, profile, options, workload, decisions, executables })
-}
-
-/// Reads the trace twice: first for its summary, then to group the requests by kind.
-fn read_workload(trace: &Trace, quiet: bool) -> anyhow::Result<Workload> {
-    let bar = progress::bar(Some(trace.len()), "{msg} [{bar:40}] {human_pos}/{human_len} {eta}", quiet);
-    bar.set_message("summarising");
-    let summary = Summary::of(trace)?;
-    bar.set_message("grouping");
-    let mut collector = Collector::new(&summary, trace.processes());
-    let mut requests = trace.requests()?;
-    while let Some(batch) = requests.next_batch()? {
-        batch.requests.iter().for_each(|request| collector.add(request));
-        bar.inc(batch.requests.len() as u64);
-    }
-    bar.finish_and_clear();
-    Ok(collector.finish())
-}
-
-/// If there are patterns, keeps only the files that match one of them.
-fn keep_only(workload: &mut Workload, patterns: &[String]) -> anyhow::Result<()> {
-    if patterns.is_empty() {
-        return Ok(());
-    }
-    let wanted = |name: &str| {
-        let matches = |p: &String| stripewise_cluster::pattern::match_path(p.as_bytes(), name.as_bytes(), None);
-        patterns.iter().any(|pattern| matches(pattern).is_some())
-    };
-    workload.file_sets.retain(|set| set.files.iter().any(|file| wanted(&file.name)));
-    anyhow::ensure!(
-        !workload.file_sets.is_empty(),
-        "no file of the trace matches --only {}",
-        patterns.join(" ")
-    );
-    Ok(())
 }

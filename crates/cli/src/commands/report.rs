@@ -13,8 +13,8 @@ use stripewise_plan::workload::{File, FileSet};
 use stripewise_plan::{Candidate, Native, native};
 use stripewise_report::compare::{Compared, compare, elapsed_s};
 use stripewise_report::{
-    Activity, Collector, MissingPart, NativeCommands, PlanView, Predictions, Report, Results, Statistics,
-    Workload, missing_parts, render, units,
+    Activity, Collector, MissingPart, PlanView, Predictions, Report, Results, Statistics, Workload,
+    missing_parts, render, units,
 };
 use stripewise_trace::{Summary, Trace};
 
@@ -226,19 +226,13 @@ fn read_plan(
 
 /// Returns the native commands for a rule. The files behind the rule are unknown, so the commands
 /// are for the path if the pattern has no wildcards, else for the directory.
-fn native_commands(rule: &Rule, file_bytes: Option<u64>, cluster: &Cluster) -> Vec<NativeCommands> {
+fn native_commands(rule: &Rule, file_bytes: Option<u64>, cluster: &Cluster) -> Vec<Native> {
     let file = File { name: rule.pattern.clone(), size: file_bytes.unwrap_or(u64::MAX) };
     let one_file = !rule.pattern.contains(['<', '*', '\\']);
     let files = vec![file; if one_file { 1 } else { 2 }];
     let set = FileSet { pattern: rule.pattern.clone(), files, ..FileSet::default() };
     let candidate = Candidate::spread("", rule.scheme.clone(), rule.layouts.clone(), rule.spread);
-    let commands = native(&candidate, &set, cluster).into_iter();
-    let view = |native: Native| NativeCommands {
-        system: native.system.to_owned(),
-        commands: native.commands,
-        note: native.note,
-    };
-    commands.map(view).collect()
+    native(&candidate, &set, cluster)
 }
 
 /// Reads the trace twice: the first pass gives the axis ranges of the plots that the second pass

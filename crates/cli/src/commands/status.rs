@@ -2,14 +2,13 @@
 
 mod copies;
 mod files;
+mod table;
 mod targets;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, Table};
 use serde_json::json;
 use stripewise_datapath::check::walk;
 
@@ -70,14 +69,4 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let failed = targets.iter().any(|target| target.problem.is_some())
         || files.iter().any(|file| file.problem.is_some() || file.is_incomplete());
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
-}
-
-/// Creates a table whose columns from index `numbers` on hold numbers.
-fn table(header: &[&str], numbers: usize) -> Table {
-    let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(header);
-    for column in table.column_iter_mut().skip(numbers) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
 }

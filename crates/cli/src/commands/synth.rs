@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde::Serialize;
 use stripewise_console::progress::Progress;
-use stripewise_trace::synth::{self, Benchmark};
+use stripewise_trace::synth;
 use stripewise_trace::{Meta, TraceWriter};
 
 pub use args::Args;
@@ -61,13 +61,4 @@ fn print(written: &Written, json: bool) -> anyhow::Result<()> {
     println!("{trace}: {calls} calls of {processes} processes on {files} file(s), as {benchmark} makes them");
     println!("({trace_bytes} bytes; `stripewise trace --summary {trace}` shows what is in it)");
     Ok(())
-}
-
-/// Checks the parameters and boxes the benchmark.
-fn checked<B: Benchmark + 'static>(
-    benchmark: B,
-    check: impl FnOnce(&B) -> Result<(), synth::BadParameters>,
-) -> anyhow::Result<Box<dyn Benchmark>> {
-    check(&benchmark)?;
-    Ok(Box::new(benchmark))
 }

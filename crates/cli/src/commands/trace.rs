@@ -2,17 +2,16 @@
 
 mod args;
 mod record;
+mod summary;
 mod tables;
 
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Context;
-use serde::Serialize;
-use stripewise_console::progress::Progress;
-use stripewise_trace::{Meta, Summary, Trace, merge};
+use stripewise_trace::Meta;
 
 pub use args::Args;
+use record::merge_spool;
+use summary::print_summary;
 
 /// Runs `stripewise trace`.
 ///
@@ -33,57 +32,4 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         args::Mode::Record { output } => record::run(&args, &output),
     }
-}
-
-/// Output of `--json`.
-#[derive(Serialize)]
-struct Report<'a> {
-    trace: String,
-    origin: &'a str,
-    command: &'a [String],
-    complete: bool,
-    incomplete: &'a [String],
-    wall_s: Option<f64>,
-    exit_code: Option<u8>,
-    start_unix_ns: u64,
-    #[serde(flatten)]
-    summary: &'a Summary,
-}
-
-/// Prints the statistics of a trace, for the first `groups` groups of files.
-fn print_summary(path: &Path, json: bool, groups: usize) -> anyhow::Result<()> {
-    let trace = Trace::open(path)?;
-    let summary = Summary::of(&trace)?;
-    if !json {
-        print!("{}", tables::text(&trace, &summary, groups));
-        return Ok(());
-    }
-    let meta = trace.meta();
-    let report = Report {
-        trace: path.display().to_string(),
-        origin: &meta.origin,
-        command: &meta.command,
-        complete: meta.incomplete.is_empty(),
-        incomplete: &meta.incomplete,
-        wall_s: meta.wall_s,
-        exit_code: meta.exit_code,
-        start_unix_ns: meta.start_unix_ns,
-        summary: &summary,
-    };
-    println!("{}", serde_json::to_string_pretty(&report)?);
-    Ok(())
-}
-
-/// Merges a spool into a trace, and warns if calls are missing.
-fn merge_spool(
-    spool: &Path,
-    output: &Path,
-    meta: &Meta,
-    quiet: bool,
-) -> anyhow::Result<stripewise_trace::Merged> {
-    let progress = Progress::sharing("merging the spool", quiet);
-    let merged = merge(spool, output, meta, &mut |share| progress.share(share))
-        .with_context(|| format!("merging spool {} to {}", spool.display(), output.display()))?;
-    progress.finish();
-    Ok(merged)
 }

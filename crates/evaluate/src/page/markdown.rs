@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use super::series::Chart;
+use super::series::{Chart, DRAWINGS, Point};
 use super::view::{Section, View};
-use super::{DRAWINGS, chart, maps, words};
+use super::{chart, maps, words};
 use crate::judge::{RULE, Verdict};
 use crate::record::Place;
 
@@ -184,7 +184,7 @@ fn numbers(out: &mut String, chart: &Chart<'_>) {
     for panel in &chart.panels {
         for (index, x) in panel.x.iter().enumerate() {
             let mut cells = vec![words::place(panel.place).to_owned(), x.clone()];
-            let of = |points: &Vec<Option<super::series::Point>>| {
+            let of = |points: &Vec<Option<Point>>| {
                 points[index].as_ref().map_or("–".to_owned(), |point| chart::rate(point.rate))
             };
             cells.extend(panel.points.iter().map(of));

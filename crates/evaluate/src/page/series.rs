@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::claim::{Experiment, Figure};
 use crate::record::{Labels, Place, Record};
 
+/// Directory of the drawings, next to the page.
+pub const DRAWINGS: &str = "evaluation";
+
 /// A figure with its numbers.
 #[derive(Clone, Debug)]
 pub struct Chart<'a> {

@@ -4,7 +4,7 @@ use stripewise_report::Machine;
 
 use super::*;
 use crate::claim::{Claim, Figure, Measure, Paper};
-use crate::record::{DOCUMENT_VERSION, Labels, Place, Record};
+use crate::record::{Labels, Place, Record};
 
 fn labels(pairs: &[(&str, &str)]) -> Labels {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -56,7 +56,6 @@ fn document(place: Place, times: &[(&str, &str, f64)]) -> Document {
         details: [].into(),
     };
     Document {
-        version: DOCUMENT_VERSION,
         date: "2026-11-21T14:00:00Z".into(),
         command: "stripewise-bench evaluate all".into(),
         machine: Machine { cpu: "a cpu".into(), cores: 2, ..Machine::default() },

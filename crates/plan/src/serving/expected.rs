@@ -1,6 +1,7 @@
 //! The predicted use of a candidate's copies, for the report: which kinds of requests go to which
 //! copy, and why.
 
+use serde::{Deserialize, Serialize};
 use stripewise_cluster::OverlayKind;
 use stripewise_layout::Layout;
 use stripewise_model::{Access, Op};
@@ -14,7 +15,7 @@ use crate::problem::Problem;
 use crate::workload::{Group, Request};
 
 /// The predicted use of a candidate's copies.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
     /// Copy 0 is the original.
     pub copies: Vec<ExpectedCopy>,
@@ -26,12 +27,12 @@ pub struct Expected {
     /// Close waits until everything is copied, and the elapsed time includes the wait.
     pub close_waits: bool,
     /// The cache, if the candidate has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<ExpectedCache>,
 }
 
 /// The predicted use of one copy.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExpectedCopy {
     /// `original`, or the copy's name in the plan.
     pub name: String,
@@ -46,7 +47,7 @@ pub struct ExpectedCopy {
 }
 
 /// The cost of all requests on one copy alone.
-#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Alone {
     /// The papers' overall cost, process-seconds.
     pub alone_predicted_s: f64,
@@ -56,7 +57,7 @@ pub struct Alone {
 
 /// The requests of one group: one operation, access and concurrency, and sizes within an eighth of
 /// a power of two.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RequestClass {
     /// Direction.
     pub op: Op,
@@ -79,15 +80,15 @@ pub struct RequestClass {
     pub served: Vec<f64>,
     /// For a cache: the fraction of performance-critical requests, by the copy in which they gain
     /// most. Entry 0, the original, is the fraction that is not critical.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub critical: Vec<f64>,
 }
 
 /// The predicted effect of a cache.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExpectedCache {
     /// The admission mode: `sla`, `sca`, `nsca`, `off`.
-    pub mode: &'static str,
+    pub mode: String,
     /// Bytes that cached data of these files may fill, on all servers together.
     pub capacity_bytes: f64,
     /// Number of performance-critical requests.
@@ -110,7 +111,7 @@ pub struct ExpectedCache {
 }
 
 /// A cache with a single layout.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CacheLayout {
     /// `1-DH`, `2-D g=2`, ..., `1-DV`.
     pub name: String,
@@ -118,6 +119,81 @@ pub struct CacheLayout {
     pub chosen: bool,
     /// Cost of all requests by SLA's model, process-seconds.
     pub cached_s: f64,
+}
+
+impl Expected {
+    /// Returns whether the lists have an entry for every copy.
+    pub fn is_complete(&self) -> bool {
+        let copies = self.copies.len();
+        let complete = |class: &RequestClass| {
+            class.cost_s.len() == copies
+                && class.served.len() == copies
+                && [0, copies].contains(&class.critical.len())
+        };
+        copies > 0 && self.classes.iter().all(complete)
+    }
+
+    /// Returns the number of all requests.
+    pub fn requests(&self) -> f64 {
+        self.copies.iter().map(|copy| copy.requests).sum()
+    }
+
+    /// Returns the bytes of all requests.
+    pub fn bytes(&self) -> f64 {
+        self.copies.iter().map(|copy| copy.bytes).sum()
+    }
+
+    /// Returns the fraction of requests that copies other than the original serve: a cache's hits.
+    pub fn hits(&self) -> f64 {
+        part(self.copies.iter().skip(1).map(|copy| copy.requests).sum(), self.requests())
+    }
+
+    /// Returns the fraction of bytes that copies other than the original serve.
+    pub fn hit_bytes(&self) -> f64 {
+        part(self.copies.iter().skip(1).map(|copy| copy.bytes).sum(), self.bytes())
+    }
+}
+
+impl ExpectedCache {
+    /// Returns the kind of data that the cache takes: `critical`, or `admitted` in the mode that
+    /// admits everything.
+    pub fn taken(&self) -> &'static str {
+        taken(&self.mode)
+    }
+
+    /// Returns the speedup if hits took no time: 1/(1-x).
+    pub fn bound(&self) -> f64 {
+        1.0 / (1.0 - self.time_of_hits.clamp(0.0, 1.0))
+    }
+
+    /// Returns the speedup that SLA's model expects.
+    pub fn speed_up(&self) -> f64 {
+        part(self.original_s, self.cached_s)
+    }
+}
+
+impl RequestClass {
+    /// Returns the copy on which a request costs least; the first of equal ones.
+    pub fn cheapest(&self) -> usize {
+        let costs = self.cost_s.iter().enumerate();
+        costs.min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(copy, _)| copy)
+    }
+
+    /// Returns `T_H - T_S(l)` in seconds, for the cache layout l in which the request gains most.
+    pub fn benefit_s(&self) -> f64 {
+        let cached = self.cost_s.iter().skip(1).copied().fold(f64::INFINITY, f64::min);
+        self.cost_s.first().map_or(0.0, |original| original - cached)
+    }
+}
+
+/// Returns the kind of requests whose data a cache in this mode takes.
+pub fn taken(mode: &str) -> &'static str {
+    if mode == "nsca" { "admitted" } else { "critical" }
+}
+
+/// Returns `some` divided by `all`, or 0 if `all` is 0.
+pub fn part(some: f64, all: f64) -> f64 {
+    if all > 0.0 { some / all } else { 0.0 }
 }
 
 impl Expected {
@@ -205,7 +281,7 @@ fn sum_of_costs(serving: &Serving<'_>, group: &Group, sample: &[Request], copy: 
     costs.iter().map(|cost| cost.total_s()).sum()
 }
 
-fn of_cache(serving: &Serving<'_>, mode: &'static str) -> ExpectedCache {
+fn of_cache(serving: &Serving<'_>, mode: &str) -> ExpectedCache {
     let admission = serving.admission.as_ref().expect("a cache admits");
     let (mut all_s, mut hits_s) = (0.0, 0.0);
     let (mut requests, mut bytes) = (0.0, 0.0);
@@ -226,7 +302,7 @@ fn of_cache(serving: &Serving<'_>, mode: &'static str) -> ExpectedCache {
     }
     let costs = admission.costs();
     ExpectedCache {
-        mode,
+        mode: mode.to_owned(),
         capacity_bytes: admission.capacity_bytes(),
         critical_requests: requests,
         critical_request_bytes: bytes,

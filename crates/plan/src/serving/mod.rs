@@ -8,7 +8,7 @@
 mod background;
 mod cached;
 mod classes;
-mod expected;
+pub mod expected;
 
 use std::borrow::Cow;
 

@@ -4,9 +4,8 @@
 use stripewise_trace::summary::Group;
 
 use super::group::{order_of_access, sharing};
-use super::outcome::fact;
 use super::table::{Column, table, whole};
-use super::{anchor, contents};
+use super::text::{anchor, caption, contents, fact, time_ticks};
 use crate::activity::{Activity, Lane};
 use crate::density::COLUMNS;
 use crate::draw::{self, Plot};
@@ -80,19 +79,6 @@ fn facts(h: &mut Html, activity: &Activity) {
             let wall = activity.meta.wall_s.map(|s| format!("; the command ran for {}", units::seconds(s)));
             h.text(&format!("{span} from the first call to the last{}", wall.unwrap_or_default()));
         });
-    });
-}
-
-/// Returns the ticks of a plot's time axis, in seconds since the start of the trace.
-pub(super) fn time_ticks(span_ns: &std::ops::Range<u64>) -> Vec<ticks::Tick> {
-    ticks::seconds(span_ns.start as f64 * 1e-9..span_ns.end as f64 * 1e-9)
-}
-
-pub(super) fn caption(h: &mut Html, title: &str, text: &str) {
-    h.element("figcaption", &[], |h| {
-        h.leaf("b", &[], title);
-        h.text(": ");
-        h.text(text);
     });
 }
 

@@ -1,7 +1,7 @@
 //! Section that compares a run before a change with one after it.
 
-use super::outcome::fact;
 use super::table::{Column, amount, table};
+use super::text::fact;
 use crate::compare::{Moved, compare, elapsed_s};
 use crate::html::Html;
 use crate::{Activity, units};

@@ -5,8 +5,8 @@ use std::ops::Range;
 use stripewise_trace::Op;
 use stripewise_trace::summary::{Direction, Group, Phase};
 
-use super::activity::{caption, time_ticks};
 use super::table::{Column, amount, table, whole};
+use super::text::{caption, time_ticks};
 use crate::activity::{Activity, GroupPicture};
 use crate::density::COLUMNS;
 use crate::draw::{self, Plot};

@@ -2,15 +2,15 @@
 //! other candidates.
 
 use stripewise_cluster::Rule;
+use stripewise_plan::Native;
 
 use super::bars::Bars;
-use super::outcome::fact;
 use super::regions::layouts;
-use super::{anchor, contents, sentence};
+use super::text::{anchor, contents, fact, sentence};
 use super::{candidates, copies};
 use crate::html::Html;
 use crate::results::Candidate;
-use crate::{NativeCommands, PlanView, RuleDetails, units};
+use crate::{PlanView, RuleDetails, units};
 
 /// Maximum number of candidate kinds drawn as bars.
 const KINDS_DRAWN: usize = 14;
@@ -124,7 +124,7 @@ fn value(h: &mut Html, seconds: f64) {
     h.leaf("data", &[("value", &seconds.to_string())], &units::seconds(seconds));
 }
 
-fn native(h: &mut Html, native: &[NativeCommands]) {
+fn native(h: &mut Html, native: &[Native]) {
     if native.is_empty() {
         return;
     }

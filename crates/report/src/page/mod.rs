@@ -14,6 +14,7 @@ mod regions;
 mod short;
 mod sizes;
 mod table;
+mod text;
 
 use crate::html::Html;
 use crate::{MissingPart, Report};
@@ -145,28 +146,4 @@ fn content(h: &mut Html, report: &Report<'_>, id: &str) {
         "activity" => activity::section(h, report.activities),
         _ => origin::section(h, report),
     }
-}
-
-/// Returns the text with a full stop, unless it ends with punctuation.
-fn sentence(text: &str) -> String {
-    let ends = text.is_empty() || text.ends_with(['.', '!', '?']);
-    format!("{text}{}", if ends { "" } else { "." })
-}
-
-/// Writes links to the items of a section, if it has several. Their anchors are those of
-/// [`anchor`].
-fn contents<'a>(h: &mut Html, kind: &str, names: impl ExactSizeIterator<Item = &'a str>) {
-    if names.len() < 2 {
-        return;
-    }
-    h.element("nav", &[("class", "contents"), ("aria-label", kind)], |h| {
-        for (index, name) in names.enumerate() {
-            h.leaf("a", &[("href", &format!("#{}", anchor(kind, index)))], name);
-        }
-    });
-}
-
-/// Returns the anchor of the item with this index.
-fn anchor(kind: &str, index: usize) -> String {
-    format!("{kind}-{index}")
 }

@@ -1,7 +1,7 @@
 //! Section on how the page was made: commands, machine, dates.
 
-use super::outcome::fact;
 use super::table::{Column, table, whole};
+use super::text::fact;
 use crate::Report;
 use crate::html::Html;
 use crate::results::Results;

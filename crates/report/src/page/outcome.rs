@@ -4,7 +4,7 @@
 use super::bars::Bars;
 use super::candidates::{self, verified};
 use super::table::{Column, amount, table};
-use super::{anchor, sentence};
+use super::text::{anchor, fact, sentence};
 use crate::Report;
 use crate::html::Html;
 use crate::results::{Candidate, Results, Workload};
@@ -106,11 +106,6 @@ fn linked(h: &mut Html, name: &str, path: Option<&str>, kind: &str, shown: &[&st
         Some(index) => h.leaf("a", &[("href", &format!("#{}", anchor(kind, index)))], path),
         None => h.leaf("code", &[], path),
     });
-}
-
-pub(super) fn fact(h: &mut Html, name: &str, value: impl FnOnce(&mut Html)) {
-    h.leaf("dt", &[], name);
-    h.element("dd", &[], value);
 }
 
 fn verdict(h: &mut Html, workload: &Workload) {

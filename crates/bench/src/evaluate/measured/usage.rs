@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context;
-use serde_json::Value;
 use stripewise_cluster::Cluster;
+use stripewise_report::Statistics;
+use stripewise_report::statistics::Counts;
 use stripewise_sys::{Real, SysRef};
 use stripewise_target::Target;
 use stripewise_target::emulate::{Emulation, Server};
@@ -45,22 +46,23 @@ impl Watch {
 /// processes and files. The result is empty if no file had several copies.
 ///
 /// # Errors
-/// A line is not JSON.
+/// A line is not one of such a file.
 pub fn statistics(path: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
-    let mut sums = BTreeMap::new();
-    for line in std::fs::read_to_string(path).unwrap_or_default().lines() {
-        let of_process: BTreeMap<String, Value> =
-            serde_json::from_str(line).with_context(|| format!("statistics say: {line}"))?;
-        for name in COUNTS {
-            let count = of_process.get(name).and_then(Value::as_f64).unwrap_or(0.0);
-            *sums.entry(name.to_owned()).or_insert(0.0) += count;
-        }
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let mut statistics = Statistics::default();
+    statistics.read(&text, &path.display().to_string())?;
+    if statistics.files.is_empty() {
+        return Ok(BTreeMap::new());
     }
-    if let (Some(requests), Some(hits)) = (sums.get("requests"), sums.get("hits")) {
-        let misses = requests - hits - sums.get("partial_hits").unwrap_or(&0.0);
-        sums.insert("misses".to_owned(), misses);
-    }
-    Ok(sums)
+    let sum = |count: fn(&Counts) -> u64| statistics.files.iter().map(|file| count(&file.counts)).sum::<u64>();
+    let sums = [
+        ("requests", sum(|counts| counts.requests)),
+        ("hits", sum(|counts| counts.hits)),
+        ("partial_hits", sum(|counts| counts.partial_hits)),
+        ("misses", sum(|counts| counts.requests.saturating_sub(counts.hits + counts.partial_hits))),
+        ("critical", sum(|counts| counts.critical)),
+        ("evictions", sum(|counts| counts.evictions)),
+        ("write_backs", sum(|counts| counts.write_backs)),
+    ];
+    Ok(sums.map(|(name, sum)| (name.to_owned(), sum as f64)).into())
 }
-
-const COUNTS: [&str; 6] = ["requests", "hits", "partial_hits", "critical", "evictions", "write_backs"];

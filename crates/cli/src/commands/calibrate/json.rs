@@ -4,7 +4,7 @@ use serde::Serialize;
 use stripewise_calibrate::{NetworkReport, ServerReport};
 use stripewise_model::{ClassParams, Network};
 
-use super::Calibrated;
+use super::measuring::Calibrated;
 
 /// The complete output: the profile's parameters and the measurements behind them.
 #[derive(Serialize)]

@@ -8,7 +8,7 @@ use stripewise_calibrate::{KindReport, NetworkReport, ServerReport, stragglers};
 use stripewise_cluster::size;
 use stripewise_model::{Access, Op};
 
-use super::Calibrated;
+use super::measuring::Calibrated;
 
 /// Returns the complete report; with `points`, also the measurements of every request size.
 pub fn report(calibrated: &Calibrated, points: bool) -> String {

@@ -5,11 +5,12 @@ use stripewise_cluster::{parse_cycle, size};
 use stripewise_layout::{Layout, MAX_OFFSET};
 use stripewise_model::cil::Cil;
 use stripewise_model::sla::Sla;
-use stripewise_model::{Network, PreparedCost, Server, Service, Startup, Striping};
+use stripewise_model::{PreparedCost, Server, Startup, Striping};
 
 use super::args::{Args, LayoutName, Model, Side};
+use super::evaluation::{Evaluation, of_network, of_service};
 use super::params::Params;
-use super::{Evaluation, foreign, psa};
+use super::{foreign, psa};
 
 pub fn evaluate(args: &Args) -> anyhow::Result<Evaluation> {
     foreign::refuse(args)?;
@@ -126,14 +127,6 @@ fn general(params: &Params) -> anyhow::Result<Evaluation> {
             format!("q_i·b_i·β_i = {q}·b·β of the slowest server"),
         ],
     })
-}
-
-pub(super) fn of_network(network: Network) -> [(String, f64); 2] {
-    [("e".to_owned(), network.establish_s), ("t".to_owned(), network.per_byte_s)]
-}
-
-pub(super) fn of_service(symbols: [&str; 2], service: Service) -> [(String, f64); 2] {
-    [(symbols[0].to_owned(), service.startup_s), (symbols[1].to_owned(), service.per_byte_s)]
 }
 
 fn striping(args: &Args) -> anyhow::Result<Striping> {

@@ -5,9 +5,8 @@ use stripewise_cluster::size;
 use stripewise_model::Service;
 use stripewise_model::psa::Psa;
 
-use super::Evaluation;
 use super::args::Args;
-use super::models::{of_network, of_service};
+use super::evaluation::{Evaluation, of_network, of_service};
 use super::params::{Flag, Params};
 
 /// The HServers or the SServers.

@@ -13,6 +13,10 @@ use stripewise_datapath::{Runtime, Shape};
 
 use crate::managed;
 
+/// Name of the record of a directory's former native layout. No file whose name starts with it is
+/// ever a file of a plan.
+pub const RECORD: &str = ".stripewise-native.toml";
+
 /// Current state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -142,7 +146,7 @@ fn candidate<'a>(
     real: PathBuf,
     anchor: bool,
 ) -> Option<Candidate<'a>> {
-    if real.file_name().is_some_and(|name| name.as_bytes().starts_with(super::native::RECORD.as_bytes())) {
+    if real.file_name().is_some_and(|name| name.as_bytes().starts_with(RECORD.as_bytes())) {
         return None;
     }
     // The rule for the given path has precedence over the rule for the resolved path.

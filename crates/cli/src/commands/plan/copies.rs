@@ -8,8 +8,8 @@ use comfy_table::{CellAlignment, Table};
 use stripewise_model::{Access, Op};
 use stripewise_plan::{Decision, Expected, RequestClass};
 
-use super::Planned;
-use super::table::{about, layouts};
+use super::planned::Planned;
+use super::text::{about, layouts};
 
 /// Maximum number of request classes in the table.
 const CLASSES_MAX: usize = 8;

@@ -4,13 +4,14 @@ use std::fmt::Write;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
-use stripewise_cluster::{format_cycle, size};
-use stripewise_layout::Layout;
 use stripewise_model::{Access, Op};
 use stripewise_plan::workload::FileSet;
 use stripewise_plan::{Decision, Judged, native};
 
-use super::{Args, Planned};
+use super::args::Args;
+use super::copies;
+use super::planned::Planned;
+use super::text::{about, layouts};
 
 /// Approximate maximum number of table rows, unless all are requested.
 const ROWS_MAX: usize = 20;
@@ -66,11 +67,11 @@ fn files(out: &mut String, planned: &Planned, set: &FileSet, decision: &Decision
     if let Some(executables) = planned.executables.get(&decision.pattern) {
         let _ = writeln!(out, "WARNING: {executables}.");
     }
-    super::copies::write(out, planned, decision);
+    copies::write(out, planned, decision);
     for remark in &decision.best().candidate.remarks {
         let _ = writeln!(out, "{}.", capitalised(remark));
     }
-    super::copies::write_gain(out, decision);
+    copies::write_gain(out, decision);
     for note in &decision.notes {
         let _ = writeln!(out, "Not considered: {note}.");
     }
@@ -165,28 +166,6 @@ fn row(planned: &Planned, mark: &str, judged: &Judged) -> [String; 5] {
     }
     let name = judged.candidate.name.clone();
     [mark.to_owned(), name, layout, format!("{:.3}", judged.predicted_s()), format!("{:.3}", judged.elapsed_s)]
-}
-
-/// Formats the first of several layouts, and their number.
-pub fn layouts(planned: &Planned, layouts: &[Layout]) -> String {
-    let regions = layouts.first().map(|layout| layout.regions()).unwrap_or_default();
-    let region = |region: &stripewise_layout::Region| {
-        let end = region.end.map_or(String::new(), |end| format!(" to {}", about(end)));
-        format!("{}{end}", format_cycle(&region.cycle, &planned.cluster))
-    };
-    let first = regions.iter().map(region).collect::<Vec<_>>().join(", ");
-    if layouts.len() > 1 { format!("{first}, ... ({} layouts)", layouts.len()) } else { first }
-}
-
-/// Formats a size for people, with at most one digit after the point.
-pub fn about(bytes: u64) -> String {
-    let exact = size::format(bytes);
-    if exact.len() <= 5 {
-        return exact;
-    }
-    let units = ["", "K", "M", "G", "T", "P", "E"];
-    let power = (bytes.max(1).ilog2() / 10) as usize;
-    format!("{:.1}{}", bytes as f64 / (1u64 << (10 * power)) as f64, units[power])
 }
 
 fn capitalised(text: &str) -> String {

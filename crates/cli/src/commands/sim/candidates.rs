@@ -4,7 +4,7 @@ use stripewise_cluster::{Plan, Rule};
 use stripewise_plan::{Collector, Decision, Judged, Options, plan};
 use stripewise_trace::{Summary, Trace};
 
-use super::Args;
+use super::args::Args;
 use crate::files;
 
 /// Returns the candidates that the planner expects to be fastest, by name. If groups of files have

@@ -7,8 +7,8 @@ use comfy_table::{CellAlignment, Table};
 use serde_json::{Value, json};
 use stripewise_sim::Outcome;
 
-use super::Simulated;
 use super::replay::Recorded;
+use super::simulated::Simulated;
 
 const MIB: f64 = (1u64 << 20) as f64;
 

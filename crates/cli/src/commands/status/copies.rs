@@ -11,6 +11,7 @@ use stripewise_datapath::manifest::{Copies, CopyRef, Manifest};
 use stripewise_layout::Layout;
 use stripewise_target::TargetRef;
 
+use super::table::table;
 use crate::managed::{cycle, human};
 
 /// Status of a file with several copies.
@@ -99,7 +100,7 @@ impl CopiesStatus {
         let Some((copies, map)) = self.parts() else { return };
         println!("  {}; {}", kept(copies), used(map));
         let header = ["  copy", "tier", "layout", "valid", "dirty", "stale", "wanted", "on disk"];
-        let mut table = super::table(&header, 3);
+        let mut table = table(&header, 3);
         for (number, (copy, state)) in self.copies().enumerate() {
             let bytes = state.bytes.unwrap_or_default();
             let whole = number == 0 || !copies.is_cache();

@@ -8,6 +8,7 @@ use stripewise_datapath::manifest::Manifest;
 use stripewise_datapath::{FileError, Runtime};
 
 use super::copies::{self, CopiesStatus};
+use super::table::table;
 use crate::managed::{cycle, human};
 
 /// Status of one file.
@@ -100,7 +101,7 @@ pub fn print(status: &FileStatus) {
         let end = region.end.map_or("end".into(), human);
         println!("  {} to {end}: {}", human(region.start), cycle(&region.cycle, &manifest.targets));
     }
-    let mut table = super::table(&["  target", "directory", "bytes"], 2);
+    let mut table = table(&["  target", "directory", "bytes"], 2);
     for (target, &bytes) in manifest.targets.iter().zip(sizes) {
         table.add_row([format!("  {}", target.name), target.path.display().to_string(), human(bytes)]);
     }

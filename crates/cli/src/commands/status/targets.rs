@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use stripewise_datapath::Runtime;
 use stripewise_target::{Target, list_components};
 
+use super::table::table;
 use crate::flags::TargetDirectory;
 use crate::managed::human;
 
@@ -79,8 +80,7 @@ pub fn print(targets: &[TargetStatus]) {
     if targets.is_empty() {
         return;
     }
-    let mut table =
-        super::table(&["target", "directory", "free", "components", "bytes", "cached", "limit", ""], 2);
+    let mut table = table(&["target", "directory", "free", "components", "bytes", "cached", "limit", ""], 2);
     for target in targets.iter().filter(|target| target.problem.is_none()) {
         table.add_row([
             target.name.clone(),

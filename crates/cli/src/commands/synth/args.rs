@@ -6,10 +6,9 @@ use anyhow::bail;
 use clap::{Subcommand, ValueEnum};
 use stripewise_cluster::size;
 use stripewise_trace::synth::{
-    Access, Benchmark, Btio, BtioClass, Direction, Hpio, Ior, RandomWithin, Tile, TwoPhase,
+    self, Access, Benchmark, Btio, BtioClass, Direction, Hpio, Ior, RandomWithin, Tile, TwoPhase,
 };
 
-use super::checked;
 use crate::flags::positive_size;
 
 const EXAMPLES: &str = "\
@@ -396,4 +395,13 @@ fn divided(total: u64, by: u64, what: &str) -> anyhow::Result<u64> {
         bail!("--total {total} is no multiple of {what} = {by}: choose one that is");
     }
     Ok(total / by)
+}
+
+/// Checks the parameters and boxes the benchmark.
+fn checked<B: Benchmark + 'static>(
+    benchmark: B,
+    check: impl FnOnce(&B) -> Result<(), synth::BadParameters>,
+) -> anyhow::Result<Box<dyn Benchmark>> {
+    check(&benchmark)?;
+    Ok(Box::new(benchmark))
 }

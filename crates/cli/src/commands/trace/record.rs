@@ -7,11 +7,12 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
+use stripewise_console::progress::Progress;
 use stripewise_recorder::{ENV_DIR, ENV_EXCLUDE, ENV_LIMIT, ENV_ONLY, TEXT_BYTES};
-use stripewise_trace::Meta;
+use stripewise_trace::{Merged, Meta, merge};
 
 use super::args::Args;
-use super::{merge_spool, print_summary};
+use super::summary::print_summary;
 use crate::trace_launch;
 
 /// Time for which processes may continue after the command has ended.
@@ -168,4 +169,13 @@ impl Spool {
         }
         std::fs::remove_dir(&self.dir).with_context(|| format!("{} cannot be removed", self.dir.display()))
     }
+}
+
+/// Merges a spool into a trace, and warns if calls are missing.
+pub fn merge_spool(spool: &Path, output: &Path, meta: &Meta, quiet: bool) -> anyhow::Result<Merged> {
+    let progress = Progress::sharing("merging the spool", quiet);
+    let merged = merge(spool, output, meta, &mut |share| progress.share(share))
+        .with_context(|| format!("merging spool {} to {}", spool.display(), output.display()))?;
+    progress.finish();
+    Ok(merged)
 }

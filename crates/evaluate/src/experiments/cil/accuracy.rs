@@ -2,7 +2,7 @@
 
 use stripewise_trace::synth::Access;
 
-use super::{Bed, ETHERNET, INFINIBAND, NAMES, beds, requests, three_layouts};
+use super::setting::{Bed, ETHERNET, INFINIBAND, NAMES, beds, requests, three_layouts};
 use crate::cell::Cell;
 use crate::claim::{Claim, Experiment, Measure, Paper, Scale};
 use crate::experiments::making::{BOTH, KIB, MIB, access_name, bytes, figure, labels, name};

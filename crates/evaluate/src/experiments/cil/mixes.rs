@@ -3,7 +3,7 @@
 use stripewise_model::Op;
 use stripewise_trace::synth::{Access, Tile, TwoPhase};
 
-use super::{Bed, ETHERNET, INFINIBAND, beds, three_layouts};
+use super::setting::{Bed, ETHERNET, INFINIBAND, beds, three_layouts};
 use crate::cell::{Cell, Part, Program, Scheme};
 use crate::claim::{Claim, Experiment, Figure, Paper, Scale};
 use crate::experiments::making::{KIB, MIB, access_name, direction, figure, gain, labels, largest};

@@ -3,7 +3,7 @@
 use stripewise_model::Op;
 use stripewise_trace::synth::{Tile, TwoPhase};
 
-use super::{Bed, ETHERNET, INFINIBAND, beds, two_digits};
+use super::setting::{Bed, ETHERNET, INFINIBAND, beds, two_digits};
 use crate::cell::{Cell, Part, Program, Scheme};
 use crate::claim::{Claim, Experiment, Figure, Paper, Scale};
 use crate::experiments::devices;

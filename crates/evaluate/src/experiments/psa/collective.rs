@@ -6,7 +6,7 @@
 use stripewise_model::Op;
 use stripewise_trace::synth::{Access, Btio, BtioClass, Direction, Tile, TwoPhase};
 
-use super::{NODES, Of, SCHEMES, gains, per_node};
+use super::setting::{NODES, Of, SCHEMES, gains, per_node};
 use crate::cell::{Cell, Part, Program};
 use crate::claim::{Experiment, Paper, Scale};
 use crate::experiments::making::{BOTH, GIB, KIB, MIB, direction, figure, gain, labels, largest, name};

@@ -6,7 +6,7 @@
 use stripewise_model::Op;
 use stripewise_trace::synth::{Access, Hpio};
 
-use super::{Of, SCHEMES, gains, per_node};
+use super::setting::{Of, SCHEMES, gains, per_node};
 use crate::cell::{Cell, Part, Program};
 use crate::claim::{Experiment, Paper, Scale};
 use crate::experiments::making::{BOTH, KIB, MIB, bytes, direction, figure, labels, name};

@@ -3,7 +3,7 @@
 use stripewise_model::Op;
 use stripewise_trace::synth::Access;
 
-use super::{Of, SCHEMES, gains, per_node, up_to};
+use super::setting::{Of, SCHEMES, gains, per_node, up_to};
 use crate::cell::Cell;
 use crate::claim::{Experiment, Figure, Paper, Scale};
 use crate::experiments::making::{self, BOTH, GIB, KIB, MIB, access_name, and, figure, labels, name};

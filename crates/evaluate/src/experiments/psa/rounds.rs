@@ -5,8 +5,8 @@
 
 use stripewise_model::{Network, Op};
 
-use super::SCHEMES;
 use super::collective::{BUFFER, TILES, tile_cell};
+use super::setting::SCHEMES;
 use crate::cell::{Cell, Program};
 use crate::claim::{Experiment, Figure, Paper, Scale};
 use crate::experiments::making::{BOTH, MIB, figure, labels, name};

@@ -4,7 +4,7 @@ use stripewise_model::Op;
 use stripewise_trace::synth::{Hpio, Tile};
 
 use super::ior::{self, Ior, SIZES};
-use super::{Of, PLACED, SELECTIVE, SHARE, STOCK, per_node};
+use super::setting::{Of, PLACED, SELECTIVE, SHARE, STOCK, per_node};
 use crate::cell::{Cell, Part, Program};
 use crate::claim::{Experiment, Paper, Scale};
 use crate::experiments::making::{BOTH, KIB, and, bytes, direction, figure, gain, labels, name};

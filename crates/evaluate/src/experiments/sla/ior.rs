@@ -3,7 +3,7 @@
 use stripewise_model::Op;
 use stripewise_trace::synth::Access;
 
-use super::{Of, SELECTIVE, SHARE, STOCK, per_node};
+use super::setting::{Of, SELECTIVE, SHARE, STOCK, per_node};
 use crate::cell::Cell;
 use crate::claim::{Claim, Experiment, Paper, Scale};
 use crate::experiments::making::{self, BOTH, GIB, KIB, MIB, and, figure, gain, labels, name};

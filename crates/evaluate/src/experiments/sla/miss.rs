@@ -3,7 +3,7 @@
 use stripewise_model::Op;
 
 use super::ior::Ior;
-use super::{Of, STOCK, per_node};
+use super::setting::{Of, STOCK, per_node};
 use crate::cell::Cell;
 use crate::claim::{Experiment, Paper, Scale};
 use crate::experiments::making::{self, GIB, KIB, figure, gain, labels};

@@ -1,7 +1,7 @@
 //! Claims of S6: placement in the layout that gains most (SLA §5.3). Its cells are those of S1, S2,
 //! S4 and S5.
 
-use super::{PLACED, STOCK};
+use super::setting::{PLACED, STOCK};
 use crate::claim::{Experiment, Paper};
 use crate::experiments::making::{figure, gain, labels};
 

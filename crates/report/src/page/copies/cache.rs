@@ -2,11 +2,11 @@
 //! gain.
 
 use stripewise_cluster::Rule;
+use stripewise_plan::expected::{Expected, ExpectedCache, part};
 
 use super::super::bars::Bars;
-use super::super::outcome::fact;
+use super::super::text::fact;
 use crate::draw;
-use crate::expected::{Expected, ExpectedCache, part};
 use crate::html::Html;
 use crate::results::Candidate;
 use crate::units;
@@ -116,8 +116,9 @@ fn seconds(name: &str, elapsed_s: f64) -> Candidate {
 }
 
 fn times(h: &mut Html, rule: &Rule, expected: &Expected) {
-    let Some(alone_s) = expected.copies.first().and_then(|copy| copy.alone_elapsed_s) else { return };
-    let candidates = [seconds("original alone", alone_s), seconds("with the cache", rule.elapsed_s)];
+    let Some(alone) = expected.copies.first().and_then(|copy| copy.alone) else { return };
+    let candidates =
+        [seconds("original alone", alone.alone_elapsed_s), seconds("with the cache", rule.elapsed_s)];
     let bars = Bars { candidates: &candidates, choice: "with the cache", present: "" };
     bars.figure(h, "Expected wall-clock time without and with the cache");
 }

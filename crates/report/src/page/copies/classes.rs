@@ -1,9 +1,11 @@
 //! Classes of requests, and the cost of one request on every copy.
 
+use stripewise_model::{Access, Op};
+use stripewise_plan::{Expected, ExpectedCache, RequestClass};
+
 use super::super::bars::{BAR_END, BAR_PITCH};
 use super::super::table::{Column, amount, table as table_of, whole};
 use crate::draw;
-use crate::expected::{Expected, ExpectedCache, RequestClass};
 use crate::html::Html;
 use crate::units::{self, short_seconds};
 
@@ -122,7 +124,7 @@ pub fn table(h: &mut Html, expected: &Expected) {
 }
 
 fn row(h: &mut Html, expected: &Expected, class: &RequestClass) {
-    h.leaf("th", &[("scope", "row")], &format!("{} of {}", class.op, units::bytes(class.request_bytes)));
+    h.leaf("th", &[("scope", "row")], &format!("{} of {}", op_name(class), units::bytes(class.request_bytes)));
     h.leaf("td", &[], order(class));
     whole(h, class.procs.into(), units::count);
     whole(h, class.procs_per_node.into(), units::count);
@@ -162,7 +164,7 @@ fn by_copy(expected: &Expected, shares: &[f64]) -> String {
 fn name(class: &RequestClass) -> String {
     format!(
         "{} of {}, {}, {} at a time",
-        class.op,
+        op_name(class),
         units::bytes(class.request_bytes),
         order(class),
         units::counted(class.procs.into(), "process", "processes"),
@@ -170,5 +172,12 @@ fn name(class: &RequestClass) -> String {
 }
 
 fn order(class: &RequestClass) -> &'static str {
-    if class.access == "sequential" { "in order" } else { "not in order" }
+    if class.access == Access::Sequential { "in order" } else { "not in order" }
+}
+
+fn op_name(class: &RequestClass) -> &'static str {
+    match class.op {
+        Op::Read => "read",
+        Op::Write => "write",
+    }
 }

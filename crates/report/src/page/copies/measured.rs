@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use super::super::outcome::fact;
+use stripewise_plan::expected::{Expected, part, taken};
+
 use super::super::table::{Column, table, whole};
+use super::super::text::fact;
 use super::pairs::{self, Pair};
-use crate::expected::{Expected, part, taken};
 use crate::html::Html;
 use crate::statistics::{CopiesKind, FileStatistics};
 use crate::{Report, units};

@@ -7,11 +7,11 @@ mod pairs;
 mod replicas;
 
 use stripewise_cluster::{CacheAdmission, CacheMode, Durability, Overlay, OverlayKind, Rule};
+use stripewise_plan::Expected;
 
-use super::outcome::fact;
 use super::regions;
+use super::text::fact;
 use crate::draw;
-use crate::expected::Expected;
 use crate::html::Html;
 use crate::{PlanView, RuleDetails, units};
 

@@ -1,9 +1,9 @@
 //! Expected gain of replicas.
 
 use stripewise_cluster::Rule;
+use stripewise_plan::{Background, Expected, ExpectedCopy};
 
 use super::super::bars::Bars;
-use crate::expected::{Background, Expected};
 use crate::html::Html;
 use crate::results::Candidate;
 
@@ -17,9 +17,7 @@ pub fn figures(h: &mut Html, rule: &Rule, expected: &Expected, background: Optio
         measured_s: Vec::new(),
         verified: None,
     };
-    let alone = |copy: &crate::expected::ExpectedCopy| {
-        Some(time(format!("{} alone", copy.name), copy.alone_elapsed_s?))
-    };
+    let alone = |copy: &ExpectedCopy| Some(time(format!("{} alone", copy.name), copy.alone?.alone_elapsed_s));
     let mut candidates: Vec<Candidate> = expected.copies.iter().filter_map(alone).collect();
     let choice = format!("all {} copies, each request on the cheapest", expected.copies.len());
     candidates.push(time(choice.clone(), rule.elapsed_s));

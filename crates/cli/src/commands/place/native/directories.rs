@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use stripewise_cluster::Rule;
 use stripewise_cluster::pattern::match_path;
-use stripewise_drivers::TRIAL_PREFIX;
+use stripewise_drivers::{Driver, TRIAL_PREFIX};
 use stripewise_native::NativeLayout;
 
 use super::super::find::{Candidate, expand};
@@ -27,6 +27,17 @@ pub struct Directory<'a> {
 }
 
 impl Directory<'_> {
+    /// Returns whether the directory gives its new files `layout` already.
+    ///
+    /// # Errors
+    /// The directory's setting cannot be read.
+    pub fn has(&self, driver: &dyn Driver, layout: &NativeLayout) -> anyhow::Result<bool> {
+        if !self.path.is_dir() {
+            return Ok(false);
+        }
+        Ok(driver.has(&driver.read_back(&self.path)?, layout))
+    }
+
     /// Creates the directory if it is missing. Its parent must exist.
     ///
     /// # Errors

@@ -11,10 +11,8 @@ use serde::{Deserialize, Serialize};
 use stripewise_drivers::Actual;
 use stripewise_native::NativeLayout;
 
+use super::super::find::RECORD;
 use crate::files;
-
-/// Name of the record. No file whose name starts with it is ever a file of a plan.
-pub const NAME: &str = ".stripewise-native.toml";
 
 const COMMENT: &str = "# Written by `stripewise place --native`: what this directory's new files got before. `stripewise place --native --undo PLAN` \
     puts it back and removes this file.\n";
@@ -47,7 +45,7 @@ pub struct Change<'a> {
 }
 
 fn path_in(dir: &Path) -> PathBuf {
-    dir.join(NAME)
+    dir.join(RECORD)
 }
 
 impl Former {
@@ -119,7 +117,7 @@ impl Former {
 /// Writes the record whole or not at all. The temporary name is fixed, so that the next run
 /// overwrites what a kill left.
 fn write(dir: &Path, text: &str) -> std::io::Result<()> {
-    let unfinished = dir.join(format!("{NAME}.new"));
+    let unfinished = dir.join(format!("{RECORD}.new"));
     let mut file = File::create(&unfinished)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
@@ -210,7 +208,7 @@ mod tests {
         for text in ["nonsense", "version = 2\npatterns = []\n"] {
             std::fs::write(path_in(dir.path()), text).unwrap();
             let error = Former::of(dir.path()).unwrap_err();
-            assert!(format!("{error:#}").contains(NAME), "{error:#}");
+            assert!(format!("{error:#}").contains(RECORD), "{error:#}");
             assert!(Former::remember(dir.path(), &Actual::default(), []).is_err());
             assert_eq!(std::fs::read_to_string(path_in(dir.path())).unwrap(), text);
         }

@@ -5,10 +5,12 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
+use super::super::args::Args;
+use super::super::find::Candidate;
 use super::directories::Directory;
 use super::former::Former;
+use super::planned::Planned;
 use super::wanted::Site;
-use super::{Args, Candidate, Planned, has};
 use crate::managed::human;
 
 /// Prints what would be done.
@@ -23,7 +25,7 @@ pub fn plan(
         let path = dir.path.display().to_string();
         match &dir.wanted {
             Ok(layout) => {
-                let there = has(&*site.driver, dir, layout)?;
+                let there = dir.has(&*site.driver, layout)?;
                 let word = if there { "get" } else { "would get" };
                 lines.push(format!("{path}: new files {word} {layout}"));
                 lines.extend(dir.kept_lines());

@@ -11,11 +11,13 @@ use stripewise_datapath::Runtime;
 use stripewise_datapath::migrate::{Goal, Maker};
 use stripewise_drivers::Driver;
 
+use super::super::args::Args;
+use super::super::find::Candidate;
 use super::directories::Directory;
 use super::former::Former;
 use super::maker::{Exactly, Inheriting};
+use super::show;
 use super::wanted::Site;
-use super::{Args, Candidate, show};
 use crate::copying::{Manner, Move, migrate_all};
 
 /// A directory in which something was placed, and the files in it that were placed.
