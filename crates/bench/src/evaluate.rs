@@ -17,8 +17,8 @@ use stripewise_evaluate::experiments;
 pub use args::Args;
 use job::Job;
 
-/// Runs `stripewise-bench evaluate`: executes the tasks that have no record yet and stores each record as
-/// it is made.
+/// Runs `stripewise-bench evaluate`: executes the tasks that have no record yet and stores each
+/// record as it is made.
 ///
 /// # Errors
 /// An experiment name is unknown, the directory cannot be written, or a place cannot run anything.

@@ -8,7 +8,8 @@ use crate::pattern::match_path;
 /// Which of a rule's layouts a file gets: `(number / stride) mod layouts`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
-    /// Which `<n>` of the pattern is the file's number, counted from 0; `None`: a hash of the path is.
+    /// The index, from 0, of the `<n>` in the pattern that is the file's number; `None`: a hash of
+    /// the path is its number.
     pub field: Option<usize>,
     /// Numbers that get the same layout; at least 1.
     pub stride: u64,
@@ -21,7 +22,8 @@ impl Default for Spread {
 }
 
 impl Spread {
-    /// Which of `layouts` layouts the file at `path` gets; `None` where it does not match `pattern` or there are none.
+    /// The index of the layout that the file at `path` gets among `layouts`; `None`: the path does
+    /// not match `pattern`, or there are no layouts.
     pub fn index(&self, pattern: &str, path: &Path, layouts: usize) -> Option<usize> {
         let number = match_path(pattern.as_bytes(), path.as_os_str().as_bytes(), self.field)?;
         let number = if self.field.is_some() || layouts <= 1 { number } else { path_hash(path) };
@@ -29,7 +31,8 @@ impl Spread {
     }
 }
 
-/// FNV-1a of 64 bits: the same in every version, so that a file's layout does not depend on who asks.
+/// FNV-1a with 64 bits: the same in every version, so that all processes choose the same layout for
+/// a file.
 pub fn path_hash(path: &Path) -> u64 {
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
     path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)

@@ -8,7 +8,8 @@ use stripewise_sys::{Dir, Errno, Fd, FileType, Kind, Mode, OFlags, Stat, SysRef}
 
 use crate::error::{DriverError, Result};
 
-/// How files and directories begin that drivers make for a moment, to see what they get. A kill may leave one, empty.
+/// Prefix of temporary files and directories that drivers create to learn which layout they get. A
+/// killed process may leave an empty one.
 pub const TRIAL_PREFIX: &str = ".stripewise-trial-";
 
 /// Relative paths start from the working directory.

@@ -37,8 +37,8 @@ pub fn is_drawing(name: &str) -> bool {
     })
 }
 
-/// Renders the page on `experiments` from `documents`, which hold at most one document per place, in
-/// any order.
+/// Renders the page on `experiments` from `documents`, which hold at most one document per place,
+/// in any order.
 pub fn render(experiments: &[Experiment], documents: &[Document]) -> Pages {
     let view = view::View::of(experiments, documents);
     Pages {

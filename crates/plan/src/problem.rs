@@ -92,7 +92,8 @@ impl<'a> Problem<'a> {
         self.set.groups.iter().max_by_key(|group| group.bytes).expect("a planned set has requests")
     }
 
-    /// Further copies of the files as the user wants them kept, for the main group's processes.
+    /// The overlay of files with extra copies, with the user's options, for the main group's
+    /// processes.
     pub fn overlay(&self, kind: OverlayKind, copies: Vec<CopySpec>) -> Overlay {
         let (options, group) = (&self.options.copies, self.main_group());
         let procs = group.procs.max(1);
@@ -107,7 +108,7 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// How long the network link of a client node takes for its processes' part of a group, seconds.
+    /// Seconds that a client node's network link needs for its processes' share of a group.
     pub fn client_link_s(&self, group: &Group) -> f64 {
         let share = f64::from(group.procs_per_node) / f64::from(group.procs.max(1));
         group.bytes as f64 * share * self.servers.network().per_byte_s

@@ -6,8 +6,8 @@ use stripewise_trace::summary::Past;
 
 use crate::present::Present;
 
-/// Everything that planning needs to know of a trace; bounded in size however long the trace is, but for the file
-/// names.
+/// Everything that planning needs to know of a trace; bounded in size however long the trace is,
+/// but for the file names.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
     /// One set per file-name pattern, sorted by bytes, most first.

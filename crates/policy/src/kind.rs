@@ -34,8 +34,8 @@ impl Kind {
 /// told apart.
 const STREAMS: usize = 16;
 
-/// The end offsets of a process's latest requests to a file. Threads may share it; a race only makes
-/// a request count as random.
+/// The end offsets of a process's latest requests to a file. Threads may share it; a race only
+/// makes a request count as random.
 #[derive(Debug, Default)]
 pub struct Streams {
     ends: [AtomicU64; STREAMS],

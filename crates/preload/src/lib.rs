@@ -1,7 +1,7 @@
 //! POSIX interposition: definitions of the C functions that programs call, in front of libc's.
 //!
-//! [`calls`] defines them, [`descriptors`] knows what they are called on, and [`process`] holds what
-//! the library has in this process.
+//! [`calls`] defines them, [`descriptors`] knows what they are called on, and [`process`] holds
+//! what the library has in this process.
 //!
 //! Everything here may run before constructors and after destructors, in signal handlers, and in
 //! forked and vforked children. A call on an unmanaged file allocates nothing and takes no lock.

@@ -45,8 +45,8 @@ pub struct Args {
     #[arg(long, value_name = "PLAN.JSON")]
     predictions: Vec<PathBuf>,
 
-    /// Measurements from `stripewise-bench demo`; the traces and plans that they name are used where -t
-    /// or -p is not given
+    /// Measurements from `stripewise-bench demo`; the traces and plans that they name are used
+    /// where -t or -p is not given
     #[arg(short, long, value_name = "RESULTS.JSON", env = "STRIPEWISE_RESULTS")]
     results: Option<PathBuf>,
 

@@ -116,8 +116,8 @@ impl OpenCopy {
         Ok(())
     }
 
-    /// Calls `call` with each object that has bytes of `range`: its descriptor, and offset and length
-    /// of those bytes in it.
+    /// Calls `call` with each object that has bytes of `range`: its descriptor, and offset and
+    /// length of those bytes in it.
     pub fn each_extent(
         &self,
         range: &Range<u64>,

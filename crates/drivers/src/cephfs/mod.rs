@@ -123,7 +123,8 @@ impl Driver for CephFs {
 }
 
 impl CephFs {
-    /// A new file that has `value`, which means `asked`: from its directory, or else because it is told so.
+    /// A new file that has `value`, which means `asked`: inherited from its directory, or else set
+    /// on the file.
     fn create_with(&self, file: &Path, value: &str, asked: &Attribute, mode: u32) -> Result<Fd> {
         let open = files::create_new(&self.sys, file, mode)?;
         let of = Kind::Open(open.as_fd());

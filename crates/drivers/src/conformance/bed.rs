@@ -12,7 +12,8 @@ use crate::driver::Driver;
 /// Runs what it is given while it may read but not write in a directory.
 pub type Forbidden = Box<dyn Fn(&Path, &mut dyn FnMut())>;
 
-/// Root as somebody else (of no effect on tools that are run); anybody else as the owner of a read-only directory.
+/// As root, acts as another user, without effect on tools; another user acts on a read-only
+/// directory of its own.
 pub fn without_rights() -> Forbidden {
     const NOBODY: u32 = 65534;
     let root = Real.user() == 0;
@@ -34,8 +35,8 @@ pub struct Bed {
     pub dir: PathBuf,
     /// A writable directory on another file system; `None`: there is no elsewhere.
     pub elsewhere: Option<PathBuf>,
-    /// Layouts that the file system has, in the form in which it says them; different from what files get by themselves. Two at least, unless
-    /// it has none at all.
+    /// At least two layouts that the file system supports, or none if it supports none, in the form
+    /// in which it reports them. They differ from the layout that files get by default.
     pub supported: Vec<NativeLayout>,
     /// Layouts that no such file system has: refused before it is asked.
     pub unsupported: Vec<NativeLayout>,
@@ -45,7 +46,8 @@ pub struct Bed {
     pub full: Option<NativeLayout>,
     /// From now on hints are taken without complaint and ignored, or (false) obeyed again.
     pub ignore_hints: Option<Box<dyn Fn(bool)>>,
-    /// The driver's `n`-th further request to the file system and all after it fail; `None`: they work again.
+    /// Makes the driver's `n`-th next request to the file system, and all later ones, fail; `None`:
+    /// they succeed again.
     pub interrupt: Option<Box<dyn Fn(Option<u64>)>>,
     /// Somebody without rights, such as [`without_rights`].
     pub forbidden: Option<Forbidden>,

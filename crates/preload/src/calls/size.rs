@@ -58,8 +58,9 @@ interpose!(
         };
         serve_interruptible(|| {
             let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;
-            // The anchor's size stands in for the file's size here, which may be larger if the file is
-            // open. Then a truncate to a size above the limit is refused even if it shortens the file.
+            // The anchor's size stands in for the file's size here, which may be larger if the file
+            // is open. Then a truncate to a size above the limit is refused even if it shortens the
+            // file.
             check_limit(size, || {
                 kernel::stat_at(libc::AT_FDCWD, path.as_ptr(), true).map(|anchor| anchor.st_size as u64)
             })?;

@@ -45,8 +45,8 @@ interpose!(
             let failed = errno::get();
             errno::set(before);
             let fails_there_too = match failed {
-                // EACCES may be a temporary error of a server, or concern an object only. The kernel
-                // would then open the anchor for a child of root, and truncate it.
+                // EACCES may be a temporary error of a server, or concern an object only. The
+                // kernel would then open the anchor for a child of root, and truncate it.
                 libc::EACCES => !may_write(path),
                 failed => matches!(failed, libc::EEXIST | libc::EISDIR | libc::EROFS),
             };

@@ -2,7 +2,8 @@
 //!
 //! A path alone shows whether a rule matches only if no symbolic link in it leads elsewhere. The
 //! kernel checks that during the open (RESOLVE_NO_SYMLINKS); a check before would cost as much as
-//! the open itself. Every uncertain case is left to [`crate::calls::open`], which examines the path first:
+//! the open itself. Every uncertain case is left to [`crate::calls::open`], which examines the path
+//! first:
 //! a path with links, a path that a rule may match, a kernel before Linux 5.6.
 //!
 //! O_TRUNC is not passed to the kernel, since the kind of the file must be known before it is
@@ -65,8 +66,8 @@ fn applies(flags: OFlags) -> bool {
         && is_libc_next()
 }
 
-/// Whether openat2(2) may fail with this error where open(2) succeeds, or where [`crate::calls::open`] has
-/// to interpret the error.
+/// Whether openat2(2) may fail with this error where open(2) succeeds, or where
+/// [`crate::calls::open`] has to interpret the error.
 fn is_inconclusive(error: Errno) -> bool {
     matches!(
         error,

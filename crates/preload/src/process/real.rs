@@ -2,8 +2,8 @@
 //!
 //! Each is looked up with `dlsym(RTLD_NEXT)` at its first call and kept in an atomic. So no
 //! constructor has to run first, two threads that race store the same address, and nothing is ever
-//! torn down. The library's own calls are system calls (`sys`, [`crate::process::kernel`]); of the functions
-//! here they use `syscall` only.
+//! torn down. The library's own calls are system calls (`sys`, [`crate::process::kernel`]); of the
+//! functions here they use `syscall` only.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
@@ -84,8 +84,8 @@ unsafe extern "C" fn missing() -> c_int {
 /// `real` is a closure that passes the call on, with the same arguments, to the function of exactly
 /// that name behind this library, so that a library loaded after this one still sees the name that
 /// the program used. Written `&real` it is that function itself, to be called with other arguments.
-/// Bodies never panic: code that may panic runs inside [`crate::process::errno::serve`]. The only unwinding
-/// is that of a cancelled thread ([`crate::process::cancel`]).
+/// Bodies never panic: code that may panic runs inside [`crate::process::errno::serve`]. The only
+/// unwinding is that of a cancelled thread ([`crate::process::cancel`]).
 macro_rules! interpose {
     ($($name:ident)|+ = |& $function:ident $(, $argument:ident: $type:ty)* $(,)?| -> $result:ty $body:block) => {
         const _: () = {

@@ -164,8 +164,8 @@ impl Simulator {
         true
     }
 
-    /// Begins to fetch the first prefetch hint that finds space, among the first [`WANTED_MAX`] of each
-    /// copy.
+    /// Begins to fetch the first prefetch hint that finds space, among the first [`WANTED_MAX`] of
+    /// each copy.
     fn fetch_some(&mut self, file: u32) -> bool {
         let (caches, pace) = (self.overlay(file).caches(), self.overlay(file).pace);
         for copy in caches {

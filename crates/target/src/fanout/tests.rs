@@ -60,8 +60,9 @@ fn every_engine_moves_every_byte() {
     }
 }
 
-/// Pieces of a component that lie between those of others are in one job, and the components come in the order of
-/// their first pieces: requests of several processes that start on different servers spread the load.
+/// Pieces of one object that lie between those of others are in one job, and the objects come in
+/// the order of their first pieces: requests of several processes that start on different servers
+/// spread the load.
 #[test]
 fn interleaved_pieces_are_one_job_of_their_component() {
     let mut buffer = vec![0; 40];

@@ -54,12 +54,14 @@ impl Direction {
         }
     }
 
-    /// Of the requests that have a predecessor in their stream, the part that is sequential; 0 if none has.
+    /// The fraction of sequential requests among those with a predecessor in their stream; 0 if
+    /// none has one.
     pub fn sequential_share(&self) -> f64 {
         share(self.sequential, self.requests - self.streams)
     }
 
-    /// Of the requests that have a predecessor in their stream, the part that is strided; 0 if none has.
+    /// The fraction of strided requests among those with a predecessor in their stream; 0 if none
+    /// has one.
     pub fn strided_share(&self) -> f64 {
         share(self.strided, self.requests - self.streams)
     }

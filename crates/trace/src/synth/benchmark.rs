@@ -65,8 +65,8 @@ pub trait Benchmark {
     /// Its processes and files.
     fn job(&self) -> Job;
 
-    /// What each direction does, in the order of [`Direction::ops`]: an operation and its steps. All processes open the
-    /// files that they use before, and close them after.
+    /// What each direction does, in the order of [`Direction::ops`]: an operation and its steps.
+    /// All processes open the files that they use before, and close them after.
     fn rounds(&self) -> Vec<(Op, Box<dyn Iterator<Item = Step> + '_>)>;
 }
 

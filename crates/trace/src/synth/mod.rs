@@ -30,7 +30,8 @@ pub const STEP_NS: u64 = 1_000_000;
 /// Nominal duration of a request, nanoseconds. All requests of a step overlap.
 const REQUEST_NS: u64 = STEP_NS / 10 * 9;
 
-/// Appends the benchmark's trace to an empty writer. `progress` is told the number of calls now and then.
+/// Appends the benchmark's trace to an empty writer. Calls `progress` with the number of calls now
+/// and then.
 pub fn write(
     benchmark: &dyn Benchmark,
     writer: &mut TraceWriter,

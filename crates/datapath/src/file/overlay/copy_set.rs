@@ -86,7 +86,8 @@ impl<'f> CopySet<'f> {
         }
     }
 
-    /// Calls `each` with all spans of `range` that `select` selects. Reads the map in several steps.
+    /// Calls `each` with all spans of `range` that `select` selects. Reads the map in several
+    /// steps.
     pub(super) fn each_span(&self, select: Select, range: Range<u64>, each: impl FnMut(&Span)) -> Result<()> {
         each_span(&self.map, select, range, each).logged()
     }

@@ -297,8 +297,9 @@ pub const COPIERS: Scenario = Scenario {
     ],
 };
 
-/// Explores a scenario. `STRIPEWISE_EXPLORE=all,PREEMPTIONS,KILLS` goes through all schedules within
-/// this budget instead, and `STRIPEWISE_EXPLORE=random,PREEMPTIONS,KILLS` through random ones.
+/// Explores a scenario. `STRIPEWISE_EXPLORE=all,PREEMPTIONS,KILLS` goes through all schedules
+/// within this budget instead, and `STRIPEWISE_EXPLORE=random,PREEMPTIONS,KILLS` through random
+/// ones.
 fn all(scenario: &Scenario) {
     if let Ok(which) = std::env::var("STRIPEWISE_EXPLORE") {
         return as_asked(scenario, &which);
