@@ -72,7 +72,7 @@ unsafe extern "C" fn io_getevents(
     events: *mut Event,
     timeout: *mut timespec,
 ) -> c_int {
-    negative(|| unsafe { reap(context as usize, least, most, events, timeout, None) })
+    negative(|| unsafe { traced(events, get_events(context as usize, least, most, events, timeout, None)) })
 }
 
 #[unsafe(no_mangle)]
@@ -84,7 +84,9 @@ unsafe extern "C" fn io_pgetevents(
     timeout: *mut timespec,
     signals: *mut libc::sigset_t,
 ) -> c_int {
-    negative(|| unsafe { reap(context as usize, least, most, events, timeout, signals.as_ref()) })
+    negative(|| unsafe {
+        traced(events, get_events(context as usize, least, most, events, timeout, signals.as_ref()))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -244,20 +246,16 @@ impl Work {
     }
 }
 
-unsafe fn reap(
-    context: usize,
-    least: c_long,
-    most: c_long,
-    events: *mut Event,
-    timeout: *mut timespec,
-    signals: Option<&libc::sigset_t>,
-) -> Result<c_int> {
-    let count = unsafe { get_events(context, least, most, events, timeout, signals) }?;
-    if count > 0 {
-        // SAFETY: filled by the call above.
+/// Records the completions among `count` events.
+///
+/// # Safety
+/// `events` holds that many.
+unsafe fn traced(events: *mut Event, count: Result<c_int>) -> Result<c_int> {
+    if let Ok(count @ 1..) = count {
+        // SAFETY: as the caller promises.
         trace::completed(unsafe { std::slice::from_raw_parts(events, count as usize) });
     }
-    Ok(count)
+    count
 }
 
 unsafe fn get_events(
