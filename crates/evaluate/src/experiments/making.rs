@@ -49,6 +49,19 @@ pub fn direction(op: Op) -> Direction {
 
 /// Returns IOR on a shared file in which each process has a block of its own.
 pub fn ior(op: Op, processes: u32, per_node: u32, transfer: u64, each: u64, access: Access) -> Part {
+    own_blocks(op, (processes, per_node), transfer, each, access, None)
+}
+
+/// Returns IOR in which each process accesses `each` requests of `transfer` bytes: in a file of its
+/// own, whose name begins with `private`, or in its block of a shared file.
+pub fn own_blocks(
+    op: Op,
+    (processes, per_node): (u32, u32),
+    transfer: u64,
+    each: u64,
+    access: Access,
+    private: Option<String>,
+) -> Part {
     let program = Program::Ior(Ior {
         processes,
         per_node,
@@ -58,9 +71,9 @@ pub fn ior(op: Op, processes: u32, per_node: u32, transfer: u64, each: u64, acce
         access,
         random_within: RandomWithin::OwnBlock,
         direction: direction(op),
-        shared: true,
+        shared: private.is_none(),
         seed: 1,
-        file: "ior.data".into(),
+        file: private.unwrap_or_else(|| "ior.data".to_owned()),
     });
     Part { program, op }
 }

@@ -2,20 +2,20 @@
 
 use crate::{Flags, Op, ProcessInfo};
 
-/// One request.
+/// One request of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// The process.
+    /// The issuing process.
     pub rank: u32,
     /// Index into [`Job::files`].
     pub file: u32,
-    /// Bytes.
+    /// File offset, bytes.
     pub offset: u64,
     /// Bytes.
     pub size: u64,
 }
 
-/// Requests that are made at once.
+/// Concurrent requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// Read or write.
@@ -26,7 +26,7 @@ pub struct Step {
     pub calls: Vec<Call>,
 }
 
-/// Which of the two directions a benchmark does.
+/// The directions that a benchmark runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Only writes.
@@ -38,6 +38,15 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// The value of a workload's `--op`; for one direction also the name of its phase.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::Read => "read",
+            Self::Both => "both",
+        }
+    }
+
     pub(super) fn ops(self) -> &'static [Op] {
         match self {
             Direction::Write => &[Op::Write],
@@ -56,27 +65,27 @@ pub struct Job {
     pub processes: u32,
     /// How many of them run on each node.
     pub per_node: u32,
-    /// Absolute paths.
+    /// Absolute paths of the files.
     pub files: Vec<String>,
 }
 
-/// A benchmark.
+/// A benchmark with fixed parameters.
 pub trait Benchmark {
     /// Its processes and files.
     fn job(&self) -> Job;
 
-    /// What each direction does, in the order of [`Direction::ops`]: an operation and its steps.
-    /// All processes open the files that they use before, and close them after.
+    /// The operation and the steps of each direction, in the order of [`Direction::ops`]. All
+    /// processes open the files that they use before each round, and close them after it.
     fn rounds(&self) -> Vec<(Op, Box<dyn Iterator<Item = Step> + '_>)>;
 }
 
-/// Parameters that contradict each other: what, and the remedy, in one line.
+/// Parameters that contradict each other: the problem and the remedy, in one line.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("{0}")]
 pub struct BadParameters(pub String);
 
 impl Job {
-    /// A process of the job, as a trace has it.
+    /// The description of a process, as in a recorded trace.
     pub fn process(&self, rank: u32) -> ProcessInfo {
         ProcessInfo {
             node: format!("node{}", rank / self.per_node),

@@ -10,8 +10,9 @@ use stripewise_cluster::{Cluster, Plan};
 use stripewise_datapath::Runtime;
 use stripewise_evaluate::{Program, Storage};
 use stripewise_sys::Real;
+use stripewise_trace::synth::Direction;
 
-use super::program::{self, Direction};
+use super::program;
 use super::usage::Watch;
 use crate::output::Output;
 use crate::shell::{self, words};

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use stripewise_evaluate::Program;
-use stripewise_trace::synth::{self, Access, Btio, Hpio, Ior, RandomWithin, Tile, TwoPhase};
+use stripewise_trace::synth::{Access, Btio, Direction, Hpio, Ior, RandomWithin, Tile, TwoPhase};
 
 use crate::shell::words;
 use crate::workloads::Workloads;
@@ -23,26 +23,6 @@ pub const VARIABLES: [(&str, &str); 5] = [
 /// Seed of the contents. Programs share it, so that each can read what another wrote.
 pub const SEED: u64 = 1;
 
-/// Direction of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    Write,
-    Read,
-    /// Writes, then reads.
-    Both,
-}
-
-impl Direction {
-    /// Returns the value of `--op`; for one direction also the name of its phase.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Write => "write",
-            Self::Read => "read",
-            Self::Both => "both",
-        }
-    }
-}
-
 /// Returns the number of processes of a program.
 pub fn ranks(program: &Program) -> u32 {
     program.benchmark().job().processes
@@ -51,7 +31,7 @@ pub fn ranks(program: &Program) -> u32 {
 /// Returns the program with its direction replaced by a fixed one, so that programs can be compared
 /// regardless of direction.
 pub fn undirected(program: &Program) -> Program {
-    let direction = synth::Direction::Write;
+    let direction = Direction::Write;
     match program {
         Program::Ior(ior) => Program::Ior(Ior { direction, ..ior.clone() }),
         Program::Hpio(hpio) => Program::Hpio(Hpio { direction, ..hpio.clone() }),

@@ -8,10 +8,10 @@ use anyhow::{Context, ensure};
 use stripewise_cluster::{Overlay, OverlayKind, Plan};
 use stripewise_evaluate::{Cell, Part, Scheme};
 use stripewise_model::Op;
+use stripewise_trace::synth::Direction;
 
 use super::bed::{self, Bed, Pace};
 use super::data::{self, Holding};
-use super::program::Direction;
 use super::usage;
 use crate::output::{Output, Phase};
 use crate::workloads::Workloads;

@@ -1,11 +1,11 @@
 //! Servers, processes and programs that these experiments have in common.
 
 use stripewise_model::{Network, Op};
-use stripewise_trace::synth::{Access, Ior, RandomWithin};
+use stripewise_trace::synth::Access;
 
 use super::super::devices;
-use super::super::making::{MIB, direction};
-use crate::cell::{Part, Program, Scheme, Servers, Storage};
+use super::super::making::{self, MIB};
+use crate::cell::{Part, Scheme, Servers, Storage};
 use crate::claim::Scale;
 use crate::record::{Labels, Place};
 
@@ -102,20 +102,7 @@ impl Bed {
 
     /// Returns IOR with one file per process, as everywhere in CIL §6.
     pub fn ior(&self, op: Op, procs: u32, transfer: u64, each: u64, access: Access, file: String) -> Part {
-        let program = Program::Ior(Ior {
-            processes: procs,
-            per_node: self.per_node(procs),
-            transfer,
-            block: each * transfer,
-            segments: 1,
-            access,
-            random_within: RandomWithin::OwnBlock,
-            direction: direction(op),
-            shared: false,
-            seed: 1,
-            file,
-        });
-        Part { program, op }
+        making::own_blocks(op, (procs, self.per_node(procs)), transfer, each, access, Some(file))
     }
 }
 
