@@ -1,12 +1,12 @@
 //! Why nothing was measured.
 
-/// Why nothing was measured: one line that names the directory or host, and the remedy.
+/// Why a measurement failed: one line that names the directory or host, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct CalibrateError {
     /// A directory or an address.
     pub place: String,
-    /// What is wrong and what to do.
+    /// The problem and the remedy.
     pub problem: String,
 }
 

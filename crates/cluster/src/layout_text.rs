@@ -14,7 +14,7 @@ use crate::write::quoted;
 
 pub(crate) const REMEDY: &str = "write the plan again with `stripewise plan`";
 
-/// The keys `spread`, where it matters, and `layouts`.
+/// Writes the keys `spread` (where it matters) and `layouts`.
 pub(crate) fn write_layouts(out: &mut String, layouts: &[Layout], spread: &Spread, cluster: &Cluster) {
     if layouts.len() > 1 {
         let field = spread.field.map_or(String::new(), |field| format!("field = {field}, "));
@@ -33,7 +33,7 @@ fn region_text(region: &Region, cluster: &Cluster) -> String {
     format!("{{ {end}cycle = {} }}", quoted(&format_cycle(&region.cycle, cluster)))
 }
 
-/// A cycle as text: `hdd/0-3:64K ssd/0:8K`, neighbours of the same width together.
+/// A cycle as text, `hdd/0-3:64K ssd/0:8K`, with neighbors of the same width joined.
 ///
 /// Targets that the cluster does not have are written `?index`, which no parser accepts.
 pub fn format_cycle(cycle: &[Stripe], cluster: &Cluster) -> String {
@@ -65,10 +65,10 @@ pub fn format_cycle(cycle: &[Stripe], cluster: &Cluster) -> String {
     out
 }
 
-/// Reads what [`format_cycle`] writes.
+/// Parses the output of [`format_cycle`].
 ///
 /// # Errors
-/// What is wrong, as text without a place.
+/// The problem, as text without a place.
 pub fn parse_cycle(text: &str, cluster: &Cluster) -> Result<Vec<Stripe>, String> {
     let mut cycle = Vec::new();
     for word in text.split_whitespace() {

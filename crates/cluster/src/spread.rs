@@ -5,13 +5,13 @@ use std::path::Path;
 
 use crate::pattern::match_path;
 
-/// Which of a rule's layouts a file gets: `(number / stride) mod layouts`.
+/// Selects one of a rule's layouts for a file: `(number / stride) mod layouts`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Spread {
     /// The index, from 0, of the `<n>` in the pattern that is the file's number; `None`: a hash of
     /// the path is its number.
     pub field: Option<usize>,
-    /// Numbers that get the same layout; at least 1.
+    /// Number of consecutive file numbers that get the same layout; at least 1.
     pub stride: u64,
 }
 

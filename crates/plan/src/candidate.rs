@@ -11,7 +11,7 @@ use crate::workload::FileSet;
 /// One way to lay out the files of a set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// What it is.
+    /// Its shape and place.
     pub form: Form,
     /// The text of `form`, unique within a set: `1-DH`, `2-D g=2`, `stripe 64K on ssd`, ...
     pub name: String,

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use stripewise_cluster::size;
 
-/// How files are divided over servers.
+/// The way in which a candidate divides files over servers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shape {
@@ -24,7 +24,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// CIL's layout of servers in so many groups of `servers`.
+    /// CIL's layout with this number of groups of `servers` servers.
     pub fn grouped(groups: usize, servers: usize) -> Self {
         match groups {
             1 => Self::OneDh,
@@ -47,7 +47,7 @@ impl fmt::Display for Shape {
     }
 }
 
-/// What a candidate is. Its text is the candidate's name: `1-DH`, `2-D g=2 on ssd, then hdd`.
+/// A candidate's shape and place. Its text is the candidate's name: `1-DH`, `2-D g=2 on ssd, then hdd`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Form {
     /// The shape.

@@ -49,7 +49,7 @@ const USED_REQUESTS: u64 = 2;
 /// A server never counts as used for longer than this after a request, ns.
 pub const USED_NS_MAX: u64 = 10_000_000_000;
 
-/// What may be done on a file now.
+/// The background work that a file permits now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Nothing.

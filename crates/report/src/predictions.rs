@@ -139,7 +139,7 @@ pub struct PredictedLayout {
     pub cost: Cost,
     /// Expected wall-clock seconds.
     pub elapsed_s: f64,
-    /// How they were found.
+    /// How much of the trace was replayed to find them.
     #[serde(default)]
     pub elapsed_by: Method,
     /// Extra copies, if there are any.

@@ -14,9 +14,9 @@ use crate::tool::Tool;
 pub const SYSTEM: FileSystem = FileSystem::CephFs;
 pub const DIR_LAYOUT: &str = "ceph.dir.layout";
 pub const FILE_LAYOUT: &str = "ceph.file.layout";
-/// Types in the mount table.
+/// The file system's types in the mount table.
 pub const KINDS: [&str; 3] = ["ceph", "fuse.ceph-fuse", "fuse.ceph"];
-/// How a user comes to be allowed to set layouts.
+/// How a user gets permission to set layouts.
 pub const MAY_SET: &str = "setting layouts takes write permission and the flag p in the client's MDS capabilities; \
     an administrator gives it: `ceph fs authorize FS client.NAME / rwp`";
 
@@ -26,9 +26,9 @@ pub type MountOf = dyn Fn(&Path) -> Result<Option<Mount>> + Send + Sync;
 #[derive(Clone)]
 pub struct CephFs {
     pub(super) sys: SysRef,
-    /// How the mount that a path is on is found.
+    /// Finds the mount that a path is on.
     pub(super) mount_of: Arc<MountOf>,
-    /// The administrators' tool, for what users are not told otherwise.
+    /// The administrators' tool, for facts that users cannot query otherwise.
     pub(super) ceph: Tool,
 }
 
@@ -42,7 +42,7 @@ impl CephFs {
     /// The mount that an existing path is on, if it is a CephFS.
     pub(super) fn mount(&self, path: &Path) -> Result<Option<Mount>> {
         let mount = (self.mount_of)(path)?.filter(|mount| KINDS.contains(&mount.kind.as_str()));
-        // A CephFS knows the attribute, whether there is one or not.
+        // A CephFS recognizes the attribute, whether it is set or not.
         let known = !matches!(files::attribute(&self.sys, path, DIR_LAYOUT), Err(Errno::OPNOTSUPP));
         Ok(mount.filter(|_| known))
     }
@@ -55,7 +55,7 @@ impl CephFs {
     }
 }
 
-/// How a user comes to be allowed to write to a pool.
+/// How a user gets permission to write to a pool.
 pub fn may_write(pool: &str) -> String {
     format!(
         "writing to pool {pool} takes OSD capabilities for it; an administrator gives them: \

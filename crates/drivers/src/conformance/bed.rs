@@ -9,11 +9,11 @@ use stripewise_sys::{Real, Sys};
 
 use crate::driver::Driver;
 
-/// Runs what it is given while it may read but not write in a directory.
+/// Runs a closure while it may read but not write in a directory.
 pub type Forbidden = Box<dyn Fn(&Path, &mut dyn FnMut())>;
 
-/// As root, acts as another user, without effect on tools; another user acts on a read-only
-/// directory of its own.
+/// Root acts as another user (without effect on tools that are run); any other user acts as the
+/// owner of a read-only directory.
 pub fn without_rights() -> Forbidden {
     const NOBODY: u32 = 65534;
     let root = Real.user() == 0;
@@ -31,35 +31,36 @@ pub fn without_rights() -> Forbidden {
 /// A place to test a driver on.
 #[derive(Default)]
 pub struct Bed {
-    /// An empty directory on the file system where everything is allowed.
+    /// An empty directory on the file system, where everything is allowed.
     pub dir: PathBuf,
-    /// A writable directory on another file system; `None`: there is no elsewhere.
+    /// A writable directory on another file system; `None`: there is none.
     pub elsewhere: Option<PathBuf>,
-    /// At least two layouts that the file system supports, or none if it supports none, in the form
-    /// in which it reports them. They differ from the layout that files get by default.
+    /// Layouts that the file system supports, in the form in which it reports them, and different
+    /// from the default layout. At least two, unless it supports none at all.
     pub supported: Vec<NativeLayout>,
-    /// Layouts that no such file system has: refused before it is asked.
+    /// Layouts that no file system of this kind supports: refused before it is asked.
     pub unsupported: Vec<NativeLayout>,
-    /// Layouts that this one refuses (unknown pools, servers), and a word that the error must have.
+    /// Layouts that this file system refuses (unknown pools, servers), and a word that the error
+    /// contains.
     pub refused: Vec<(NativeLayout, String)>,
-    /// A layout whose servers take no more bytes.
+    /// A layout whose servers accept no more bytes.
     pub full: Option<NativeLayout>,
-    /// From now on hints are taken without complaint and ignored, or (false) obeyed again.
+    /// Makes the file system accept and ignore hints (true) or obey them again (false).
     pub ignore_hints: Option<Box<dyn Fn(bool)>>,
-    /// Makes the driver's `n`-th next request to the file system, and all later ones, fail; `None`:
-    /// they succeed again.
+    /// Makes the driver's `n`-th further request to the file system, and all requests after it,
+    /// fail; `None`: they succeed again.
     pub interrupt: Option<Box<dyn Fn(Option<u64>)>>,
-    /// Somebody without rights, such as [`without_rights`].
+    /// Runs the driver without rights, such as [`without_rights`].
     pub forbidden: Option<Forbidden>,
 }
 
-/// How a check ended that did not fail.
+/// The result of a check that did not fail.
 pub enum Verdict {
     Passed,
     Skipped(&'static str),
 }
 
-/// A check's end, or what the driver did wrong.
+/// The result of a check, or the driver's mistake.
 pub type Checked = Result<Verdict, String>;
 
 /// Fails the check with a message unless a condition holds.
@@ -72,12 +73,12 @@ macro_rules! ensure {
 }
 pub(super) use ensure;
 
-/// The result of a call that should have worked.
+/// The result of a call that should have succeeded.
 pub fn works<T, E: std::fmt::Display>(what: &str, result: Result<T, E>) -> Result<T, String> {
     result.map_err(|error| format!("{what}: {error}"))
 }
 
-/// What is in a directory, and below.
+/// The paths in a directory, recursively.
 pub fn listing(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let mut all = Vec::new();
     for entry in works("listing", std::fs::read_dir(dir))? {
@@ -91,7 +92,7 @@ pub fn listing(dir: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(all)
 }
 
-/// Fails unless a directory is as it was made.
+/// Fails unless a directory is empty.
 pub fn require_empty(dir: &Path) -> Result<(), String> {
     let left = listing(dir)?;
     ensure!(left.is_empty(), "left behind: {left:?}");

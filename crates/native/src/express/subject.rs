@@ -3,9 +3,9 @@
 use crate::cycle::Cycle;
 use crate::names::Names;
 
-/// What is to be expressed.
+/// The layouts to convert, and the names to use.
 pub struct Subject<'a> {
-    /// Per layout that files take in turn: its regions.
+    /// The regions of each layout that files take in turn.
     pub layouts: Vec<Vec<Cycle>>,
     pub names: Names<'a>,
 }

@@ -8,26 +8,26 @@ use super::phases::Phases;
 use super::streams::Step;
 use crate::{Flags, Op, Request};
 
-/// What is known of one direction, reads or writes, of a file group.
+/// Statistics of one direction, reads or writes, of a file group.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Direction {
     /// Calls that moved at least a byte.
     pub requests: u64,
     /// Bytes moved.
     pub bytes: u64,
-    /// Bytes moved per request.
+    /// Number of requests by the bytes that they moved.
     pub sizes: Sizes,
-    /// First requests of a stream (a process's reads, or writes, of one file).
+    /// Number of streams (one process's reads, or writes, of one file), and so of first requests.
     pub streams: u64,
-    /// Requests that start where their stream's last one ended.
+    /// Requests that start where the previous one of their stream ended.
     pub sequential: u64,
-    /// Requests that follow their predecessor at the same distance as that did its own.
+    /// Requests at the same distance from their predecessor as that has from its own.
     pub strided: u64,
-    /// The distances of the strided ones, bytes.
+    /// The distances of the strided requests, bytes.
     pub strides: Distances,
     /// Time spent in the calls, seconds, summed over processes.
     pub busy_s: f64,
-    /// Requests made inside a collective call of MPI-IO.
+    /// Requests made during a collective call of MPI-IO.
     pub collective: u64,
     /// Their bytes.
     pub collective_bytes: u64,
@@ -55,18 +55,18 @@ impl Direction {
     }
 
     /// The fraction of sequential requests among those with a predecessor in their stream; 0 if
-    /// none has one.
+    /// there are none.
     pub fn sequential_share(&self) -> f64 {
         share(self.sequential, self.requests - self.streams)
     }
 
-    /// The fraction of strided requests among those with a predecessor in their stream; 0 if none
-    /// has one.
+    /// The fraction of strided requests among those with a predecessor in their stream; 0 if there
+    /// are none.
     pub fn strided_share(&self) -> f64 {
         share(self.strided, self.requests - self.streams)
     }
 
-    /// The part of the bytes that moved inside collective calls; 0 if none moved.
+    /// The fraction of the bytes that moved during collective calls; 0 if none moved.
     pub fn collective_share(&self) -> f64 {
         share(self.collective_bytes, self.bytes)
     }
@@ -76,30 +76,30 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Calls that move no data.
+/// Numbers of calls that move no data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct OtherCalls {
-    /// Opened.
+    /// Opens.
     pub open: u64,
-    /// Closed.
+    /// Closes.
     pub close: u64,
-    /// Synced.
+    /// Syncs.
     pub sync: u64,
-    /// Size set.
+    /// Calls that set the size.
     pub resize: u64,
-    /// Offset set.
+    /// Calls that set the offset.
     pub seek: u64,
-    /// Attributes asked.
+    /// Calls that query attributes.
     pub stat: u64,
-    /// Mapped: what was accessed through the mapping is not in the trace.
+    /// Mappings; accesses through them are not in the trace.
     pub map: u64,
     /// Reads and writes that moved nothing: end of file, errors.
     pub empty: u64,
-    /// Calls of any kind that failed.
+    /// Failed calls of any kind.
     pub failed: u64,
 }
 
-/// One file.
+/// The use of one file.
 #[derive(Clone, Debug, Serialize)]
 pub struct FileUse {
     /// Its path.
@@ -125,13 +125,13 @@ pub struct FileUse {
 /// The files of one pattern.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Group {
-    /// The files' path with every run of digits as `<n>` (see [`crate::pattern_of`]).
+    /// The files' path with every run of digits replaced by `<n>` (see [`crate::pattern_of`]).
     pub pattern: String,
-    /// The first file's path: the very name, when there is only one.
+    /// The path of the group's first file.
     pub first_file: String,
-    /// How many.
+    /// Number of files.
     pub files: u64,
-    /// How many of them were accessed by several processes.
+    /// Number of files that several processes accessed.
     pub shared_files: u64,
     /// Sum over the files of the end of the farthest byte accessed.
     pub extent_bytes: u64,
@@ -143,7 +143,7 @@ pub struct Group {
     pub other: OtherCalls,
     /// The collective calls of MPI-IO.
     pub marks: Marks,
-    /// The concurrency `p`, processes per node `c`, and when.
+    /// The phases, with the concurrency `p` and the processes per node `c`.
     pub phases: Phases,
     /// Start of the group's first call.
     pub start_ns: u64,
@@ -151,20 +151,20 @@ pub struct Group {
     pub end_ns: u64,
 }
 
-/// What an application does.
+/// The I/O of an application.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
     /// Groups of files, in order of first appearance.
     pub groups: Vec<Group>,
-    /// All files, as [`Request::file`] numbers them.
+    /// All files, indexed by [`Request::file`].
     pub files: Vec<FileUse>,
     /// Processes in the trace.
     pub processes: u64,
-    /// Nodes they ran on.
+    /// Number of nodes on which they ran.
     pub nodes: u64,
     /// All calls.
     pub calls: u64,
-    /// From the first call's start to the last one's end, seconds.
+    /// Time from the start of the first call to the end of the last, seconds.
     pub span_s: f64,
 }
 
