@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import struct
 import subprocess
 import zlib
@@ -100,6 +101,16 @@ def append_opened(journal, node, boot=bytes(16)):
     batch = b"swb\x01" + struct.pack("<B3xQII", 1, number, 1, len(payload)) + payload
     data = Path(journal).read_bytes()[:end] + batch + struct.pack("<I", zlib.crc32(batch))
     Path(journal).write_bytes(data)
+
+
+def sealed(text):
+    """The manifest with the right length and checksum."""
+    text = re.sub(r"(?m)^length = .{7}$", lambda _: f"length = {len(text):<7}", text)
+    for _ in range(2):
+        text = re.sub(r"(?m)^length = .{7}$", lambda _: f"length = {len(text.encode()):<7}", text)
+    blank = re.sub(r'"crc32:.{8}"', '"crc32:        "', text)
+    blank = re.sub(r'(?m)^(pending_truncate = ").{20}"', r'\g<1>' + " " * 20 + '"', blank)
+    return re.sub(r'"crc32:.{8}"', f'"crc32:{zlib.crc32(blank.encode()):08x}"', text)
 
 
 def lengthen(journal, bytes_):

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from conftest import HANGS_S, LIBRARY_NAME
-from copies import lengthen, write_plan
+from copies import lengthen, sealed, write_plan
 
 # Unused user ids, so that these users have no other files.
 OWNER, PLANTER = 64131, 64132
@@ -280,18 +280,6 @@ def test_fsck_does_not_believe_paths_on_targets(shared, stripewise):
             stripewise("fsck", "-c", shared.toml, "--repair", "--orphan-age", "0", *directory, ok=False)
         assert target.read_text() == "root's" and target.stat().st_uid == 0
         assert not list(target.parent.glob("*aside*"))
-
-
-def sealed(text):
-    """The manifest with the right length and checksum."""
-    import zlib
-
-    text = re.sub(r"(?m)^length = .{7}$", lambda _: f"length = {len(text):<7}", text)
-    for _ in range(2):
-        text = re.sub(r"(?m)^length = .{7}$", lambda _: f"length = {len(text.encode()):<7}", text)
-    blank = re.sub(r'"crc32:.{8}"', '"crc32:        "', text)
-    blank = re.sub(r'(?m)^(pending_truncate = ").{20}"', r'\g<1>' + " " * 20 + '"', blank)
-    return re.sub(r'"crc32:.{8}"', f'"crc32:{zlib.crc32(blank.encode()):08x}"', text)
 
 
 def test_a_directory_that_somebody_made_first_is_refused(shared, stripewise):
