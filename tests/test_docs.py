@@ -225,7 +225,7 @@ def test_pure_crates_do_nothing_but_compute():
                 assert not re.search(IMPURE, text), (path, re.search(IMPURE, text)[0])
 
 
-def test_every_room_says_what_it_is():
+def test_every_crate_says_what_it_is():
     assert [page.parent.name for page in READMES] == sorted(CRATES)
     for page in READMES:
         assert page.read_text().splitlines()[0] in (f"# {page.parent.name}", f"# {CRATES[page.parent.name]['package']['name']}")

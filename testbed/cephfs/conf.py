@@ -24,17 +24,17 @@ osd_pool_default_size = 1
 osd_pool_default_min_size = 1
 osd_pool_default_pg_autoscale_mode = off
 osd_crush_chooseleaf_type = 0
-# Who has not renewed the right to read for 16 s, because the machine stood still, waits for other copies' OSDs; of these there are none, and it
-# would wait until somebody says `ceph osd down`.
+# An OSD that could not renew its read lease for 16 s, because the machine stood still, waits for
+# the OSDs of other replicas. There are none, so it would wait until `ceph osd down`.
 osd_pool_default_read_lease_ratio = 50
 mon_allow_pool_size_one = true
 mon_allow_pool_delete = true
 mon_warn_on_pool_no_redundancy = false
 mon_max_pg_per_osd = 1000
-# Of the machine's own disk, which the bed does not care about.
+# The free space of the machine's own disk does not matter here.
 mon_data_avail_warn = 1
 mon_data_avail_crit = 1
-# An OSD that is stopped stays a member: its data is nowhere else.
+# A stopped OSD stays a member, because it has the only copy of its data.
 mon_osd_down_out_interval = 0
 mon_warn_on_osd_down_out_interval_zero = false
 
@@ -42,7 +42,7 @@ mon_warn_on_osd_down_out_interval_zero = false
 mon_data = {base}/mon.$id
 rocksdb_cache_size = 8388608
 mon_memory_autotune = false
-# Rounds of the monitor are most of what making a bed takes.
+# Making a cluster takes mostly rounds of the monitor.
 paxos_propose_interval = 0.05
 paxos_min_wait = 0.01
 auth_allow_insecure_global_id_reclaim = true
@@ -50,7 +50,7 @@ mon_mgr_digest_period = 1
 
 [mgr]
 mgr_data = {base}/mgr.$id
-# What `rados df` says is at most about two seconds old.
+# The figures of `rados df` are at most about two seconds old.
 mgr_stats_period = 1
 mgr_tick_period = 1
 
@@ -73,20 +73,22 @@ bluestore_default_buffered_write = false
 bluestore_csum_type = none
 bluestore_cache_autotune = false
 bluestore_cache_size = 33554432
-# Large writes go to the disk at once, in one piece: the default cuts them at 64 KiB and writes small ones twice.
+# Large writes go to the disk at once, in one piece. By default they are cut at 64 KiB, and small
+# ones are written twice.
 bluestore_max_blob_size = 4194304
 bluestore_max_blob_size_hdd = 4194304
 bluestore_max_blob_size_ssd = 4194304
 bluestore_prefer_deferred_size = 0
 bluestore_prefer_deferred_size_hdd = 0
 bluestore_prefer_deferred_size_ssd = 0
-# Requests that a disk is given at once. Linux counts them over all programs (fs.aio-max-nr): the default fills that with two beds.
+# The requests that an OSD has in its disk's queue. Linux limits them over all programs
+# (fs.aio-max-nr); with the default, two clusters reach that limit.
 bdev_aio_max_queue_depth = 256
 bluestore_block_db_create = true
 bluestore_block_db_size = 1073741824
 
 [client]
-# One per client would be in the way of a second one.
+# A process file would be in the way of a second client.
 pid_file =
 admin_socket =
 keyring = /dev/null

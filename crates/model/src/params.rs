@@ -59,9 +59,9 @@ impl Service {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Op {
-    /// From the servers.
+    /// Data move from the servers to the client.
     Read,
-    /// To the servers.
+    /// Data move from the client to the servers.
     Write,
 }
 
@@ -79,9 +79,9 @@ pub enum Access {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByAccess {
-    /// For random access.
+    /// Service of random requests.
     pub random: Service,
-    /// For sequential access.
+    /// Service of sequential requests.
     pub sequential: Service,
 }
 
@@ -89,9 +89,9 @@ pub struct ByAccess {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClassParams {
-    /// For reads.
+    /// Parameters of reads.
     pub read: ByAccess,
-    /// For writes.
+    /// Parameters of writes.
     pub write: ByAccess,
 }
 

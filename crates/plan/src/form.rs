@@ -47,7 +47,8 @@ impl fmt::Display for Shape {
     }
 }
 
-/// A candidate's shape and place. Its text is the candidate's name: `1-DH`, `2-D g=2 on ssd, then hdd`.
+/// A candidate's shape and place. Its text is the candidate's name: `1-DH`, `2-D g=2 on ssd, then
+/// hdd`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Form {
     /// The shape.

@@ -78,9 +78,9 @@ pub enum Unit {
 /// Times before which a file rests, ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pauses {
-    /// In general.
+    /// The time before any file.
     pub next_ns: u64,
-    /// While applications use the file's servers.
+    /// The time before a file whose servers applications are using.
     pub next_under_load_ns: u64,
 }
 

@@ -22,9 +22,9 @@ pub enum Rule {
 /// A copy of a file, as the rule needs it.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleCopy<'a> {
-    /// As [`CopyView::layout`].
+    /// The layout, as in [`CopyView::layout`].
     pub layout: &'a Layout,
-    /// As [`CopyView::spread_over`].
+    /// The number of servers, as in [`CopyView::spread_over`].
     pub spread_over: usize,
     /// As [`CacheView::groups`]; unused for the original and for replicas.
     pub groups: u32,

@@ -81,7 +81,7 @@ fn bytes_to_copy(source: &Cursor<'_>, target: &Cursor<'_>, len: usize) -> Result
     if !apart && source.end.is_same_file(target.end)? { Err(Errno::INVAL) } else { Ok(len) }
 }
 
-// From <linux/fs.h>.
+// These ioctls are from <linux/fs.h>.
 const FICLONE: c_ulong = 0x4004_9409;
 const FICLONERANGE: c_ulong = 0x4020_940d;
 const FIDEDUPERANGE: c_ulong = 0xc018_9436;

@@ -17,7 +17,7 @@ static SEEN: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
 /// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Not managed.
+    /// A file that is not managed.
     Plain = 0,
     /// The anchor of a managed file.
     Anchor = 1,

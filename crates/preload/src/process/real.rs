@@ -75,7 +75,7 @@ unsafe extern "C" fn missing() -> c_int {
 ///
 /// ```text
 /// interpose!(
-///     pread | pread64 = |real, fd: c_int, buffer: *mut c_void, len: usize, offset: off_t| -> ssize_t {
+///     lseek | lseek64 = |real, fd: c_int, offset: off_t, whence: c_int| -> off_t {
 ///         ...
 ///     }
 /// );

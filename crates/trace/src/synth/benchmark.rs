@@ -20,7 +20,7 @@ pub struct Call {
 pub struct Step {
     /// Read or write.
     pub op: Op,
-    /// How.
+    /// Whether the calls are collective, and more that holds for all of them.
     pub flags: Flags,
     /// At most one per process, in order of rank.
     pub calls: Vec<Call>,
@@ -61,9 +61,9 @@ impl Direction {
 pub struct Job {
     /// Name of the program.
     pub program: String,
-    /// How many processes.
+    /// The number of processes.
     pub processes: u32,
-    /// How many of them run on each node.
+    /// The number of processes on each node.
     pub per_node: u32,
     /// Absolute paths of the files.
     pub files: Vec<String>,

@@ -3,9 +3,9 @@
 //! Every process has `regions` regions of `region_size` bytes. In HPIO's noncontiguous files the
 //! processes are interleaved: process r's i-th region starts at
 //! `(i * processes + r) * (region_size + spacing)`. In its contiguous files every process has a
-//! segment of its own, without spacing. Here these segments may have spacing, too: the region starts
-//! at `(r * regions + i) * (region_size + spacing)`. Without collective I/O every region is one
-//! request. (HPIO itself makes one call for all regions of a process, so regions that touch each
+//! segment of its own, without spacing. Here these segments may have spacing, too: the region
+//! starts at `(r * regions + i) * (region_size + spacing)`. Without collective I/O every region is
+//! one request. (HPIO itself makes one call for all regions of a process, so regions that touch each
 //! other would form one request.)
 
 use super::benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step};
