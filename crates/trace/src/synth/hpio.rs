@@ -5,8 +5,8 @@
 //! `(i * processes + r) * (region_size + spacing)`. In its contiguous files every process has a
 //! segment of its own, without spacing. Here these segments may have spacing, too: the region
 //! starts at `(r * regions + i) * (region_size + spacing)`. Without collective I/O every region is
-//! one request. (HPIO itself makes one call for all regions of a process, so regions that touch each
-//! other would form one request.)
+//! one request. (HPIO itself makes one call for all regions of a process, so regions that touch
+//! each other would form one request.)
 
 use super::benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step};
 use super::collective::TwoPhase;

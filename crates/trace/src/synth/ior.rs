@@ -16,7 +16,7 @@ use crate::{Flags, Op};
 pub enum Access {
     /// From the start of its blocks to the end.
     Sequential,
-    /// At random offsets.
+    /// A random permutation of its transfers.
     Random,
 }
 
