@@ -138,8 +138,8 @@ pub struct Pool {
 }
 
 fn never_said(path: &Path, exact: &str) -> DriverError {
-    let problem = "this file system is told layouts in other words; is the record of another one?".to_owned();
-    DriverError::Refused { path: path.to_owned(), value: exact.to_owned(), problem }
+    let problem = "this file system is told layouts in other words; is the record of another one?";
+    DriverError::refused(path, exact, problem)
 }
 
 /// The layout that a file has, or that new files of a directory will get.

@@ -108,6 +108,16 @@ impl DriverError {
         Self::Unsupported { system: system.title(), layout: layout.clone(), problem: problem.into() }
     }
 
+    /// An error for a path that is not on the file system.
+    pub(crate) fn elsewhere(path: &Path, system: FileSystem) -> Self {
+        Self::Elsewhere { path: path.to_owned(), system: system.title() }
+    }
+
+    /// An error for a value that the file system refused.
+    pub(crate) fn refused(path: &Path, value: &str, problem: impl Into<String>) -> Self {
+        Self::Refused { path: path.to_owned(), value: value.to_owned(), problem: problem.into() }
+    }
+
     /// Converts a system call's failure to the error that explains it to people.
     pub fn io(path: &Path, doing: impl Into<String>, errno: Errno) -> Self {
         let (path, doing) = (path.to_owned(), doing.into());

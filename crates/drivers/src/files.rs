@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use stripewise_sys::{Dir, Errno, Fd, FileType, Kind, Mode, OFlags, Stat, SysRef};
+use stripewise_sys::{Dir, Errno, Fd, FileType, Kind, Mode, OFlags, Stat, Sys};
 
 use crate::error::{DriverError, Result};
 
@@ -16,10 +16,7 @@ pub const TRIAL_PREFIX: &str = ".stripewise-trial-";
 pub const HERE: Dir<'static> = None;
 
 /// `path`, or its nearest ancestor that exists.
-///
-/// # Errors
-/// Neither can be examined.
-pub fn existing(sys: &SysRef, path: &Path) -> Result<PathBuf> {
+pub fn existing(sys: &dyn Sys, path: &Path) -> Result<PathBuf> {
     let mut at = path;
     loop {
         match sys.stat_at(HERE, or_here(at), true) {
@@ -38,24 +35,18 @@ fn or_here(path: &Path) -> &Path {
     if path.as_os_str().is_empty() { Path::new(".") } else { path }
 }
 
-/// A path as an argument for the file systems' tools.
-///
-/// # Errors
-/// [`DriverError::Refused`]: the path is not UTF-8, so a tool would get another name, or it begins
-/// with a dash and would be taken for an option.
+/// A path as an argument for the file systems' tools. Refused if it is not UTF-8, because a tool
+/// would get another name, and if it begins with a dash, because that would be taken for an option.
 pub fn for_tools(path: &Path) -> Result<&str> {
     match path.to_str() {
         Some(text) if !text.starts_with('-') => Ok(text),
-        text => Err(DriverError::Refused {
-            path: path.to_owned(),
-            value: path.to_string_lossy().into_owned(),
-            problem: match text {
-                Some(_) => "it begins with a dash; write ./ before it".to_owned(),
-                None => {
-                    "its name is not UTF-8, which the file system's tools are not given; rename it".to_owned()
-                }
-            },
-        }),
+        text => {
+            let problem = match text {
+                Some(_) => "it begins with a dash; write ./ before it",
+                None => "its name is not UTF-8, which the file system's tools are not given; rename it",
+            };
+            Err(DriverError::refused(path, &path.to_string_lossy(), problem))
+        }
     }
 }
 
@@ -65,14 +56,11 @@ pub fn parent(file: &Path) -> &Path {
 }
 
 /// Whether the name exists. Links are followed.
-pub fn exists(sys: &SysRef, path: &Path) -> bool {
+pub fn exists(sys: &dyn Sys, path: &Path) -> bool {
     !matches!(sys.stat_at(HERE, path, true), Err(Errno::NOENT))
 }
 
 /// The absolute path without links.
-///
-/// # Errors
-/// There is no such path, or it cannot be followed.
 pub fn absolute(path: &Path) -> Result<PathBuf> {
     path.canonicalize().map_err(|error| {
         DriverError::io(path, "looking for it", Errno::from_io_error(&error).unwrap_or(Errno::IO))
@@ -85,10 +73,7 @@ pub fn is_directory(stat: &Stat) -> bool {
 }
 
 /// stat of a path; links are followed.
-///
-/// # Errors
-/// As stat(2).
-pub fn look(sys: &SysRef, path: &Path) -> Result<Stat> {
+pub fn look(sys: &dyn Sys, path: &Path) -> Result<Stat> {
     sys.stat_at(HERE, path, true).map_err(|errno| DriverError::io(path, "looking at it", errno))
 }
 
@@ -96,11 +81,8 @@ pub fn look(sys: &SysRef, path: &Path) -> Result<Stat> {
 #[derive(Debug, Default)]
 pub struct Made(Vec<PathBuf>);
 
-/// Creates a directory and its missing ancestors.
-///
-/// # Errors
-/// As mkdir(2); directories created before the failure are removed.
-pub fn make_directories(sys: &SysRef, dir: &Path) -> Result<Made> {
+/// Creates a directory and its missing ancestors; on failure, those that it created are removed.
+pub fn make_directories(sys: &dyn Sys, dir: &Path) -> Result<Made> {
     let first = existing(sys, dir)?;
     let missing: Vec<&Path> =
         dir.ancestors().take_while(|path| **path != first && !path.as_os_str().is_empty()).collect();
@@ -124,7 +106,7 @@ pub fn make_directories(sys: &SysRef, dir: &Path) -> Result<Made> {
 
 impl Made {
     /// Removes the created directories that are still empty.
-    pub fn undo(&self, sys: &SysRef) {
+    pub fn undo(&self, sys: &dyn Sys) {
         for path in self.0.iter().rev() {
             let _ = sys.rmdir(HERE, path);
         }
@@ -132,10 +114,7 @@ impl Made {
 }
 
 /// Creates a file, for reading and writing.
-///
-/// # Errors
-/// [`DriverError::Exists`], otherwise as open(2).
-pub fn create_new(sys: &SysRef, file: &Path, mode: u32) -> Result<Fd> {
+pub fn create_new(sys: &dyn Sys, file: &Path, mode: u32) -> Result<Fd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
     sys.open(HERE, file, flags, Mode::from_raw_mode(mode)).map_err(|errno| match errno {
         Errno::EXIST => DriverError::Exists { path: file.to_owned() },
@@ -145,10 +124,7 @@ pub fn create_new(sys: &SysRef, file: &Path, mode: u32) -> Result<Fd> {
 
 /// Changes attributes of a file that this process has just created, even though its permissions may
 /// not let even the owner write.
-///
-/// # Errors
-/// Those of `change`, or as chmod(2).
-pub fn writable(sys: &SysRef, file: &Path, change: impl FnOnce() -> Result<()>) -> Result<()> {
+pub fn writable(sys: &dyn Sys, file: &Path, change: impl FnOnce() -> Result<()>) -> Result<()> {
     const OWNER_WRITES: u32 = 0o200;
     let mode = look(sys, file)?.st_mode & 0o7777;
     if mode & OWNER_WRITES != 0 {
@@ -162,11 +138,8 @@ pub fn writable(sys: &SysRef, file: &Path, change: impl FnOnce() -> Result<()>) 
     change().and_then(|()| permit(mode))
 }
 
-/// Ensures that the name does not exist.
-///
-/// # Errors
-/// [`DriverError::Exists`], otherwise as stat(2).
-pub fn must_not_exist(sys: &SysRef, file: &Path) -> Result<()> {
+/// Ensures that the name does not exist; [`DriverError::Exists`] if it does.
+pub fn must_not_exist(sys: &dyn Sys, file: &Path) -> Result<()> {
     match sys.stat_at(HERE, file, false) {
         Err(Errno::NOENT) => Ok(()),
         Ok(_) => Err(DriverError::Exists { path: file.to_owned() }),
@@ -175,10 +148,7 @@ pub fn must_not_exist(sys: &SysRef, file: &Path) -> Result<()> {
 }
 
 /// Gives a file that a tool created the permissions that open(2) would have given it with `mode`.
-///
-/// # Errors
-/// As chmod(2).
-pub fn give_mode(sys: &SysRef, file: &Path, mode: u32) -> Result<()> {
+pub fn give_mode(sys: &dyn Sys, file: &Path, mode: u32) -> Result<()> {
     let mode = Mode::from_raw_mode(mode & !umask());
     let given = sys.set_mode(Kind::Named(HERE, file), mode);
     given.map_err(|errno| DriverError::io(file, "setting its permissions", errno))
@@ -192,10 +162,7 @@ fn umask() -> u32 {
 }
 
 /// An unused name in `dir`.
-///
-/// # Errors
-/// No random bytes.
-pub fn scratch(sys: &SysRef, dir: &Path) -> Result<PathBuf> {
+pub fn scratch(sys: &dyn Sys, dir: &Path) -> Result<PathBuf> {
     let mut bytes = [0; 8];
     sys.random(&mut bytes).map_err(|errno| DriverError::io(dir, "choosing a name for a trial", errno))?;
     Ok(dir.join(format!("{TRIAL_PREFIX}{:016x}", u64::from_ne_bytes(bytes))))
@@ -204,10 +171,7 @@ pub fn scratch(sys: &SysRef, dir: &Path) -> Result<PathBuf> {
 /// Creates a file by way of a temporary directory next to it. `make` gets the directory and the
 /// file's name in it, gives the directory hints and creates the file, which is then moved to its
 /// place. The directory is removed in any case.
-///
-/// # Errors
-/// [`DriverError::Exists`] if the name exists, those of `make`, as mkdir(2) and rename(2).
-pub fn made_apart(sys: &SysRef, file: &Path, make: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
+pub fn made_apart(sys: &dyn Sys, file: &Path, make: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
     must_not_exist(sys, file)?;
     let dir = scratch(sys, parent(file))?;
     sys.mkdir(HERE, &dir, Mode::from_raw_mode(0o700))
@@ -228,29 +192,12 @@ pub fn made_apart(sys: &SysRef, file: &Path, make: impl FnOnce(&Path, &Path) -> 
     made
 }
 
-/// The rights that this user lacks in a directory of any file system, found by trying: one sentence
-/// each.
-///
-/// # Errors
-/// A directory created for the trial cannot be removed.
-pub fn rights(sys: &SysRef, dir: &Path) -> Result<Vec<String>> {
-    let trial = scratch(sys, dir)?;
-    match sys.mkdir(HERE, &trial, Mode::from_raw_mode(0o700)) {
-        Ok(()) => remove_if_empty(sys, &trial).map(|()| Vec::new()),
-        Err(errno) => Ok(vec![DriverError::io(dir, "making a directory in it", errno).to_string()]),
-    }
-}
-
 /// The operation of [`try_out`] during which the servers of a new file refuse.
 pub const WRITING: &str = "writing to a new file in it";
 
 /// Creates a file in `dir`, calls `look` with it, writes a byte and removes it. This shows the
 /// layout that a new file of the directory gets, and whether its servers accept bytes.
-///
-/// # Errors
-/// Those of `look`; [`DriverError::Full`], [`DriverError::Denied`] and others where no file can be
-/// created or written.
-pub fn try_out(sys: &SysRef, dir: &Path, look: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+pub fn try_out(sys: &dyn Sys, dir: &Path, look: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let trial = scratch(sys, dir)?;
     let file = create_new(sys, &trial, 0o600).map_err(|error| renamed(error, dir))?;
     let tried = look(&trial).map_err(|error| renamed(error, dir));
@@ -277,11 +224,8 @@ fn renamed(mut error: DriverError, dir: &Path) -> DriverError {
 
 /// Makes `dir` a directory whose hints `set` sets, and calls `look` with a new file in it. On
 /// failure the created directories are removed again.
-///
-/// # Errors
-/// Those of `set`, [`make_directories`] and [`try_out`].
 pub fn prepare(
-    sys: &SysRef,
+    sys: &dyn Sys,
     dir: &Path,
     set: impl FnOnce() -> Result<()>,
     look: impl FnOnce(&Path) -> Result<()>,
@@ -295,10 +239,7 @@ pub fn prepare(
 }
 
 /// Removes a directory if it is empty. A missing directory is not an error.
-///
-/// # Errors
-/// As rmdir(2).
-pub fn remove_if_empty(sys: &SysRef, dir: &Path) -> Result<()> {
+pub fn remove_if_empty(sys: &dyn Sys, dir: &Path) -> Result<()> {
     match sys.rmdir(HERE, dir) {
         Ok(()) | Err(Errno::NOENT | Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) => Ok(()),
         Err(errno) => Err(DriverError::io(dir, "removing the directory", errno)),
@@ -306,18 +247,12 @@ pub fn remove_if_empty(sys: &SysRef, dir: &Path) -> Result<()> {
 }
 
 /// An attribute's value as text; `None`: the attribute is not set.
-///
-/// # Errors
-/// As getxattr(2); EOPNOTSUPP where the file system has no such attributes.
-pub fn attribute(sys: &SysRef, path: &Path, name: &str) -> std::result::Result<Option<String>, Errno> {
+pub fn attribute(sys: &dyn Sys, path: &Path, name: &str) -> std::result::Result<Option<String>, Errno> {
     attribute_of(sys, Kind::Named(HERE, path), name)
 }
 
 /// As [`attribute`], for a file that may be open.
-///
-/// # Errors
-/// As [`attribute`].
-pub fn attribute_of(sys: &SysRef, of: Kind<'_>, name: &str) -> std::result::Result<Option<String>, Errno> {
+pub fn attribute_of(sys: &dyn Sys, of: Kind<'_>, name: &str) -> std::result::Result<Option<String>, Errno> {
     match sys.xattr(of, OsStr::new(name)) {
         // Some versions end values with a zero byte.
         Ok(value) => Ok(Some(String::from_utf8_lossy(&value).trim_end_matches('\0').to_owned())),

@@ -7,39 +7,30 @@
 
 mod beegfs;
 mod cephfs;
-pub mod conformance;
-mod dirs;
 mod driver;
 mod error;
-#[cfg(test)]
-mod fake;
 mod files;
 mod lustre;
 mod mounts;
-mod null;
 mod orangefs;
+#[cfg(test)]
+mod tests;
 mod tool;
+mod tooled;
 
-pub use beegfs::BeeGfs;
-pub use cephfs::CephFs;
-pub use dirs::Dirs;
 pub use driver::{Actual, Driver, Pool, Probe};
 pub use error::{DriverError, Result};
 pub use files::TRIAL_PREFIX;
-pub use lustre::Lustre;
-pub use null::Null;
-pub use orangefs::{OrangeFs, Tools};
-pub use tool::Tool;
 
 use stripewise_cluster::FileSystem;
 
 /// The driver of a parallel file system.
 pub fn driver(system: FileSystem) -> Box<dyn Driver> {
     match system {
-        FileSystem::CephFs => Box::new(CephFs::default()),
-        FileSystem::Lustre => Box::new(Lustre::default()),
-        FileSystem::BeeGfs => Box::new(BeeGfs::default()),
-        FileSystem::OrangeFs => Box::new(OrangeFs::default()),
+        FileSystem::CephFs => Box::new(cephfs::CephFs::default()),
+        FileSystem::Lustre => Box::new(lustre::Lustre::default()),
+        FileSystem::BeeGfs => Box::new(beegfs::BeeGfs::default()),
+        FileSystem::OrangeFs => Box::new(orangefs::OrangeFs::default()),
     }
 }
 

@@ -2,14 +2,11 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
 use std::process::{Command, Stdio};
 
-use stripewise_cluster::FileSystem;
-use stripewise_native::{Call, NativeLayout, shell};
+use stripewise_native::shell;
 
 use crate::error::{DriverError, Result};
-use crate::files::for_tools;
 
 /// Maximum number of characters of a tool's output in an error message.
 const SHOWN: usize = 400;
@@ -33,13 +30,6 @@ impl Tool {
         Self { program: program.into() }
     }
 
-    /// Whether the program can be run.
-    pub fn is_there(&self) -> bool {
-        let mut command = Command::new(&self.program);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.arg("--version").status().is_ok()
-    }
-
     /// Runs the program and returns its standard output.
     ///
     /// # Errors
@@ -59,9 +49,24 @@ impl Tool {
         Err(self.failed(arguments, how, &said))
     }
 
-    /// The error for output of this call that is not understood.
-    pub fn not_understood<S: AsRef<OsStr>>(&self, arguments: &[S], what: &str, output: &str) -> DriverError {
-        self.failed(arguments, format!("printed what is not understood ({what})"), output.as_bytes())
+    /// Runs the program and parses what it prints.
+    pub fn ask<S: AsRef<OsStr>, T>(
+        &self,
+        arguments: &[S],
+        parse: impl FnOnce(&str) -> std::result::Result<T, String>,
+    ) -> Result<T> {
+        self.understood(arguments, &self.run(arguments)?, parse)
+    }
+
+    /// Parses what a call printed.
+    pub fn understood<S: AsRef<OsStr>, T>(
+        &self,
+        arguments: &[S],
+        output: &str,
+        parse: impl FnOnce(&str) -> std::result::Result<T, String>,
+    ) -> Result<T> {
+        let odd = |what| format!("printed what is not understood ({what})");
+        parse(output).map_err(|what| self.failed(arguments, odd(what), output.as_bytes()))
     }
 
     fn failed<S: AsRef<OsStr>>(&self, arguments: &[S], how: String, output: &[u8]) -> DriverError {
@@ -75,17 +80,6 @@ impl Tool {
         };
         DriverError::Tool { command, how, output }
     }
-}
-
-/// The commands of a file system's tools that give a layout to a directory's new files or to a new
-/// file.
-///
-/// # Errors
-/// [`DriverError::Unsupported`], and a path that tools cannot be given.
-pub fn calls(system: FileSystem, layout: &NativeLayout, path: &Path, is_dir: bool) -> Result<Vec<Call>> {
-    for_tools(path)?;
-    stripewise_native::calls(system, layout, path, is_dir)
-        .map_err(|problem| DriverError::unsupported(system, layout, problem))
 }
 
 #[cfg(test)]
@@ -108,7 +102,6 @@ mod tests {
     #[test]
     fn one_that_is_missing_is_said() {
         let none = Tool::at("/nowhere/lfs");
-        assert!(!none.is_there() && Tool::at("/bin/sh").is_there());
         let error = none.run(&["--version"]).unwrap_err().to_string();
         assert!(error.starts_with("`/nowhere/lfs --version` cannot be run: No such file"), "{error}");
     }

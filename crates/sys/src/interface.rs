@@ -334,7 +334,7 @@ pub(crate) fn beneath<S: Sys + ?Sized>(
     Err(Errno::NOENT)
 }
 
-impl dyn Sys {
+impl dyn Sys + '_ {
     /// [`Sys::pread`] into valid memory.
     ///
     /// # Errors

@@ -1,13 +1,14 @@
 use super::*;
-use crate::conformance::conformance;
-use crate::fake::Fake;
+use crate::tests::conformance::conformance;
+use crate::tests::fake::Fake;
+use crate::{Driver, DriverError};
 
 const K: u64 = 1 << 10;
 const CONFIGURATION: &str = "pool 1 Default\npool 2 fast\npool 3 one\npool 4 none_in_it\ntarget 101 Default 1000\ntarget 102 Default 2000\n\
                              target 201 fast 3000\ntarget 202 fast 4000\ntarget 203 fast 5000\ntarget 301 one 6000\n";
 
 fn beegfs(fake: &Fake) -> BeeGfs {
-    BeeGfs::with(fake.tool("beegfs"))
+    BeeGfs { tool: fake.tool("beegfs") }
 }
 
 fn listed(width: u64, targets: &[&str]) -> NativeLayout {
@@ -77,8 +78,9 @@ fn files_on_certain_targets() {
 #[test]
 fn a_tool_that_makes_no_sense_is_said() {
     let path = Path::new("/tmp");
-    let error = BeeGfs::with(Tool::at("/bin/echo")).entry(path).unwrap_err().to_string();
+    let with = |program| BeeGfs { tool: Tool::at(program) };
+    let error = with("/bin/echo").entry(path).unwrap_err().to_string();
     assert!(error.contains("is not understood"), "{error}");
-    assert_eq!(BeeGfs::with(Tool::at("/bin/echo")).probe(path).unwrap(), None);
-    assert_eq!(BeeGfs::with(Tool::at("/nowhere/beegfs")).probe(path).unwrap(), None);
+    assert_eq!(with("/bin/echo").probe(path).unwrap(), None);
+    assert_eq!(with("/nowhere/beegfs").probe(path).unwrap(), None);
 }

@@ -23,7 +23,7 @@ impl CephFs {
         asked: &Attribute,
     ) -> Result<()> {
         self.sys.set_xattr(of, OsStr::new(name), value.as_bytes()).map_err(|errno| {
-            let refused = |problem| refused(path, value, problem);
+            let refused = |problem| DriverError::refused(path, value, problem);
             match errno {
                 Errno::INVAL => refused(match &asked.pool {
                     Some(pool) => format!(
@@ -53,7 +53,7 @@ impl CephFs {
 
     /// The text of an attribute; `None`: it is not set.
     pub(super) fn text(&self, of: Kind<'_>, path: &Path, name: &str) -> Result<Option<String>> {
-        files::attribute_of(&self.sys, of, name)
+        files::attribute_of(&*self.sys, of, name)
             .map_err(|errno| DriverError::io(path, format!("reading {name}"), errno))
     }
 
@@ -71,7 +71,7 @@ impl CephFs {
             return Ok(());
         }
         match self.text(of, path, name)? {
-            Some(got) if got != value => Err(refused(path, value, format!("it has {got:?} now"))),
+            Some(got) if got != value => Err(DriverError::refused(path, value, format!("it has {got:?} now"))),
             _ => Ok(()),
         }
     }
@@ -101,14 +101,10 @@ pub(super) fn is_met(asked: &Attribute, got: &Attribute) -> bool {
     asked.layout().is_met_by(&got.layout()) && asked.object_size == got.object_size
 }
 
-fn refused(path: &Path, value: &str, problem: String) -> DriverError {
-    DriverError::Refused { path: path.to_owned(), value: value.to_owned(), problem }
-}
-
 /// Parses the attribute `name` of `path`.
 pub(super) fn understood(path: &Path, name: &str, text: &str) -> Result<Attribute> {
     let problem = || format!("{name} is not understood; is this a newer CephFS?");
-    Attribute::parse(text).ok_or_else(|| refused(path, text, problem()))
+    Attribute::parse(text).ok_or_else(|| DriverError::refused(path, text, problem()))
 }
 
 /// The actual layout from the attribute `name` of `path`. `from` is the ancestor directory that has

@@ -43,15 +43,12 @@ impl CephFs {
     pub(super) fn mount(&self, path: &Path) -> Result<Option<Mount>> {
         let mount = (self.mount_of)(path)?.filter(|mount| KINDS.contains(&mount.kind.as_str()));
         // A CephFS recognizes the attribute, whether it is set or not.
-        let known = !matches!(files::attribute(&self.sys, path, DIR_LAYOUT), Err(Errno::OPNOTSUPP));
+        let known = !matches!(files::attribute(&*self.sys, path, DIR_LAYOUT), Err(Errno::OPNOTSUPP));
         Ok(mount.filter(|_| known))
     }
 
     pub(super) fn require(&self, path: &Path) -> Result<()> {
-        match self.mount(path)? {
-            Some(_) => Ok(()),
-            None => Err(DriverError::Elsewhere { path: path.to_owned(), system: SYSTEM.title() }),
-        }
+        self.mount(path)?.map(drop).ok_or_else(|| DriverError::elsewhere(path, SYSTEM))
     }
 }
 

@@ -43,11 +43,11 @@ impl Driver for CephFs {
 
     fn prepare(&self, dir: &Path, layout: &NativeLayout) -> Result<()> {
         let asked = attribute_of(layout)?;
-        self.require(&files::existing(&self.sys, dir)?)?;
-        let made = files::make_directories(&self.sys, dir)?;
+        self.require(&files::existing(&*self.sys, dir)?)?;
+        let made = files::make_directories(&*self.sys, dir)?;
         let prepared = self.prepare_existing(dir, &asked);
         if prepared.is_err() {
-            made.undo(&self.sys);
+            made.undo(&*self.sys);
         }
         prepared
     }
@@ -79,7 +79,7 @@ impl Driver for CephFs {
             return actual(path, FILE_LAYOUT, text, None);
         }
         self.require(path)?;
-        if !files::is_directory(&files::look(&self.sys, path)?) {
+        if !files::is_directory(&files::look(&*self.sys, path)?) {
             let text = self.text(Kind::Named(HERE, path), path, FILE_LAYOUT)?;
             return text.map_or(Ok(Actual::default()), |text| actual(path, FILE_LAYOUT, text, None));
         }
@@ -111,12 +111,12 @@ impl Driver for CephFs {
     }
 
     fn remove(&self, dir: &Path) -> Result<()> {
-        if !files::exists(&self.sys, dir) {
+        if !files::exists(&*self.sys, dir) {
             return Ok(());
         }
         self.require(dir)?;
         match self.sys.remove_xattr(Kind::Named(HERE, dir), OsStr::new(DIR_LAYOUT)) {
-            Ok(()) | Err(Errno::NODATA) => files::remove_if_empty(&self.sys, dir),
+            Ok(()) | Err(Errno::NODATA) => files::remove_if_empty(&*self.sys, dir),
             Err(errno) => Err(self.failed(dir, "taking its layout away", errno)),
         }
     }
@@ -126,11 +126,11 @@ impl CephFs {
     /// A new file that has `value`, which means `asked`: inherited from its directory, or else set
     /// on the file.
     fn create_with(&self, file: &Path, value: &str, asked: &Attribute, mode: u32) -> Result<Fd> {
-        let open = files::create_new(&self.sys, file, mode)?;
+        let open = files::create_new(&*self.sys, file, mode)?;
         let of = Kind::Open(open.as_fd());
         let tell = || {
             self.require(files::parent(file))?;
-            files::writable(&self.sys, file, || self.set(of, file, FILE_LAYOUT, value, asked))?;
+            files::writable(&*self.sys, file, || self.set(of, file, FILE_LAYOUT, value, asked))?;
             self.verify_exact(of, file, FILE_LAYOUT, value, asked)
         };
         let made = match self.text(of, file, FILE_LAYOUT) {
@@ -154,7 +154,7 @@ impl CephFs {
         if self.verify(of, dir, DIR_LAYOUT, asked).is_err() {
             self.set(of, dir, DIR_LAYOUT, &asked.text(), asked)?;
         }
-        let tried = files::try_out(&self.sys, dir, |trial| {
+        let tried = files::try_out(&*self.sys, dir, |trial| {
             self.verify(Kind::Named(HERE, trial), trial, FILE_LAYOUT, asked)
         });
         tried.map_err(|error| {

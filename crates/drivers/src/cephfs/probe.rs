@@ -36,12 +36,12 @@ pub fn probe(ceph: &CephFs, dir: &Path, mount: &Mount) -> Result<Probe> {
                 .to_owned(),
         );
     }
-    let cluster = files::attribute(&ceph.sys, dir, CLUSTER).ok().flatten();
+    let cluster = files::attribute(&*ceph.sys, dir, CLUSTER).ok().flatten();
     let listed = admin::pools(&ceph.ceph, cluster.as_deref()).unwrap_or_else(|why| {
         probe.notes.push(why);
         BTreeMap::new()
     });
-    let trial = files::scratch(&ceph.sys, dir)?;
+    let trial = files::scratch(&*ceph.sys, dir)?;
     if let Err(errno) = ceph.sys.mkdir(HERE, &trial, Mode::from_raw_mode(0o700)) {
         let error = DriverError::io(dir, "making a directory in it", errno);
         probe.rights.push(format!("which pools may be used is not known: {error}"));
@@ -49,7 +49,7 @@ pub fn probe(ceph: &CephFs, dir: &Path, mount: &Mount) -> Result<Probe> {
         return Ok(probe);
     }
     try_pools(ceph, &trial, listed, &mut probe);
-    files::remove_if_empty(&ceph.sys, &trial)?;
+    files::remove_if_empty(&*ceph.sys, &trial)?;
     probe.servers =
         probe.pools.iter().filter(|pool| pool.servers == Some(1)).map(|pool| pool.name.clone()).collect();
     Ok(probe)
@@ -80,7 +80,7 @@ fn try_pools(ceph: &CephFs, trial: &Path, listed: BTreeMap<u64, AdminPool>, prob
         }
         let Ok(Some(attribute)) = ceph.text(Kind::Named(HERE, trial), trial, DIR_LAYOUT) else { continue };
         let Some(name) = Attribute::parse(&attribute).and_then(|attribute| attribute.pool) else { continue };
-        match files::try_out(&ceph.sys, trial, |_| Ok(())) {
+        match files::try_out(&*ceph.sys, trial, |_| Ok(())) {
             Ok(()) => {}
             Err(DriverError::Full { .. }) => probe.notes.push(format!("pool {name} is full")),
             Err(DriverError::Denied { .. }) => {

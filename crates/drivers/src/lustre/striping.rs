@@ -2,18 +2,31 @@
 
 use stripewise_native::{Component, NativeLayout, Stripe};
 
+const MIRRORS: &str = "lcm_mirror_count";
+/// The keys whose values count.
+const KEYS: [&str; 8] = [
+    MIRRORS,
+    "lcme_extent.e_end",
+    "stripe_count",
+    "stripe_size",
+    "pattern",
+    "stripe_offset",
+    "pool",
+    "l_ost_idx",
+];
+
 /// The components of a file's layout, or of the layout that a directory's new files get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Striping {
     pub components: Vec<Part>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     /// `None`: to the end of the file.
     pub end: Option<u64>,
     pub width: u64,
-    /// `None`: as many as there are OSTs (-1).
+    /// `u32::MAX`: as many as there are OSTs (-1). `None` only while the component is parsed.
     pub count: Option<u32>,
     pub pool: Option<String>,
     /// The OST of the first stripe; `None`: any.
@@ -26,47 +39,37 @@ pub struct Part {
 impl Striping {
     /// Parses the output of `lfs getstripe --yaml` (`lov_dump_user_lmm_v1v3` and `lov_dump_comp_v1`
     /// in lustre/utils/liblustreapi.c), in which every value follows its key. Directories' keys
-    /// lack the `lmm_`; unknown keys are skipped.
-    ///
-    /// # Errors
-    /// The key that is missing or not understood.
+    /// lack the `lmm_`; unknown keys are skipped. The error names the key that is missing or not
+    /// understood.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut parts: Vec<Draft> = Vec::new();
+        let mut components: Vec<Part> = Vec::new();
         let composite = text.contains("lcme_extent.e_end:");
         let mut words = text.split_whitespace();
         while let Some(word) = words.next() {
             let Some(key) = word.strip_suffix(':') else { continue };
             let key = key.trim_start_matches("lmm_");
             // A component begins with its identifier; a plain layout begins with its count.
-            if key == "lcme_id" || (parts.is_empty() && key == "stripe_count" && !composite) {
-                parts.push(Draft::default());
+            if key == "lcme_id" || (components.is_empty() && key == "stripe_count" && !composite) {
+                components.push(Part::default());
             }
-            if ![
-                "lcm_mirror_count",
-                "lcme_extent.e_end",
-                "stripe_count",
-                "stripe_size",
-                "pattern",
-                "stripe_offset",
-                "pool",
-                "l_ost_idx",
-            ]
-            .contains(&key)
-            {
+            if !KEYS.contains(&key) {
                 continue;
             }
             let value = words.next().ok_or_else(|| format!("{key} has no value"))?.trim_end_matches(',');
-            if key == "lcm_mirror_count" {
-                if value != "1" {
-                    return Err(format!("it has {value} mirrors, which stripewise does not know"));
-                }
-                continue;
+            match (key, components.last_mut()) {
+                (MIRRORS, _) if value == "1" => {}
+                (MIRRORS, _) => return Err(format!("it has {value} mirrors, which stripewise does not know")),
+                (_, None) => return Err(format!("{key} before any component")),
+                (_, Some(part)) => part.take(key, value).ok_or_else(|| format!("{key}: {value:?}"))??,
             }
-            let part = parts.last_mut().ok_or_else(|| format!("{key} before any component"))?;
-            part.take(key, value).ok_or_else(|| format!("{key}: {value:?}"))??;
         }
-        let components: Vec<Part> = parts.into_iter().map(Draft::finish).collect::<Result<_, _>>()?;
-        if components.is_empty() { Err("no stripe_count".to_owned()) } else { Ok(Self { components }) }
+        if components.is_empty() {
+            return Err("no stripe_count".to_owned());
+        }
+        match components.iter().find_map(Part::missing) {
+            Some(key) => Err(format!("a component without a {key}")),
+            None => Ok(Self { components }),
+        }
     }
 
     /// The layout in the terms of the requested one: where that names a pool or leaves the OSTs
@@ -98,6 +101,34 @@ impl Striping {
 }
 
 impl Part {
+    /// Takes a value. The outer `None`: the value is not understood; the inner error: stripewise
+    /// does not support it.
+    fn take(&mut self, key: &str, value: &str) -> Option<Result<(), String>> {
+        match key {
+            "lcme_extent.e_end" => self.end = if value == "EOF" { None } else { Some(value.parse().ok()?) },
+            "stripe_count" => self.count = Some(if value == "-1" { u32::MAX } else { value.parse().ok()? }),
+            "stripe_size" => self.width = value.parse().ok()?,
+            // Versions before 2.11 print the number of raid0.
+            "pattern" if !["raid0", "raid0,overstriped", "overstriped", "1"].contains(&value) => {
+                return Some(Err(format!("pattern {value} is not one of stripes")));
+            }
+            "stripe_offset" => self.first = if value == "-1" { None } else { Some(value.parse().ok()?) },
+            "pool" => self.pool = Some(value.to_owned()),
+            "l_ost_idx" => self.osts.push(value.parse().ok()?),
+            _ => {}
+        }
+        Some(Ok(()))
+    }
+
+    /// The key that every component needs and this one lacks.
+    fn missing(&self) -> Option<&'static str> {
+        match (self.count, self.width) {
+            (None, _) => Some("stripe_count"),
+            (_, 0) => Some("stripe_size"),
+            _ => None,
+        }
+    }
+
     fn even(&self) -> Stripe {
         Stripe::Even { width: self.width, count: self.count.unwrap_or(u32::MAX), pool: self.pool.clone() }
     }
@@ -131,44 +162,6 @@ impl Part {
 
 fn list(osts: &[u32]) -> Vec<String> {
     osts.iter().map(u32::to_string).collect()
-}
-
-/// A component while it is being parsed.
-#[derive(Default)]
-struct Draft {
-    end: Option<u64>,
-    width: Option<u64>,
-    count: Option<Option<u32>>,
-    pool: Option<String>,
-    first: Option<u32>,
-    osts: Vec<u32>,
-}
-
-impl Draft {
-    /// Takes a value. The outer `None`: the value is not understood; the inner error: stripewise
-    /// does not support it.
-    fn take(&mut self, key: &str, value: &str) -> Option<Result<(), String>> {
-        match key {
-            "lcme_extent.e_end" => self.end = if value == "EOF" { None } else { Some(value.parse().ok()?) },
-            "stripe_count" => self.count = Some(if value == "-1" { None } else { Some(value.parse().ok()?) }),
-            "stripe_size" => self.width = Some(value.parse().ok()?),
-            // Versions before 2.11 print the number of raid0.
-            "pattern" if !["raid0", "raid0,overstriped", "overstriped", "1"].contains(&value) => {
-                return Some(Err(format!("pattern {value} is not one of stripes")));
-            }
-            "stripe_offset" => self.first = if value == "-1" { None } else { Some(value.parse().ok()?) },
-            "pool" => self.pool = Some(value.to_owned()),
-            "l_ost_idx" => self.osts.push(value.parse().ok()?),
-            _ => {}
-        }
-        Some(Ok(()))
-    }
-
-    fn finish(self) -> Result<Part, String> {
-        let count = self.count.ok_or("a component without a stripe_count")?;
-        let width = self.width.filter(|&width| width > 0).ok_or("a component without a stripe_size")?;
-        Ok(Part { end: self.end, width, count, pool: self.pool, first: self.first, osts: self.osts })
-    }
 }
 
 #[cfg(test)]
@@ -226,7 +219,7 @@ mod tests {
         );
         assert_eq!(
             (second.end, second.count, second.pool.as_deref(), second.first),
-            (None, None, Some("flash"), None)
+            (None, Some(u32::MAX), Some("flash"), None)
         );
         assert!(second.osts.is_empty());
     }

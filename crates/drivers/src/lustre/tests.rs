@@ -1,14 +1,15 @@
 use stripewise_native::{Component, Stripe};
 
 use super::*;
-use crate::conformance::conformance;
-use crate::fake::Fake;
+use crate::tests::conformance::conformance;
+use crate::tests::fake::Fake;
+use crate::{Driver, DriverError};
 
 const K: u64 = 1 << 10;
 const CONFIGURATION: &str = "fsname testfs\nost 0 1000\nost 1 2000\nost 2 3000\nost 10 4000 D\npool hdd 0 1\npool ssd 2 10\npool none_in_it\n";
 
 fn lustre(fake: &Fake) -> Lustre {
-    Lustre::with(fake.tool("lfs"))
+    Lustre { lfs: fake.tool("lfs") }
 }
 
 fn listed(width: u64, osts: &[&str]) -> Stripe {
@@ -110,14 +111,14 @@ fn a_full_pool_is_said() {
 
 #[test]
 fn an_lfs_that_makes_no_sense_is_said() {
-    let lustre = Lustre::with(Tool::at("/bin/echo"));
-    let error = lustre.read_back(Path::new("/tmp")).unwrap_err().to_string();
+    let with = |program| Lustre { lfs: Tool::at(program) };
+    let error = with("/bin/echo").read_back(Path::new("/tmp")).unwrap_err().to_string();
     assert!(
         error.contains("/bin/echo df /tmp") && error.contains("is not understood (no line of an OST)"),
         "{error}"
     );
-    assert_eq!(Lustre::with(Tool::at("/bin/false")).probe(Path::new("/tmp")).unwrap(), None);
-    assert_eq!(Lustre::with(Tool::at("/nowhere/lfs")).probe(Path::new("/tmp")).unwrap(), None);
+    assert_eq!(with("/bin/false").probe(Path::new("/tmp")).unwrap(), None);
+    assert_eq!(with("/nowhere/lfs").probe(Path::new("/tmp")).unwrap(), None);
 }
 
 #[test]

@@ -1,18 +1,15 @@
+use stripewise_native::Stripe;
+
 use super::*;
-use crate::conformance::conformance;
-use crate::fake::Fake;
+use crate::Driver;
+use crate::tests::conformance::conformance;
+use crate::tests::fake::Fake;
 
 const K: u64 = 1 << 10;
 const CONFIGURATION: &str = "server tcp://a:3334 1000\nserver tcp://b:3334 2000\nserver tcp://c:3334 3000\n";
 
 fn orangefs(fake: &Fake) -> OrangeFs {
-    let tool = |name: &str| fake.tool(&format!("pvfs2-{name}"));
-    OrangeFs::with(Tools {
-        xattr: tool("xattr"),
-        viewdist: tool("viewdist"),
-        touch: tool("touch"),
-        statfs: tool("statfs"),
-    })
+    OrangeFs { tools: TOOLS.map(|name| fake.tool(name)) }
 }
 
 fn servers(names: &[&str]) -> Vec<String> {
@@ -84,10 +81,7 @@ fn a_files_hints_are_not_its_directorys() {
 
 #[test]
 fn tools_that_make_no_sense_are_said() {
-    let with = |program: &str| {
-        let tool = Tool::at(program);
-        OrangeFs::with(Tools { xattr: tool.clone(), viewdist: tool.clone(), touch: tool.clone(), statfs: tool })
-    };
+    let with = |program| OrangeFs { tools: TOOLS.map(|_| Tool::at(program)) };
     let error = with("/bin/echo").read_back(Path::new("/tmp")).unwrap_err().to_string();
     assert!(error.contains("is not understood (no I/O server statistics)"), "{error}");
     assert_eq!(with("/bin/false").probe(Path::new("/tmp")).unwrap(), None);

@@ -14,8 +14,8 @@ use stripewise_sys::Sys;
 use tempfile::TempDir;
 
 use super::*;
-use crate::conformance::{Bed, conformance, without_rights};
 use crate::mounts::Mount;
+use crate::tests::conformance::{Bed, conformance, without_rights};
 use crate::tool::Tool;
 use between::Between;
 
@@ -33,7 +33,7 @@ impl Fake {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().canonicalize().unwrap();
         let between = Arc::new(Between::new(Some(top.clone())));
-        let mount = Mount { point: top, kind: "ceph".into(), source: "mon:/".into(), options: String::new() };
+        let mount = Mount { point: top, kind: "ceph".into() };
         let mount_of = move |path: &Path| {
             let path = files::absolute(path)?;
             Ok(Some(mount.clone()).filter(|mount| path.starts_with(&mount.point)))
@@ -142,7 +142,7 @@ fn who_fails_leaves_what_was_set_before() {
     *fake.between.trouble.lock().unwrap() = Some(("ssd", Errno::DQUOT));
     let (dir, full) = (fake.path("t"), NativeLayout::even(64 * K, 1, Some("ssd")));
     std::fs::create_dir(&dir).unwrap();
-    let get = || files::attribute(&fake.ceph.sys, &dir, DIR_LAYOUT).unwrap();
+    let get = || files::attribute(&*fake.ceph.sys, &dir, DIR_LAYOUT).unwrap();
     for before in [None, Some("stripe_unit=131072 stripe_count=2 object_size=4194304 pool=hdd")] {
         if let Some(before) = before {
             fake.between.set_xattr(Kind::Named(HERE, &dir), OsStr::new(DIR_LAYOUT), before.as_bytes()).unwrap();
@@ -246,5 +246,6 @@ fn what_it_says_exactly_is_given_back_exactly() {
         assert!(error.to_string().contains("not understood"), "{error}");
     }
     assert!(!fake.path("n").exists());
-    assert!(crate::Dirs.prepare_exact(&fake.path("t"), exact).is_err());
+    let null = crate::tests::null::Null::default();
+    assert!(null.prepare_exact(&fake.path("t"), exact).is_err(), "a driver that never says it exactly");
 }

@@ -9,7 +9,8 @@ use stripewise_sys::{Real, Sys};
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Actual, Dirs, DriverError, Null, Probe};
+use crate::tests::null::Null;
+use crate::{Actual, DriverError, Probe};
 
 const K: u64 = 1 << 10;
 
@@ -44,21 +45,6 @@ fn the_null_driver_conforms() {
     let outcome = conformance(&Null::default(), &bed);
     outcome.require("null");
     assert!(outcome.passed.len() >= 13, "{:?}", outcome.passed);
-}
-
-#[test]
-fn plain_directories_conform() {
-    let folder = folder();
-    let unsupported = vec![NativeLayout::even(64 * K, 4, None), NativeLayout::even(64 * K, 1, Some("hdd"))];
-    let bed =
-        Bed { dir: folder.path().to_owned(), unsupported, forbidden: Some(without_rights()), ..Bed::default() };
-    let outcome = conformance(&Dirs, &bed);
-    outcome.require("dirs");
-    for check in
-        ["probe: here", "remove: leaves nothing", "unsupported layouts: refused before anything is made"]
-    {
-        assert!(outcome.passed.contains(&check), "{check}");
-    }
 }
 
 /// A defect of a driver.

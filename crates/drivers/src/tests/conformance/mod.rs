@@ -8,14 +8,13 @@ mod bed;
 mod creating;
 mod preparing;
 mod probing;
-#[cfg(test)]
 mod tests;
 mod troubles;
 
 use std::path::Path;
 
 use crate::driver::Driver;
-pub use bed::{Bed, Forbidden, without_rights};
+pub use bed::{Bed, without_rights};
 use bed::{Checked, Verdict};
 
 type Check = fn(&dyn Driver, &Bed, &Path) -> Checked;

@@ -7,7 +7,8 @@
 //! everything below it.
 //!
 //! To write a driver: copy this file, define in `stripewise_native` which layouts the system
-//! supports, replace the bodies, and give [`conformance`](crate::conformance) a bed.
+//! supports, replace the bodies, and give [`conformance`](super::conformance) a bed. If the system is
+//! told layouts by tools, implement [`Tooled`](crate::tooled::Tooled) instead, as `lustre` does.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 
 use stripewise_cluster::FileSystem;
 use stripewise_native::{NativeLayout, Stripe};
-use stripewise_sys::{Errno, Kind, Real, SysRef};
+use stripewise_sys::{Errno, Kind, Mode, Real, Sys, SysRef};
 
 use crate::driver::{Actual, Driver, Pool, Probe};
 use crate::error::{DriverError, Result};
@@ -52,10 +53,10 @@ impl Driver for Null {
     // A directory elsewhere is not an error. Rights that the user lacks go to `rights`, with the
     // remedy.
     fn probe(&self, dir: &Path) -> Result<Option<Probe>> {
-        files::look(&self.sys, dir)?;
+        files::look(&*self.sys, dir)?;
         let Some((mount, pools)) = self.mount(dir)? else { return Ok(None) };
         let pool = |name: String| Pool { name, servers: None, server_names: Vec::new(), free_bytes: None };
-        let rights = files::rights(&self.sys, dir)?;
+        let rights = rights(&*self.sys, dir)?;
         Ok(Some(Probe { mount, pools: pools.into_iter().map(pool).collect(), rights, ..Probe::default() }))
     }
 
@@ -63,14 +64,14 @@ impl Driver for Null {
     // new file really gets.
     fn prepare(&self, dir: &Path, layout: &NativeLayout) -> Result<()> {
         let value = value_of(layout)?;
-        self.require_pool(&files::existing(&self.sys, dir)?, &value)?;
-        let made = files::make_directories(&self.sys, dir)?;
+        self.require_pool(&files::existing(&*self.sys, dir)?, &value)?;
+        let made = files::make_directories(&*self.sys, dir)?;
         self.let_files_keep_theirs(dir)?;
         let prepared = self
             .set(dir, &value)
-            .and_then(|()| files::try_out(&self.sys, dir, |trial| self.verify(trial, layout)));
+            .and_then(|()| files::try_out(&*self.sys, dir, |trial| self.verify(trial, layout)));
         if prepared.is_err() {
-            made.undo(&self.sys);
+            made.undo(&*self.sys);
         }
         prepared
     }
@@ -79,8 +80,8 @@ impl Driver for Null {
     fn create(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<()> {
         let value = value_of(layout)?;
         self.require_pool(files::parent(file), &value)?;
-        drop(files::create_new(&self.sys, file, mode)?);
-        let made = files::writable(&self.sys, file, || self.set(file, &value))
+        drop(files::create_new(&*self.sys, file, mode)?);
+        let made = files::writable(&*self.sys, file, || self.set(file, &value))
             .and_then(|()| self.verify(file, layout));
         if made.is_err() {
             let _ = self.sys.unlink(HERE, file);
@@ -90,7 +91,7 @@ impl Driver for Null {
 
     // Returns what the file system reports, which may differ from what was set.
     fn read_back(&self, path: &Path) -> Result<Actual> {
-        files::look(&self.sys, path)?;
+        files::look(&*self.sys, path)?;
         self.require(path)?;
         for at in files::absolute(path)?.ancestors() {
             if let Some(value) = self.get(at, LAYOUT)? {
@@ -102,13 +103,13 @@ impl Driver for Null {
 
     // May be repeated; leaves directories that are not empty.
     fn remove(&self, dir: &Path) -> Result<()> {
-        if !files::exists(&self.sys, dir) {
+        if !files::exists(&*self.sys, dir) {
             return Ok(());
         }
         self.require(dir)?;
         self.let_files_keep_theirs(dir)?;
         match self.sys.remove_xattr(Kind::Named(HERE, dir), OsStr::new(LAYOUT)) {
-            Ok(()) | Err(Errno::NODATA) => files::remove_if_empty(&self.sys, dir),
+            Ok(()) | Err(Errno::NODATA) => files::remove_if_empty(&*self.sys, dir),
             Err(errno) => Err(DriverError::io(dir, "taking its layout away", errno)),
         }
     }
@@ -140,7 +141,7 @@ impl Null {
     }
 
     fn get(&self, path: &Path, name: &str) -> Result<Option<String>> {
-        match files::attribute(&self.sys, path, name) {
+        match files::attribute(&*self.sys, path, name) {
             // Not every file system above has attributes.
             Err(Errno::OPNOTSUPP) => Ok(None),
             got => got.map_err(|errno| DriverError::io(path, format!("reading {name}"), errno)),
@@ -172,6 +173,16 @@ impl Null {
 
     fn verify(&self, path: &Path, asked: &NativeLayout) -> Result<()> {
         DriverError::compare(path, asked, self.read_back(path)?.layout, "use another file system")
+    }
+}
+
+/// The rights that this user lacks in a directory of any file system, found by trying: one sentence
+/// each.
+fn rights(sys: &dyn Sys, dir: &Path) -> Result<Vec<String>> {
+    let trial = files::scratch(sys, dir)?;
+    match sys.mkdir(HERE, &trial, Mode::from_raw_mode(0o700)) {
+        Ok(()) => files::remove_if_empty(sys, &trial).map(|()| Vec::new()),
+        Err(errno) => Ok(vec![DriverError::io(dir, "making a directory in it", errno).to_string()]),
     }
 }
 

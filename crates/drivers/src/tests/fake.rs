@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use stripewise_native::NativeLayout;
 use tempfile::TempDir;
 
-use crate::conformance::{Bed, without_rights};
+use super::conformance::{Bed, without_rights};
 use crate::tool::Tool;
 
 /// A fake file system.

@@ -1,0 +1,190 @@
+//! What the drivers that run a file system's own tools have in common.
+
+use std::path::Path;
+
+use stripewise_cluster::FileSystem;
+use stripewise_native::{Call, NativeLayout};
+use stripewise_sys::{Real, Sys};
+
+use crate::driver::{Actual, Driver, Probe};
+use crate::error::{DriverError, Result};
+use crate::files::{self, HERE};
+use crate::mounts::mount_of;
+use crate::tool::Tool;
+
+/// A file system that is told layouts by its own command-line tools, which know where it is mounted.
+pub trait Tooled: Send + Sync {
+    const SYSTEM: FileSystem;
+    /// The file system's types in the mount table.
+    const KINDS: &'static [&'static str];
+    /// The meaning of errors: the first entry applies of which a text is in the tool's output, or is
+    /// how the tool ended.
+    const REFUSALS: &'static [(&'static [&'static str], Refusal)];
+    /// What to do where a file has another layout than the requested one.
+    const REMEDY: &'static str;
+    /// What a tool reports about a path on the file system.
+    type Report;
+
+    /// The tool called `name`.
+    fn tool(&self, name: &str) -> &Tool;
+
+    /// What a tool reports about an existing path; `None`: it is on another file system.
+    fn report(&self, path: &Path) -> Result<Option<Self::Report>>;
+
+    /// Adds to a directory's probe what the tools tell, and the rights that this user lacks.
+    fn describe(&self, dir: &Path, report: Self::Report, probe: &mut Probe);
+
+    /// Creates a file as [`Driver::create`] does. `calls` set the layout.
+    fn make(&self, file: &Path, layout: &NativeLayout, calls: &[Call], mode: u32) -> Result<()> {
+        self.make_by_tool(file, layout, calls, mode)
+    }
+
+    /// The layout of an existing path, in the terms of the requested one where several are right.
+    fn found(&self, path: &Path, asked: Option<&NativeLayout>) -> Result<Actual>;
+
+    /// Takes the hints of a directory away.
+    fn forget(&self, dir: &Path) -> Result<()>;
+
+    fn require(&self, path: &Path) -> Result<Self::Report> {
+        self.report(path)?.ok_or_else(|| DriverError::elsewhere(path, Self::SYSTEM))
+    }
+
+    /// The answer of a tool about an existing path; `None`: the tool failed because the path is on
+    /// another file system.
+    fn unless_elsewhere<T>(&self, path: &Path, answer: Result<T>) -> Result<Option<T>> {
+        match answer {
+            Err(error) => match mount_of(path)? {
+                Some(mount) if Self::KINDS.contains(&mount.kind.as_str()) => Err(error),
+                _ => Ok(None),
+            },
+            answer => answer.map(Some),
+        }
+    }
+
+    /// The calls that set a layout ([`stripewise_native::calls`]).
+    fn calls(layout: &NativeLayout, path: &Path, is_dir: bool) -> Result<Vec<Call>> {
+        files::for_tools(path)?;
+        stripewise_native::calls(Self::SYSTEM, layout, path, is_dir)
+            .map_err(|problem| DriverError::unsupported(Self::SYSTEM, layout, problem))
+    }
+
+    /// Runs calls that set the layout of `path`.
+    fn set(&self, path: &Path, calls: &[Call]) -> Result<()> {
+        calls.iter().try_for_each(|call| {
+            let done = self.tool(&call[0]).run(&call[1..]);
+            done.map(drop).map_err(|error| explained(Self::REFUSALS, path, call, error))
+        })
+    }
+
+    /// Compares the layout of a path with the requested one.
+    fn verify(&self, path: &Path, asked: &NativeLayout) -> Result<()> {
+        DriverError::compare(path, asked, self.found(path, Some(asked))?.layout, Self::REMEDY)
+    }
+
+    /// Lets the tool create a file. It might also give a layout to an existing file that has none,
+    /// which may belong to another program.
+    fn make_by_tool(&self, file: &Path, layout: &NativeLayout, calls: &[Call], mode: u32) -> Result<()> {
+        files::must_not_exist(&Real, file)?;
+        self.set(file, calls)?;
+        let made = self.verify(file, layout).and_then(|()| files::give_mode(&Real, file, mode));
+        if made.is_err() {
+            let _ = Real.unlink(HERE, file);
+        }
+        made
+    }
+
+    /// Tries whether this user may prepare a directory with `layout` here; `what` names it.
+    fn try_out(&self, dir: &Path, what: &str, layout: &NativeLayout, probe: &mut Probe)
+    where
+        Self: Sized,
+    {
+        let tried = files::scratch(&Real, dir).and_then(|trial| {
+            let prepared = self.prepare(&trial, layout);
+            files::remove_if_empty(&Real, &trial)?;
+            prepared
+        });
+        if let Err(error) = tried {
+            probe.rights.push(format!("{what} cannot be set here: {error}"));
+        }
+    }
+}
+
+impl<T: Tooled> Driver for T {
+    fn system(&self) -> Option<FileSystem> {
+        Some(T::SYSTEM)
+    }
+
+    fn probe(&self, dir: &Path) -> Result<Option<Probe>> {
+        files::look(&Real, dir)?;
+        let Some(report) = self.report(dir)? else { return Ok(None) };
+        let mount = mount_of(dir)?.map(|mount| mount.point).unwrap_or_default();
+        let mut probe = Probe { system: Some(T::SYSTEM), mount, ..Probe::default() };
+        self.describe(dir, report, &mut probe);
+        Ok(Some(probe))
+    }
+
+    fn prepare(&self, dir: &Path, layout: &NativeLayout) -> Result<()> {
+        let calls = Self::calls(layout, dir, true)?;
+        self.require(&files::existing(&Real, dir)?)?;
+        let set = || self.set(dir, &calls).and_then(|()| self.verify(dir, layout));
+        files::prepare(&Real, dir, set, |trial| self.verify(trial, layout))
+    }
+
+    fn create(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<()> {
+        let calls = Self::calls(layout, file, false)?;
+        self.require(files::parent(file))?;
+        self.make(file, layout, &calls, mode)
+    }
+
+    fn read_back(&self, path: &Path) -> Result<Actual> {
+        files::look(&Real, path)?;
+        let found = self.found(path, None);
+        if found.is_err() {
+            self.require(path)?;
+        }
+        found
+    }
+
+    fn remove(&self, dir: &Path) -> Result<()> {
+        if !files::exists(&Real, dir) {
+            return Ok(());
+        }
+        self.require(dir)?;
+        files::remove_if_empty(&Real, dir)?;
+        if files::exists(&Real, dir) { self.forget(dir) } else { Ok(()) }
+    }
+}
+
+/// What an error of a tool means.
+pub enum Refusal {
+    /// The file exists.
+    Exists,
+    /// This user may not do it.
+    Denied { doing: &'static str, remedy: &'static str },
+    /// There is no space.
+    Full { doing: &'static str, remedy: &'static str },
+    /// The file system does not have one of the call's values. The remedy follows the tool's output.
+    Value(&'static str),
+}
+
+/// Converts the error of a call to one with a remedy, where its meaning is known.
+fn explained(refusals: &[(&[&str], Refusal)], path: &Path, call: &[String], error: DriverError) -> DriverError {
+    let DriverError::Tool { output, how, .. } = &error else { return error };
+    let says = |text: &&str| output.contains(text) || how == text;
+    let Some((_, refusal)) = refusals.iter().find(|(texts, _)| texts.iter().any(says)) else { return error };
+    let path = path.to_owned();
+    match *refusal {
+        Refusal::Exists => DriverError::Exists { path },
+        Refusal::Denied { doing, remedy } => {
+            DriverError::Denied { path, doing: doing.to_owned(), remedy: remedy.to_owned() }
+        }
+        Refusal::Full { doing, remedy } => {
+            DriverError::Full { path, doing: doing.to_owned(), remedy: remedy.to_owned() }
+        }
+        Refusal::Value(remedy) => {
+            let options = call[..call.len() - 1].iter().skip_while(|word| !word.starts_with('-'));
+            let value = options.map(String::as_str).collect::<Vec<_>>().join(" ");
+            DriverError::Refused { path, value, problem: format!("{output}; {remedy}") }
+        }
+    }
+}
