@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, mpsc};
 
 use stripewise_calibrate::{CalibrateError, IoMode, Options, ServerReport, Subject, combine, network};
-use stripewise_sys::faulty::{Disk, Faulty, Journal};
+use stripewise_faulty::{Disk, Faulty, Journal};
 use stripewise_sys::{Errno, Real, SysRef};
 
 fn measure(path: &Path, options: &Options) -> Result<ServerReport, CalibrateError> {

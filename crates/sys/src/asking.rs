@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::thread::{nanosleep, sched_yield};
 use rustix::time::Timespec;
 
-use crate::{Errno, Result, holders, raw};
+use crate::{Errno, LockKind, Result, holders, raw};
 
 /// Number of yields before the first pause: a lock is usually held for some microseconds.
 const YIELDS: u32 = 20;
@@ -46,8 +46,17 @@ pub fn is_interrupted() -> bool {
     OF_PROCESS.get().is_some_and(|patience| (patience.interrupted)())
 }
 
+/// Waits for an OFD lock: [`crate::Sys::lock`].
+pub(crate) fn lock(fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<()> {
+    let mut waiting = Waiting { fd, byte: start, asked: 0, since: None, said: false };
+    while !raw::try_lock(fd, start, len, kind)? {
+        waiting.pause()?;
+    }
+    Ok(())
+}
+
 /// The state of one wait.
-pub(crate) struct Waiting<'a> {
+struct Waiting<'a> {
     fd: BorrowedFd<'a>,
     byte: u64,
     asked: u32,
@@ -55,17 +64,12 @@ pub(crate) struct Waiting<'a> {
     said: bool,
 }
 
-impl<'a> Waiting<'a> {
-    /// A wait for a lock of this byte.
-    pub fn new(fd: BorrowedFd<'a>, byte: u64) -> Self {
-        Self { fd, byte, asked: 0, since: None, said: false }
-    }
-
+impl Waiting<'_> {
     /// Pauses before the next attempt. The pauses get longer.
     ///
     /// # Errors
     /// EINTR and ETIMEDOUT, as the process's [`Patience`] determines.
-    pub fn pause(&mut self) -> Result<()> {
+    fn pause(&mut self) -> Result<()> {
         self.asked += 1;
         if self.asked <= YIELDS {
             sched_yield();

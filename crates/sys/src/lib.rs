@@ -1,5 +1,5 @@
-//! The system-call layer of the runtime: an interface ([`Sys`]), its implementation by the kernel
-//! ([`Real`]), and a file system that fails on demand ([`faulty`]).
+//! The system-call layer of the runtime: an interface ([`Sys`]) whose methods are the kernel's calls
+//! ([`Real`]), and which tests override (`tests/faulty`).
 //!
 //! The runtime runs inside the processes of applications, below a library that interposes `open`,
 //! `close`, `read` and similar functions. So nothing here calls a libc symbol of that list. Calls
@@ -9,7 +9,7 @@
 //! Errors are [`Errno`]s. Nothing here panics, prints, or reads the environment.
 
 pub mod asking;
-pub mod faulty;
+mod beneath;
 pub mod fd;
 mod holders;
 mod identity;
@@ -17,18 +17,19 @@ mod interface;
 mod map;
 pub mod process;
 pub mod raw;
-mod real;
 mod ring;
 pub mod thread;
+mod types;
 pub mod user;
 mod xattr;
 
+pub use beneath::stepwise;
 pub use fd::Fd;
 pub use identity::{Handle, Identity};
-pub use interface::{DIRECT_ALIGNMENT_MOST, Dir, IoVec, Kind, Listed, LockKind, Sys, SysRef};
+pub use interface::{Real, Sys, SysRef};
 pub use map::SharedMap;
-pub use real::Real;
 pub use ring::{Action, Completion, Entry, Ring};
+pub use types::{DIRECT_ALIGNMENT_MOST, Dir, IoVec, Kind, Listed, LockKind};
 
 pub use rustix::fs::{
     FileType, Mode, OFlags, SeekFrom, Stat, StatVfs, StatVfsMountFlags, Timespec, Timestamps,

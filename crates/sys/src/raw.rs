@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use rustix::io::Errno;
 
-use crate::{IoVec, Result};
+use crate::{IoVec, LockKind, Result};
 
 /// Largest number of vectors in one call.
 pub const IOV_MAX: usize = 1024;
@@ -163,9 +163,31 @@ pub(crate) fn find_by_handle(mount: BorrowedFd<'_>, handle: &FileHandle) -> Resu
     Ok(())
 }
 
-/// The commands of fcntl(2) with a `struct flock`: those for OFD locks.
-pub(crate) fn fcntl_lock(fd: BorrowedFd<'_>, command: i32, lock: &libc::flock) -> Result<()> {
-    syscall!(libc::SYS_fcntl, fd.as_raw_fd(), command, std::ptr::from_ref(lock)).map(|_| ())
+/// Takes an OFD lock; false if there is a conflicting one.
+pub(crate) fn try_lock(fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<bool> {
+    let kind = match kind {
+        LockKind::Shared => libc::F_RDLCK,
+        LockKind::Exclusive => libc::F_WRLCK,
+    };
+    match set_lock(fd, start, len, kind) {
+        Ok(()) => Ok(true),
+        Err(Errno::AGAIN | Errno::ACCESS) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+pub(crate) fn unlock(fd: BorrowedFd<'_>, start: u64, len: u64) -> Result<()> {
+    set_lock(fd, start, len, libc::F_UNLCK)
+}
+
+fn set_lock(fd: BorrowedFd<'_>, start: u64, len: u64, kind: i32) -> Result<()> {
+    // SAFETY: integers only; l_pid must be 0 for OFD locks.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = start as libc::off_t;
+    lock.l_len = len as libc::off_t;
+    syscall!(libc::SYS_fcntl, fd.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock).map(|_| ())
 }
 
 /// The two words in which the kernel takes the offset of a vectored call. On 64-bit systems the

@@ -19,15 +19,13 @@ mod components;
 pub mod emulate;
 mod error;
 mod fanout;
-#[cfg(test)]
-mod faults;
 mod home;
 mod id;
 mod marker;
 mod orphans;
 mod paths;
 #[cfg(test)]
-mod testing;
+mod tests;
 
 /// A list that usually has one or two elements, such as the pieces of a request or their outcomes.
 /// Two elements need no heap allocation, which would cost more than the work on them.

@@ -168,7 +168,7 @@ impl LogicalFile {
         let Some(map) = self.overlay().and_then(Overlay::take_map) else { return };
         // Tests simulate a killed process: it does not leave the map.
         #[cfg(test)]
-        if self.sys().stat(self.anchor()).err() == Some(stripewise_sys::faulty::DEAD) {
+        if self.sys().stat(self.anchor()).err() == Some(stripewise_faulty::DEAD) {
             return drop(map);
         }
         let mut times = None;

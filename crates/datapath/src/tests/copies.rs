@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use stripewise_cluster::CacheMode;
+use stripewise_faulty::{Disk, Faulty, Journal};
 use stripewise_sys::OFlags;
-use stripewise_sys::faulty::{Disk, Faulty, Journal};
 
 use super::setup::Setup;
 use super::support::*;

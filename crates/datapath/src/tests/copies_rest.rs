@@ -9,9 +9,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use stripewise_cluster::CacheMode;
 use stripewise_extents::CopyId;
+use stripewise_faulty::{Disk, Faulty, Journal};
 use stripewise_sys::OFlags;
 use stripewise_sys::asking::{self, Patience};
-use stripewise_sys::faulty::{Disk, Faulty, Journal};
 
 use super::setup::Setup;
 use super::support::*;

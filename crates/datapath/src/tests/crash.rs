@@ -1,6 +1,6 @@
 //! After a kill or a power cut at any moment, a file is in its old or its new state.
 //!
-//! Fault model: `stripewise_sys::faulty`. Every call of every protocol is a moment to die. After a
+//! Fault model: `stripewise_faulty`. Every call of every protocol is a moment to die. After a
 //! power cut, several choices of what the disk kept are tried, for a journal that orders names and
 //! for one that guarantees only what POSIX does.
 
@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use stripewise_cluster::CacheMode;
+use stripewise_faulty::{Disk, Faulty, Journal};
 use stripewise_sys::OFlags;
-use stripewise_sys::faulty::{Disk, Faulty, Journal};
 
 use super::setup::Setup;
 use super::support::*;

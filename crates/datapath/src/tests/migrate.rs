@@ -3,10 +3,10 @@
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 
+use stripewise_faulty::{Disk, Faulty, Journal};
 use stripewise_layout::Layout;
 use stripewise_layout::constructors::{striped, two_part};
 use stripewise_sys::OFlags;
-use stripewise_sys::faulty::{Disk, Faulty, Journal};
 
 use super::crash::at_every_point;
 use super::support::*;

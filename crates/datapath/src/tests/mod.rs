@@ -5,8 +5,6 @@ mod concurrent;
 mod copies;
 mod copies_rest;
 mod crash;
-#[path = "../../../extents/src/tests/delegate.rs"]
-mod delegate;
 mod files;
 mod holes;
 mod migrate;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use stripewise_cluster::CacheMode;
+use stripewise_faulty::{Disk, Faulty, Journal};
 use stripewise_layout::constructors::{on_one, striped, two_part};
 use stripewise_layout::{Layout, Region, Stripe};
-use stripewise_sys::faulty::{Disk, Faulty, Journal};
 use stripewise_sys::{OFlags, Real, SysRef};
 
 use super::setup::Setup;

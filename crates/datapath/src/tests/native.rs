@@ -2,7 +2,7 @@
 //! interrupted.
 //!
 //! [`Layouts`] simulates the file system and remembers the inodes that it created. The fault model
-//! is that of `stripewise_sys::faulty`. Inodes are new after a power cut, so the names then show
+//! is that of `stripewise_faulty`. Inodes are new after a power cut, so the names then show
 //! what was done.
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Mutex;
 
-use stripewise_sys::faulty::{Disk, Faulty, Journal};
+use stripewise_faulty::{Disk, Faulty, Journal};
 use stripewise_sys::{Fd, LockKind, Mode, OFlags, SysRef};
 
 use super::crash::at_every_point;

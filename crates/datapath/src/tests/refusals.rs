@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use stripewise_faulty::{Disk, Faulty, Journal};
 use stripewise_sys::OFlags;
-use stripewise_sys::faulty::{Disk, Faulty, Journal};
 
 use super::support::*;
 use crate::{Errno, Runtime};

@@ -1,22 +1,15 @@
 //! A file that another process replaces while it is being opened.
 
-use std::ffi::OsString;
-use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use stripewise_sys::{
-    Dir, Fd, IoVec, Kind, Listed, LockKind, Mode, OFlags, Real, Result, SeekFrom, SharedMap, Stat, StatVfs,
-    Sys, SysRef, Timestamps,
-};
+use stripewise_sys::{Mode, OFlags, Result, Sys};
 
-use super::delegate::delegate;
 use super::support::*;
 
 /// A system interface that replaces a file by another one before a given call of open(2).
 struct Replacing {
-    sys: SysRef,
     calls_left: AtomicU32,
     from: PathBuf,
     to: PathBuf,
@@ -32,7 +25,7 @@ impl Replacing {
 }
 
 impl Sys for Replacing {
-    delegate!(before);
+    stripewise_faulty::delegate!(before);
 }
 
 /// Every open gets one file or the other, whenever the replacement comes.
@@ -46,7 +39,7 @@ fn a_file_that_is_replaced_while_it_is_opened_is_opened() {
             std::fs::write(&from, b"plain").unwrap();
             drop(open(&stage.real_runtime(), &to, CREATE).unwrap());
             let calls_left = AtomicU32::new(call);
-            let sys = Arc::new(Replacing { sys: Arc::new(Real), calls_left, from: from.clone(), to });
+            let sys = Arc::new(Replacing { calls_left, from: from.clone(), to });
             let runtime = stage.runtime_on(sys);
             let opened = runtime.open(None, &stage.path("f"), flags, Mode::RUSR | Mode::WUSR);
             assert!(opened.is_ok(), "{flags:?}, replaced before open {call}: {:?}", opened.err());

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use stripewise_cluster::Spread;
 use stripewise_cluster::{Cluster, Driver, FileSystem, Members, Plan, Rule, Tier};
 use stripewise_extents::Node;
+use stripewise_faulty::Disk;
 use stripewise_layout::Layout;
-use stripewise_sys::faulty::Disk;
 use stripewise_sys::{IoVec, Mode, OFlags, Real, Sys, SysRef};
 use stripewise_target::Engine;
 

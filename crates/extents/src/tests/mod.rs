@@ -1,7 +1,6 @@
 //! Tests of the map as a whole.
 
 mod basics;
-mod delegate;
 mod explore;
 mod faults;
 mod power_cut;

@@ -1,7 +1,7 @@
 //! Power cuts on the faulty disk of `sys`: after random work, any part of what was not synced may
 //! be lost.
 //!
-//! Fault model: that of [`stripewise_sys::faulty`]. The journal and the copies are files on the
+//! Fault model: that of [`stripewise_faulty`]. The journal and the copies are files on the
 //! faulty disk. The run directory is in memory and lost with a cut. A cut comes between any two
 //! system calls of a sync or another operation, or within one. In addition, processes die at any
 //! system call, also in the middle of an append, and writes and syncs of the journal fail. Syncs of
@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use stripewise_sys::faulty::{Disk, Faulty, Journal as Names};
+use stripewise_faulty::{Disk, Faulty, Journal as Names};
 use stripewise_sys::{Errno, Fd, Mode, OFlags, SysRef};
 use tempfile::TempDir;
 

@@ -1,17 +1,10 @@
 //! Directories for a map in tests, and operations on the map without data.
 
-use std::ffi::OsString;
-use std::os::fd::BorrowedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use stripewise_sys::{
-    Dir, Errno, Fd, IoVec, Kind, Listed, LockKind, Mode, OFlags, Real, SeekFrom, SharedMap, Stat, StatVfs, Sys,
-    SysRef, Timestamps,
-};
+use stripewise_sys::{Errno, Real, Sys, SysRef};
 use tempfile::TempDir;
-
-use super::delegate::delegate;
 
 use crate::join::Tuning;
 use crate::lmdb::Limits;
@@ -130,14 +123,13 @@ pub fn spans(map: &Map, range: std::ops::Range<u64>) -> Vec<(u64, u64, Mask)> {
 
 /// A kernel where one kind of call fails.
 pub struct Failing {
-    sys: SysRef,
     call: &'static str,
     errno: Errno,
 }
 
 impl Failing {
     pub fn new(call: &'static str, errno: Errno) -> SysRef {
-        Arc::new(Self { sys: real(), call, errno })
+        Arc::new(Self { call, errno })
     }
 
     fn before(&self, call: &'static str) -> Result<()> {
@@ -146,5 +138,5 @@ impl Failing {
 }
 
 impl Sys for Failing {
-    delegate!(before);
+    stripewise_faulty::delegate!(before);
 }

@@ -1,22 +1,13 @@
 //! A process that kills itself at one of the map's system calls, at moments too short to be hit by
 //! chance.
 
-use std::ffi::OsString;
-use std::os::fd::BorrowedFd;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use stripewise_sys::{
-    Dir, Fd, IoVec, Kind, Listed, LockKind, Mode, OFlags, Real, Result, SeekFrom, SharedMap, Stat, StatVfs,
-    Sys, SysRef, Timestamps,
-};
-
-use crate::delegate::delegate;
+use stripewise_sys::{Result, Sys, SysRef};
 
 /// A kernel that kills the process after a number of calls.
 pub struct Dying {
-    sys: SysRef,
     left: AtomicI64,
 }
 
@@ -24,7 +15,7 @@ impl Dying {
     /// A negative number means never.
     pub fn after(calls: i64) -> SysRef {
         let left = if calls < 0 { i64::MAX } else { calls };
-        Arc::new(Self { sys: Arc::new(Real), left: AtomicI64::new(left) })
+        Arc::new(Self { left: AtomicI64::new(left) })
     }
 
     fn before(&self, _call: &'static str) -> Result<()> {
@@ -37,5 +28,5 @@ impl Dying {
 }
 
 impl Sys for Dying {
-    delegate!(before);
+    stripewise_faulty::delegate!(before);
 }

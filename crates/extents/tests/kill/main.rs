@@ -17,8 +17,6 @@
 #![allow(missing_docs, reason = "a test")]
 
 mod background;
-#[path = "../../src/tests/delegate.rs"]
-mod delegate;
 mod dying;
 mod stage;
 mod writer;

@@ -4,7 +4,7 @@ use stripewise_sys::{Timespec, fd};
 
 use super::*;
 use crate::list_components;
-use crate::testing::{of, real, set, targets};
+use crate::tests::{of, real, set, targets};
 
 const MODE: Mode = Mode::from_raw_mode(0o640);
 

@@ -3,7 +3,7 @@ use stripewise_model::ByAccess;
 use stripewise_sys::{Errno, SysRef};
 
 use super::*;
-use crate::testing::{real, set};
+use crate::tests::{real, set};
 use crate::{Engine, FanOut, Piece};
 
 fn service(startup_s: f64, per_byte_s: f64) -> Service {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use stripewise_sys::fd;
 
 use super::*;
-use crate::testing::{real, set};
+use crate::tests::{real, set};
 
 const ENGINES: [Engine; 4] = [Engine::Auto, Engine::Uring, Engine::Threads, Engine::Serial];
 

@@ -1,4 +1,4 @@
-use stripewise_sys::faulty::{Disk, Faulty, Journal};
+use stripewise_faulty::{Disk, Faulty, Journal};
 
 use super::*;
 
@@ -58,7 +58,7 @@ fn a_target_that_lost_its_marker_gets_no_new_one() {
     let (sys, dir) = (sys(), tempfile::tempdir().unwrap());
     let target = Arc::new(Target::prepare(&sys, dir.path(), "hdd/0").unwrap());
     let mode = Mode::RUSR | Mode::WUSR;
-    let (of, access) = (crate::testing::of(&sys, FileId([7; 16])), crate::Access::of_mode(mode));
+    let (of, access) = (crate::tests::of(&sys, FileId([7; 16])), crate::Access::of_mode(mode));
     crate::ComponentSet::create(&sys, vec![target], of, &access).unwrap();
     std::fs::remove_file(dir.path().join(MARKER)).unwrap();
     let refused = Target::prepare(&sys, dir.path(), "hdd/0");

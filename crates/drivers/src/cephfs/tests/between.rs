@@ -10,10 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 
-use stripewise_sys::{
-    Dir, Errno, Fd, IoVec, Kind, Listed, LockKind, Mode, OFlags, Real, Result, SeekFrom, SharedMap, Stat,
-    StatVfs, Sys, Timestamps,
-};
+use stripewise_sys::{Dir, Errno, Fd, Kind, Mode, OFlags, Real, Result, Stat, Sys};
 
 use super::stand_in;
 use crate::files::HERE;
@@ -184,51 +181,11 @@ impl Sys for Between {
         fn set_mode(of: Kind<'_>, mode: Mode) -> ();
         fn random(buffer: &mut [u8]) -> ();
         fn list_xattr(of: Kind<'_>) -> Vec<OsString>;
-        // Drivers do not make these.
-        fn seek(fd: BorrowedFd<'_>, to: SeekFrom) -> u64;
-        fn truncate(fd: BorrowedFd<'_>, size: u64) -> ();
-        fn grow(fd: BorrowedFd<'_>, size: u64) -> ();
-        fn sync_data(fd: BorrowedFd<'_>) -> ();
-        fn stat(fd: BorrowedFd<'_>) -> Stat;
-        fn stat_fs(fd: BorrowedFd<'_>) -> StatVfs;
-        fn link(old_dir: Dir<'_>, old: &Path, new_dir: Dir<'_>, new: &Path) -> ();
-        fn rename(old_dir: Dir<'_>, old: &Path, new_dir: Dir<'_>, new: &Path) -> ();
-        fn rename_noreplace(old_dir: Dir<'_>, old: &Path, new_dir: Dir<'_>, new: &Path) -> ();
-        fn read_link(dir: Dir<'_>, path: &Path) -> OsString;
-        fn list(dir: BorrowedFd<'_>) -> Vec<Listed>;
-        fn lock(fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> ();
-        fn try_lock(fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> bool;
-        fn unlock(fd: BorrowedFd<'_>, start: u64, len: u64) -> ();
-        fn set_times(of: Kind<'_>, times: &Timestamps) -> ();
-        fn set_owner(of: Kind<'_>, user: Option<u32>, group: Option<u32>) -> ();
-        fn map_shared(fd: BorrowedFd<'_>, words: usize) -> SharedMap;
     }
 
-    unsafe fn pread(&self, fd: BorrowedFd<'_>, buffer: *mut u8, len: usize, offset: u64) -> Result<usize> {
-        unsafe { Real.pread(fd, buffer, len, offset) }
-    }
-    unsafe fn preadv(&self, fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64) -> Result<usize> {
-        unsafe { Real.preadv(fd, vectors, offset) }
-    }
-    unsafe fn pwritev(&self, fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64) -> Result<usize> {
-        unsafe { Real.pwritev(fd, vectors, offset) }
-    }
+    stripewise_faulty::without_features!();
+
     fn is_real(&self) -> bool {
         false
-    }
-    fn now_ns(&self) -> u64 {
-        Real.now_ns()
-    }
-    fn wall_ns(&self) -> u64 {
-        Real.wall_ns()
-    }
-    fn sleep_until_ns(&self, until_ns: u64) {
-        Real.sleep_until_ns(until_ns);
-    }
-    fn user(&self) -> u32 {
-        Real.user()
-    }
-    fn say(&self, line: &[u8]) {
-        Real.say(line);
     }
 }

@@ -2,18 +2,13 @@
 //! could leave.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use stripewise_sys::{
-    Dir, Fd, IoVec, Kind, Listed, LockKind, Mode, OFlags, Result, SeekFrom, SharedMap, Stat, StatVfs, Sys,
-    SysRef, Timestamps,
-};
+use stripewise_sys::{LockKind, Mode, OFlags, Real, Result, Sys, SysRef};
 
 use crate::hooks::{self, reach};
-use crate::tests::delegate::delegate;
 use crate::tests::support::real;
 
 /// Tracks what a power cut would leave of the journal.
@@ -79,13 +74,12 @@ impl Images {
 
 /// The kernel of one process.
 pub struct Watched {
-    sys: SysRef,
     images: Arc<Images>,
 }
 
 impl Watched {
     pub fn new(images: &Arc<Images>) -> SysRef {
-        Arc::new(Self { sys: real(), images: images.clone() })
+        Arc::new(Self { images: images.clone() })
     }
 
     fn before(&self, call: &'static str) -> Result<()> {
@@ -101,11 +95,11 @@ impl Watched {
 }
 
 impl Sys for Watched {
-    delegate!(before, except sync lock);
+    stripewise_faulty::delegate!(before, except sync);
 
     fn sync(&self, fd: BorrowedFd<'_>) -> Result<()> {
         reach("fsync");
-        self.sys.sync(fd)?;
+        Real.sync(fd)?;
         self.images.synced(fd);
         Ok(())
     }
@@ -115,7 +109,7 @@ impl Sys for Watched {
     }
 
     fn lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<()> {
-        while !self.sys.try_lock(fd, start, len, kind)? {
+        while !Real.try_lock(fd, start, len, kind)? {
             assert!(hooks::blocked(), "nobody would give the lock back");
         }
         Ok(())

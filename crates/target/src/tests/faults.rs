@@ -5,10 +5,10 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use stripewise_sys::faulty::{Disk, Faulty, Journal};
+use stripewise_faulty::{Disk, Faulty, Journal};
 use stripewise_sys::{Errno, Mode, SysRef};
 
-use crate::testing::of;
+use crate::tests::of;
 use crate::{Access, ComponentSet, Engine, FanOut, FileId, Found, Target, TargetError, list_components};
 
 const MODE: Mode = Mode::from_raw_mode(0o640);

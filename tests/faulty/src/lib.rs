@@ -1,4 +1,4 @@
-//! A file system that fails on demand, for tests of the layers above [`Sys`](crate::Sys).
+//! A file system that fails on demand, for tests of the layers above [`Sys`](stripewise_sys::Sys).
 //!
 //! # Fault model
 //!
@@ -38,8 +38,13 @@
 //! **Not modeled**: memory mappings, symbolic links that are made while the disk is observed,
 //! O_TMPFILE, use of descriptors that bypasses the interface, several file systems, damaged
 //! sectors, wrong bytes.
+//!
+//! A test that only has to observe or fail some calls overrides them with [`delegate!`].
+
+pub use stripewise_sys as sys;
 
 mod bytes;
+mod delegate;
 mod disk;
 mod process;
 mod random;

@@ -1,4 +1,6 @@
-//! Targets in a temporary directory, for this crate's tests.
+//! Tests of the whole crate, and targets in a temporary directory for the others.
+
+mod faults;
 
 use std::sync::Arc;
 

@@ -5,13 +5,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::bytes::Change;
-use super::disk::{Disk, Inode, NodeNumber, State};
-use super::random::Random;
-use crate::{
+use stripewise_sys::{
     Dir, Errno, Fd, IoVec, Kind, Listed, LockKind, Mode, OFlags, Real, Result, SeekFrom, SharedMap, Stat,
     StatVfs, Sys, Timestamps,
 };
+
+use super::bytes::Change;
+use super::disk::{Disk, Inode, NodeNumber, State};
+use super::random::Random;
 
 /// The error of all calls of a process that has died.
 pub const DEAD: Errno = Errno::OWNERDEAD;
@@ -294,8 +295,22 @@ unsafe fn copy(vectors: &[IoVec]) -> Vec<u8> {
 }
 
 impl Sys for Faulty {
+    crate::without_features!();
+
     fn is_real(&self) -> bool {
         false
+    }
+
+    fn sync_file_system(&self, fd: BorrowedFd<'_>) -> Result<()> {
+        self.sync(fd)
+    }
+
+    fn is_open_elsewhere(&self, _fd: BorrowedFd<'_>) -> Result<bool> {
+        Err(Errno::OPNOTSUPP)
+    }
+
+    fn allocate(&self, fd: BorrowedFd<'_>, offset: u64, len: u64, keep_size: bool) -> Result<()> {
+        if keep_size { Ok(()) } else { self.grow(fd, offset.saturating_add(len)) }
     }
 
     fn open(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
@@ -304,6 +319,10 @@ impl Sys for Faulty {
 
     fn open_beneath(&self, dir: BorrowedFd<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
         self.opened(Some(dir), path, flags, || Real.open_beneath(dir, path, flags, mode))
+    }
+
+    fn stat_beneath(&self, dir: BorrowedFd<'_>, path: &Path) -> Result<Stat> {
+        self.stat(self.open_beneath(dir, path, OFlags::PATH, Mode::empty())?.as_fd())
     }
 
     unsafe fn pread(&self, fd: BorrowedFd<'_>, buffer: *mut u8, len: usize, offset: u64) -> Result<usize> {
@@ -504,26 +523,6 @@ impl Sys for Faulty {
     fn remove_xattr(&self, of: Kind<'_>, name: &OsStr) -> Result<()> {
         self.allow_kind("removexattr", of)?;
         Real.remove_xattr(of, name)
-    }
-
-    fn now_ns(&self) -> u64 {
-        Real.now_ns()
-    }
-
-    fn wall_ns(&self) -> u64 {
-        Real.wall_ns()
-    }
-
-    fn sleep_until_ns(&self, until_ns: u64) {
-        Real.sleep_until_ns(until_ns);
-    }
-
-    fn user(&self) -> u32 {
-        Real.user()
-    }
-
-    fn say(&self, line: &[u8]) {
-        Real.say(line);
     }
 
     fn random(&self, buffer: &mut [u8]) -> Result<()> {

@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
+
+use stripewise_sys::{Real, SeekFrom, Sys};
 
 use super::bytes::{Bytes, Change, Content, PAGE};
 use super::random::{Kept, Random};
@@ -272,8 +275,8 @@ fn read(path: &Path) -> std::io::Result<Bytes> {
     let mut bytes = Bytes::default();
     let file = fs::File::open(path)?;
     let mut at = 0;
-    while let Ok(start) = rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(at)) {
-        let end = rustix::fs::seek(&file, rustix::fs::SeekFrom::Hole(start))?;
+    while let Ok(start) = Real.seek(file.as_fd(), SeekFrom::Data(at)) {
+        let end = Real.seek(file.as_fd(), SeekFrom::Hole(start))?;
         let mut data = vec![0; (end - start) as usize];
         file.read_exact_at(&mut data, start)?;
         bytes.write(start, &data);

@@ -5,10 +5,10 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
+use stripewise_sys::{Errno, Fd, Kind, Mode, OFlags, SysRef};
 use tempfile::TempDir;
 
 use super::{DEAD, Disk, Faulty, Journal};
-use crate::{Errno, Fd, Kind, Mode, OFlags, SysRef};
 
 const MODE: Mode = Mode::from_raw_mode(0o640);
 
