@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use stripewise_cluster::{CacheAdmission, CacheMode, Cluster, Driver, Tier};
 use stripewise_model::{ClassParams, Network, Op};
-use stripewise_trace::synth::{Benchmark, Btio, Hpio, Ior, Tile};
+use stripewise_trace::synth::{Benchmark, Btio, Direction, Hpio, Ior, Tile};
 
 use crate::record::Labels;
 
@@ -84,6 +84,14 @@ pub struct Part {
     pub program: Program,
     /// Direction of the run.
     pub op: Op,
+}
+
+/// Returns the direction of a program that only reads, or only writes.
+pub fn direction(op: Op) -> Direction {
+    match op {
+        Op::Read => Direction::Read,
+        Op::Write => Direction::Write,
+    }
 }
 
 /// A workload on a storage configuration.

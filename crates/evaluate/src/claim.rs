@@ -1,10 +1,13 @@
 //! The papers' claims, and how they are presented.
 
+use serde::Deserialize;
+
 use crate::cell::Cell;
 use crate::record::{Labels, Place};
 
 /// The papers (`docs/papers.md`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Paper {
     /// CIL: cost-intelligent layouts, 2012.
     Cil,
@@ -24,29 +27,44 @@ pub struct Scale {
     pub quick: bool,
 }
 
-/// One experiment of the papers.
-#[derive(Clone, Debug)]
+/// One experiment of the papers, as `experiments.toml` describes it, with its cells.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// `C1` to `S7`.
+    /// `C1` to `S7`, `X1` or `X2`.
+    #[serde(skip)]
     pub id: &'static str,
     /// The paper that describes it.
     pub paper: Paper,
     /// Title for headings.
-    pub title: &'static str,
+    pub title: String,
     /// Published setting: servers, sizes, processes.
-    pub setting: &'static str,
+    pub setting: String,
     /// The paper's claim with its figures.
-    pub claimed: &'static str,
-    /// The individual claims that are compared with results.
-    pub claims: Vec<Claim>,
+    pub claimed: String,
+    /// The schemes in the figures, in order.
+    pub schemes: Vec<String>,
     /// Figures to draw.
     pub figures: Vec<Figure>,
+    /// The individual claims that are compared with results.
+    #[serde(default)]
+    pub claims: Vec<Claim>,
+    /// Explanation of why results differ from the claims, shown below the table: Markdown with
+    /// paragraphs, lists, tables, `code`, **bold**, and links relative to `docs/`.
+    #[serde(skip)]
+    pub explanation: &'static str,
     /// Returns the cells at a scale; empty if the experiment is not run there.
+    #[serde(skip, default = "no_cells")]
     pub cells: fn(Scale) -> Vec<Cell>,
 }
 
+fn no_cells() -> fn(Scale) -> Vec<Cell> {
+    |_| Vec::new()
+}
+
 /// The quantity that a claim is about.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// Time under `over` divided by time under `scheme`, less 1: 0.5 is 50 % faster. Times are
     /// summed over all cells with the claim's labels.
@@ -79,46 +97,49 @@ pub enum Measure {
 }
 
 /// One figure from a paper.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Claim {
     /// Description, such as `random writes of 8K`.
     pub what: String,
     /// The claim applies to the cells that have all of these labels.
+    #[serde(default)]
     pub labels: Labels,
     /// The quantity that is compared.
+    #[serde(flatten)]
     pub measure: Measure,
     /// The paper's range (both ends are equal for a single figure), as a fraction: 0.5 is +50 %, or
     /// 50 % of all cases.
+    #[serde(deserialize_with = "one_or_two")]
     pub claimed: (f64, f64),
 }
 
+fn one_or_two<'de, D: serde::Deserializer<'de>>(from: D) -> Result<(f64, f64), D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Claimed {
+        Figure(f64),
+        Range(f64, f64),
+    }
+    Ok(match Claimed::deserialize(from)? {
+        Claimed::Figure(figure) => (figure, figure),
+        Claimed::Range(from, to) => (from, to),
+    })
+}
+
 /// A plot like the paper's.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Figure {
     /// Title of the plot.
     pub title: String,
     /// The plot shows the cells that have all of these labels.
+    #[serde(default)]
     pub labels: Labels,
     /// The label along x, and the title of the axis.
     pub x: (String, String),
-    /// The schemes, in order.
-    pub schemes: Vec<String>,
 }
 
-impl Claim {
-    /// Returns whether the claim applies to a cell with these labels.
-    pub fn is_about(&self, labels: &Labels) -> bool {
-        has(labels, &self.labels)
-    }
-}
-
-impl Figure {
-    /// Returns whether the figure shows a cell with these labels.
-    pub fn shows(&self, labels: &Labels) -> bool {
-        has(labels, &self.labels)
-    }
-}
-
-fn has(labels: &Labels, wanted: &Labels) -> bool {
-    wanted.iter().all(|(key, value)| labels.get(key) == Some(value))
+/// Returns whether a cell with the labels `of` has all the `wanted` ones.
+pub fn has(of: &Labels, wanted: &Labels) -> bool {
+    wanted.iter().all(|(key, value)| of.get(key) == Some(value))
 }

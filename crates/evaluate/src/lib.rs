@@ -13,7 +13,6 @@ pub mod cell;
 pub mod claim;
 pub mod document;
 pub mod experiments;
-pub mod explanations;
 pub mod judge;
 pub mod page;
 pub mod plans;

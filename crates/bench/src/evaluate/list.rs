@@ -6,12 +6,12 @@ use stripewise_evaluate::{Place, Scale};
 use super::job::Job;
 
 #[derive(Serialize)]
-struct Listed {
+struct Listed<'a> {
     id: &'static str,
-    title: &'static str,
-    setting: &'static str,
-    claimed: &'static str,
-    claims: Vec<String>,
+    title: &'a str,
+    setting: &'a str,
+    claimed: &'a str,
+    claims: Vec<&'a str>,
     /// Number of cells and runs by place, at the requested scale.
     places: Vec<Size>,
 }
@@ -35,13 +35,13 @@ pub fn print(job: &Job<'_>) -> anyhow::Result<()> {
     };
     let listed = job.experiments.iter().map(|experiment| Listed {
         id: experiment.id,
-        title: experiment.title,
-        setting: experiment.setting,
-        claimed: experiment.claimed,
-        claims: experiment.claims.iter().map(|claim| claim.what.clone()).collect(),
+        title: &experiment.title,
+        setting: &experiment.setting,
+        claimed: &experiment.claimed,
+        claims: experiment.claims.iter().map(|claim| claim.what.as_str()).collect(),
         places: Place::ALL.iter().map(|&place| size(experiment.cells, place)).collect(),
     });
-    let listed: Vec<Listed> = listed.collect();
+    let listed: Vec<Listed<'_>> = listed.collect();
     if job.args.json {
         println!("{}", serde_json::to_string_pretty(&listed)?);
         return Ok(());

@@ -26,7 +26,7 @@ mod tests;
 use stripewise_model::Op;
 
 use crate::cell::{Cell, Part, Scheme, Servers, Storage};
-use crate::claim::{Claim, Measure};
+use crate::claim::{Claim, Measure, has};
 use crate::record::Record;
 use requests::Requests;
 use split::{Latency, Work};
@@ -115,7 +115,7 @@ pub fn of(claim: &Claim, records: &[&Record]) -> Option<f64> {
         Measure::LargestGain { over, .. } => (over, true),
         Measure::GainOverBest { .. } | Measure::BestPicked { .. } => return None,
     };
-    let over = records.iter().filter(|record| claim.is_about(&record.labels) && record.scheme == *over);
+    let over = records.iter().filter(|record| has(&record.labels, &claim.labels) && record.scheme == *over);
     let cells: Option<Vec<(f64, f64)>> =
         over.map(|record| Some((record.median_s()?, *record.details.get(LEAST_S)?))).collect();
     let cells = cells.filter(|cells| !cells.is_empty())?;

@@ -26,7 +26,7 @@
 
 use stripewise_model::{ByAccess, ClassParams, Network, Service};
 
-use crate::cell::{Servers, Storage};
+use crate::cell::Servers;
 
 /// Bytes per megabyte in the papers' rates.
 const MB: f64 = (1u64 << 20) as f64;
@@ -94,28 +94,23 @@ pub fn slowed(class: &ClassParams, factor: f64) -> ClassParams {
     ClassParams { read: both(class.read), write: both(class.write) }
 }
 
-/// Returns disks with unlimited space and SSDs with limited space for files, both slowed by a
-/// factor relative to the published ones.
-pub fn storage(
+/// Space of servers that is not limited.
+pub const UNLIMITED: u64 = 1 << 50;
+
+/// Returns HServers of a class with unlimited space, and SServers of another with limited space.
+pub fn tiers(
     (hservers, sservers): (u32, u32),
+    (hdd, ssd): (ClassParams, ClassParams),
     space_per_sserver: u64,
-    network: Network,
-    factor: f64,
-) -> Storage {
+) -> Vec<Servers> {
+    let tier = |name, count, class, capacity_per_server| Servers { name, count, class, capacity_per_server };
+    vec![tier("hdd", hservers, hdd, UNLIMITED), tier("ssd", sservers, ssd, space_per_sserver)]
+}
+
+/// Returns the published disk, and the SSD beside it.
+pub fn published() -> (ClassParams, ClassParams) {
     let disk = hdd(RANDOM_S);
-    let tier = |name, count, class: &ClassParams, capacity_per_server| Servers {
-        name,
-        count,
-        class: slowed(class, factor),
-        capacity_per_server,
-    };
-    Storage {
-        tiers: vec![
-            tier("hdd", hservers, &disk, 1 << 50),
-            tier("ssd", sservers, &ssd_beside(&disk), space_per_sserver),
-        ],
-        network,
-    }
+    (disk, ssd_beside(&disk))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Building blocks of the experiments' definitions.
+//! Building blocks of the experiments' cells.
 
-use stripewise_cluster::size;
-use stripewise_model::Op;
-use stripewise_trace::synth::{Access, Direction, Ior, RandomWithin};
+use stripewise_model::{Network, Op};
+use stripewise_trace::synth::{Access, Hpio, Ior, RandomWithin, Tile, TwoPhase};
 
-use crate::cell::{Part, Program, Servers};
-use crate::claim::{Claim, Figure, Measure, Scale};
+use super::devices;
+use crate::cell::{Cell, Part, Program, Scheme, Servers, Storage, direction};
+use crate::claim::Scale;
 use crate::record::{Labels, Place};
 
 /// Bytes per KiB.
@@ -18,6 +18,9 @@ pub const GIB: u64 = 1 << 30;
 /// Reads and writes, as in most of the papers' figures.
 pub const BOTH: [Op; 2] = [Op::Read, Op::Write];
 
+/// Both kinds of access.
+pub const ORDERS: [Access; 2] = [Access::Sequential, Access::Random];
+
 /// Returns labels from pairs.
 pub fn labels<const N: usize>(pairs: [(&str, &str); N]) -> Labels {
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
@@ -25,10 +28,7 @@ pub fn labels<const N: usize>(pairs: [(&str, &str); N]) -> Labels {
 
 /// Returns `read` or `write`.
 pub fn name(op: Op) -> &'static str {
-    match op {
-        Op::Read => "read",
-        Op::Write => "write",
-    }
+    direction(op).name()
 }
 
 /// Returns `sequential` or `random`.
@@ -39,22 +39,27 @@ pub fn access_name(access: Access) -> &'static str {
     }
 }
 
-/// Returns the direction of a benchmark that performs only `op`.
-pub fn direction(op: Op) -> Direction {
-    match op {
-        Op::Read => Direction::Read,
-        Op::Write => Direction::Write,
-    }
+/// Adds the label of the published number of processes, and that of the processes that stand for
+/// them, if these are others.
+pub fn add_procs(labels: &mut Labels, published: u32, ranks: Option<u32>) {
+    labels.insert("procs".into(), published.to_string());
+    labels.extend(ranks.map(|ranks| ("ranks".to_owned(), ranks.to_string())));
 }
 
-/// Returns IOR on a shared file in which each process has a block of its own.
-pub fn ior(op: Op, processes: u32, per_node: u32, transfer: u64, each: u64, access: Access) -> Part {
-    own_blocks(op, (processes, per_node), transfer, each, access, None)
+/// Returns the cells for all pairs of values, with the second value changing first.
+pub fn crossed<A: Copy, B: Copy>(outer: &[A], inner: &[B], cell: impl Fn(A, B) -> Cell) -> Vec<Cell> {
+    let cell = &cell;
+    outer.iter().flat_map(|&a| inner.iter().map(move |&b| cell(a, b))).collect()
+}
+
+/// Returns the number of processes per node, if the experiment ran on several nodes.
+pub fn per_node(scale: Scale, processes: u32, nodes: u32) -> u32 {
+    if scale.place == Place::Simulated { processes.div_ceil(nodes) } else { processes }
 }
 
 /// Returns IOR in which each process accesses `each` requests of `transfer` bytes: in a file of its
 /// own, whose name begins with `private`, or in its block of a shared file.
-pub fn own_blocks(
+pub fn ior(
     op: Op,
     (processes, per_node): (u32, u32),
     transfer: u64,
@@ -78,74 +83,110 @@ pub fn own_blocks(
     Part { program, op }
 }
 
-/// Returns the factor by which to slow the servers. With it, requests that the disks of `tier`
-/// serve alone take as long as a measured run should, so that the time is spent in the servers and
-/// not in the programs. Rounded to two digits; 1 in the simulator.
-pub fn slowing(scale: Scale, tier: &Servers, op: Op, access: Access, bytes: u64, requests: u64) -> f64 {
-    if scale.place == Place::Simulated {
-        return 1.0;
+/// Returns HPIO with interleaved regions.
+pub fn hpio(op: Op, (processes, per_node): (u32, u32), regions: u64, region_size: u64, spacing: u64) -> Part {
+    let program = Program::Hpio(Hpio {
+        processes,
+        per_node,
+        regions,
+        region_size,
+        spacing,
+        interleaved: true,
+        direction: direction(op),
+        collective: None,
+        file: "hpio.data".into(),
+    });
+    Part { program, op }
+}
+
+/// Returns mpi-tile-io with tiles of (elements in x, elements in y, bytes of an element) that do
+/// not overlap.
+pub fn tile(
+    op: Op,
+    (tiles_x, tiles_y): (u32, u32),
+    per_node: u32,
+    (elements_x, elements_y, element_size): (u64, u64, u64),
+    collective: Option<TwoPhase>,
+    file: &str,
+) -> Part {
+    let program = Program::Tile(Tile {
+        tiles_x,
+        tiles_y,
+        per_node,
+        elements_x,
+        elements_y,
+        element_size,
+        overlap_x: 0,
+        overlap_y: 0,
+        header: 0,
+        direction: direction(op),
+        collective,
+        file: file.to_owned(),
+    });
+    Part { program, op }
+}
+
+/// A cell with servers as published.
+pub struct Case {
+    pub experiment: &'static str,
+    pub labels: Labels,
+    /// The HServers come first.
+    pub tiers: Vec<Servers>,
+    /// Network of the simulated cell; measured ones have none.
+    pub network: Network,
+    pub parts: Vec<Part>,
+    /// Bytes of all parts together.
+    pub bytes: u64,
+    /// Number of startups of an HServer if the HServers serve all requests.
+    pub startups: u64,
+    /// Whether the servers get random or sequential requests.
+    pub access: Access,
+    pub schemes: Vec<Scheme>,
+}
+
+impl Case {
+    pub fn cell(self, scale: Scale) -> Cell {
+        let factor = self.slowing(scale);
+        let slow = |tier: Servers| Servers { class: devices::slowed(&tier.class, factor), ..tier };
+        let network = if scale.place == Place::Simulated { self.network } else { Network::default() };
+        Cell {
+            experiment: self.experiment,
+            labels: self.labels,
+            storage: Storage { tiers: self.tiers.into_iter().map(slow).collect(), network },
+            parts: self.parts,
+            waits: true,
+            schemes: self.schemes,
+        }
     }
-    let access = match access {
-        Access::Sequential => stripewise_model::Access::Sequential,
-        Access::Random => stripewise_model::Access::Random,
-    };
-    let service = tier.class.service(op, access);
-    // Requests are divided over all disks.
-    let alone_s =
-        requests as f64 * service.startup_s + bytes as f64 * service.per_byte_s / f64::from(tier.count);
-    let wanted_s = match scale.place {
-        Place::Emulated => seconds(scale).max(bytes as f64 / MOST_BYTES_PER_S),
-        _ => seconds(scale),
-    };
-    let factor = wanted_s / alone_s;
-    let digits = 10f64.powf(1.0 - factor.log10().floor());
-    (factor * digits).round() / digits
+
+    /// Returns the factor by which to slow the servers. With it, requests that the HServers serve
+    /// alone take as long as a measured run should, so that the time is spent in the servers and
+    /// not in the programs. The factor is 1 in the simulator.
+    fn slowing(&self, scale: Scale) -> f64 {
+        let run_s = match (scale.place, scale.quick) {
+            (Place::Simulated, _) => return 1.0,
+            (Place::Emulated, true) => 0.8f64.max(self.bytes as f64 / MOST_BYTES_PER_S),
+            (Place::Emulated, false) => 1.6f64.max(self.bytes as f64 / MOST_BYTES_PER_S),
+            (Place::Disks, true) => 2.0,
+            (Place::Disks, false) => 4.0,
+        };
+        let access = match self.access {
+            Access::Sequential => stripewise_model::Access::Sequential,
+            Access::Random => stripewise_model::Access::Random,
+        };
+        let (tier, bytes) = (&self.tiers[0], self.bytes as f64);
+        let service = tier.class.service(self.parts[0].op, access);
+        let alone_s =
+            self.startups as f64 * service.startup_s + bytes * service.per_byte_s / f64::from(tier.count);
+        two_digits(run_s / alone_s)
+    }
 }
 
 /// Bytes per second that two cores move without being busier than the emulated servers, even if
 /// processes first exchange all of them.
 const MOST_BYTES_PER_S: f64 = 160.0 * MIB as f64;
 
-/// Returns the approximate seconds of a measured run.
-fn seconds(scale: Scale) -> f64 {
-    match (scale.place, scale.quick) {
-        (Place::Disks, true) => 2.0,
-        (Place::Disks, false) => 4.0,
-        (_, true) => 0.8,
-        (_, false) => 1.6,
-    }
-}
-
-/// Returns the claim that `scheme` is faster than `over` by `claimed` (0.5: 50 %), summed over all
-/// cells with these labels.
-pub fn gain(what: &str, of: Labels, scheme: &str, over: &str, claimed: (f64, f64)) -> Claim {
-    let measure = Measure::Gain { scheme: scheme.into(), over: over.into() };
-    Claim { what: what.into(), labels: of, measure, claimed }
-}
-
-/// Returns the claim on the largest gain of a single cell.
-pub fn largest(what: &str, of: Labels, scheme: &str, over: &str, claimed: f64) -> Claim {
-    let measure = Measure::LargestGain { scheme: scheme.into(), over: over.into() };
-    Claim { what: what.into(), labels: of, measure, claimed: (claimed, claimed) }
-}
-
-/// Returns a plot.
-pub fn figure(title: &str, of: Labels, x: (&str, &str), schemes: &[&str]) -> Figure {
-    Figure {
-        title: title.into(),
-        labels: of,
-        x: (x.0.into(), x.1.into()),
-        schemes: schemes.iter().map(|&scheme| scheme.to_owned()).collect(),
-    }
-}
-
-/// Formats a size as in labels: `64K`.
-pub fn bytes(size: u64) -> String {
-    size::format(size)
-}
-
-/// Returns the labels with one more.
-pub fn and(mut labels: Labels, key: &str, value: &str) -> Labels {
-    labels.insert(key.to_owned(), value.to_owned());
-    labels
+pub fn two_digits(factor: f64) -> f64 {
+    let digits = 10f64.powf(1.0 - factor.log10().floor());
+    (factor * digits).round() / digits
 }

@@ -9,13 +9,14 @@
 //! `PSA <120K,8K>` is the result that PSA prints for P1: a stripe so small that 1 GB of an SServer
 //! is not used up.
 
+use stripewise_cluster::size;
 use stripewise_model::{ClassParams, Network, Op};
 use stripewise_trace::synth::Access;
 
-use super::devices;
-use super::making::{self, GIB, KIB, MIB, and, figure, labels, name};
-use crate::cell::{Cell, Scheme, Servers, Storage};
-use crate::claim::{Experiment, Figure, Paper, Scale};
+use super::making::{self, Case, GIB, KIB, MIB, labels, name};
+use super::{devices, psa};
+use crate::cell::Cell;
+use crate::claim::Scale;
 use crate::record::{Labels, Place};
 
 /// The stripes that PSA publishes for P1.
@@ -53,7 +54,7 @@ impl Of {
         }
     }
 
-    fn cell(self, scale: Scale) -> Cell {
+    fn cell(mut self, scale: Scale) -> Cell {
         let bytes = match (scale.place, scale.quick) {
             (Place::Simulated, false) => 4 * GIB,
             (Place::Simulated, true) => GIB,
@@ -61,46 +62,26 @@ impl Of {
             (_, false) => 256 * MIB,
         };
         let each = bytes / self.request / u64::from(self.processes);
-        let bytes = each * u64::from(self.processes) * self.request;
+        let startups = each * u64::from(self.processes);
+        let bytes = startups * self.request;
         let space = (self.share * bytes as f64 / f64::from(self.servers.1)) as u64;
-        let hdd = devices::hdd(self.startup_s);
-        let tier = |name, count, class: ClassParams, capacity_per_server| Servers {
-            name,
-            count,
-            class,
-            capacity_per_server,
-        };
-        let published = tier("hdd", self.servers.0, hdd, 1 << 50);
-        let requests = bytes / self.request;
-        let factor = making::slowing(scale, &published, self.op, Access::Random, bytes, requests);
-        let slow = |class: &ClassParams| devices::slowed(class, factor);
-        let nodes = if scale.place == Place::Simulated { self.processes.div_ceil(8) } else { self.processes };
-        let request = self.request;
-        let scheme = |name: &&'static str| match *name {
-            "whole requests" => Scheme::WholeRequests { request },
-            PUBLISHED => Scheme::Candidate(PUBLISHED.into()),
-            "DEF" => Scheme::Planner("def"),
-            "PA" => Scheme::Planner("pa"),
-            "PSA" => Scheme::Planner("psa"),
-            _ => Scheme::Planner("auto"),
-        };
+        let processes = (self.processes, making::per_node(scale, self.processes, psa::NODES));
         // The published stripes are for requests of 512 KiB on four servers of each kind.
         let has_published = self.request == 512 * KIB && self.servers == (4, 4);
         let schemes = SCHEMES.iter().filter(|scheme| has_published || **scheme != PUBLISHED);
-        Cell {
-            waits: true,
+        self.labels.insert("op".into(), name(self.op).into());
+        Case {
             experiment: "X1",
-            labels: and(self.labels, "op", name(self.op)),
-            storage: Storage {
-                tiers: vec![
-                    tier("hdd", self.servers.0, slow(&hdd), 1 << 50),
-                    tier("ssd", self.servers.1, slow(&self.ssd), space),
-                ],
-                network: Network::default(),
-            },
-            parts: vec![making::ior(self.op, self.processes, nodes, self.request, each, Access::Random)],
-            schemes: schemes.map(scheme).collect(),
+            labels: self.labels,
+            tiers: devices::tiers(self.servers, (devices::hdd(self.startup_s), self.ssd), space),
+            network: Network::default(),
+            parts: vec![making::ior(self.op, processes, self.request, each, Access::Random, None)],
+            bytes,
+            startups,
+            access: Access::Random,
+            schemes: schemes.map(|scheme| psa::by_name(scheme, self.request)).collect(),
         }
+        .cell(scale)
     }
 }
 
@@ -110,32 +91,32 @@ fn all() -> Vec<Of> {
     for startup_ms in [0.3, 1.0, 3.0, 8.0] {
         for processes in [1, 2, 4, 8, 16, 32, 64] {
             let base = Of::base("procs", &processes.to_string());
-            let labels = and(base.labels.clone(), "startup_ms", &startup_ms.to_string());
-            all.push(Of { labels, processes, startup_s: startup_ms * 1e-3, ..base });
+            let mut of = Of { processes, startup_s: startup_ms * 1e-3, ..base };
+            of.labels.insert("startup_ms".into(), startup_ms.to_string());
+            all.push(of);
         }
     }
     for (value, share) in [("1/16", 0.0625), ("1/8", 0.125), ("1/4", 0.25), ("1/2", 0.5), ("3/4", 0.75)] {
         all.push(Of { share, ..Of::base("space", value) });
     }
     for request in [32 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 512 * KIB, MIB, 4 * MIB] {
-        all.push(Of { request, ..Of::base("size", &making::bytes(request)) });
+        all.push(Of { request, ..Of::base("size", &size::format(request)) });
     }
     for servers in [(6, 2), (5, 3), (4, 4), (3, 5), (2, 6)] {
         all.push(Of { servers, ..Of::base("servers", &format!("{}:{}", servers.0, servers.1)) });
     }
-    let ssds =
-        [("worked example", devices::ssd_of_the_worked_example()), ("published ratios", published_ssd())];
+    let ssds = [
+        ("worked example", devices::ssd_of_the_worked_example()),
+        ("published ratios", devices::published().1),
+    ];
     for (value, ssd) in ssds {
-        all.extend([Op::Read, Op::Write].map(|op| Of { ssd, op, ..Of::base("ssd", value) }));
+        all.extend(making::BOTH.map(|op| Of { ssd, op, ..Of::base("ssd", value) }));
     }
     all
 }
 
-fn published_ssd() -> ClassParams {
-    devices::ssd_beside(&devices::hdd(devices::RANDOM_S))
-}
-
-fn cells(scale: Scale) -> Vec<Cell> {
+/// Returns the cells of X1.
+pub fn x1(scale: Scale) -> Vec<Cell> {
     let all = all();
     // On emulated servers, only the cells on which the statement rests are run.
     let measured = |of: &&Of| {
@@ -150,33 +131,5 @@ fn cells(scale: Scale) -> Vec<Cell> {
         Place::Simulated => all.into_iter().map(|of| of.cell(scale)).collect(),
         Place::Emulated => all.iter().filter(measured).cloned().map(|of| of.cell(scale)).collect(),
         Place::Disks => Vec::new(),
-    }
-}
-
-/// Returns X1.
-pub fn x1() -> Experiment {
-    let plot = |title: &str, series: &str, x: &str| -> Figure {
-        figure(title, labels([("series", series)]), ("value", x), &SCHEMES)
-    };
-    let by_procs = |startup_ms: &str| {
-        let of = and(labels([("series", "procs")]), "startup_ms", startup_ms);
-        figure(&format!("disks with a startup of {startup_ms} ms"), of, ("value", "processes"), &SCHEMES)
-    };
-    Experiment {
-        id: "X1",
-        paper: Paper::Psa,
-        title: "When PSA beats PA",
-        setting: "ours, no row of the papers: IOR at random, 4 GiB, 4 + 4 FIFO servers without network, SServers for a quarter \
-                  of the file, and one parameter at a time changed",
-        claimed: "nothing; see the statement on PSA and PA",
-        claims: Vec::new(),
-        figures: vec![
-            by_procs("0.3"),
-            by_procs("8"),
-            plot("512 KiB, 16 processes", "space", "share of the file that the SServers hold"),
-            plot("16 processes", "size", "bytes of a request"),
-            plot("512 KiB, 16 processes", "servers", "HServers : SServers"),
-        ],
-        cells,
     }
 }

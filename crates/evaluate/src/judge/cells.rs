@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::claim::has;
 use crate::record::{Labels, Record};
 
 /// All records of a cell, by scheme.
@@ -16,9 +17,8 @@ pub struct Time {
 
 /// Returns the cells that have `labels`. If a scheme has several records, the last one counts.
 pub fn of<'a>(records: impl Iterator<Item = &'a Record>, labels: &Labels) -> BTreeMap<&'a Labels, Cell<'a>> {
-    let wanted = |of: &Labels| labels.iter().all(|(key, value)| of.get(key) == Some(value));
     let mut cells: BTreeMap<&Labels, Cell<'a>> = BTreeMap::new();
-    for record in records.filter(|record| wanted(&record.labels)) {
+    for record in records.filter(|record| has(&record.labels, labels)) {
         cells.entry(&record.labels).or_default().insert(&record.scheme, record);
     }
     cells

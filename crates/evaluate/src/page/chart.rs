@@ -63,7 +63,7 @@ impl Scale {
 
 /// Returns whether a panel is drawn as bars.
 pub fn is_bars(chart: &Chart<'_>, panel: &Panel) -> bool {
-    panel.x.len() * chart.figure.schemes.len() <= MOST_BARS && !Scale::of(panel).logarithmic
+    panel.x.len() * chart.schemes.len() <= MOST_BARS && !Scale::of(panel).logarithmic
 }
 
 /// Returns the label of the y axis.
@@ -98,7 +98,7 @@ fn labels(h: &mut Html, panel: &Panel) {
 }
 
 fn bars(h: &mut Html, chart: &Chart<'_>, panel: &Panel, scale: &Scale) {
-    let schemes = chart.figure.schemes.len();
+    let schemes = chart.schemes.len();
     let width = 0.82 / (panel.x.len() * schemes) as f64;
     for (scheme, points) in panel.points.iter().enumerate() {
         for (index, point) in points.iter().enumerate() {
@@ -118,7 +118,7 @@ fn bar(h: &mut Html, chart: &Chart<'_>, scheme: usize, range: (f64, f64), point:
     let look = chart.looks[scheme];
     let top = scale.y(point.rate);
     let vertical = (top, f64::from(HEIGHT) - top);
-    let title = format!("{}: {} MiB/s", chart.figure.schemes[scheme], rate(point.rate));
+    let title = format!("{}: {} MiB/s", chart.schemes[scheme], rate(point.rate));
     draw::rect(h, &look::class(look), range, vertical, &title);
     if let Some(class) = look::pattern(look) {
         draw::rect(h, &class, range, vertical, "");
@@ -151,8 +151,7 @@ fn lines(h: &mut Html, chart: &Chart<'_>, panel: &Panel, scale: &Scale) {
             let Some(point) = point else { continue };
             let (x, y) = (middle(panel, index), scale.y(point.rate));
             span(h, x, point, scale);
-            let title =
-                format!("{} at {}: {} MiB/s", chart.figure.schemes[scheme], panel.x[index], rate(point.rate));
+            let title = format!("{} at {}: {} MiB/s", chart.schemes[scheme], panel.x[index], rate(point.rate));
             mark(h, look, (x, y), &title);
         }
     }

@@ -67,7 +67,7 @@ fn legend_places(chart: &Chart<'_>) -> Vec<(usize, usize)> {
         x += width;
         (x - width, row)
     };
-    chart.figure.schemes.iter().map(&mut place).collect()
+    chart.schemes.iter().map(&mut place).collect()
 }
 
 fn entry(h: &mut Html, chart: &Chart<'_>, scheme: usize, (x, y): (usize, usize)) {
@@ -76,7 +76,7 @@ fn entry(h: &mut Html, chart: &Chart<'_>, scheme: usize, (x, y): (usize, usize))
     h.element("svg", &[("x", &left), ("y", &top), ("width", "26"), ("height", "14")], |h| {
         chart::sample(h, chart.looks[scheme], bars);
     });
-    text(h, "", (x + 34, y + 11), &chart.figure.schemes[scheme]);
+    text(h, "", (x + 34, y + 11), &chart.schemes[scheme]);
 }
 
 fn framed(h: &mut Html, chart: &Chart<'_>, panel: &Panel, (x, y): (usize, usize), width: usize) {

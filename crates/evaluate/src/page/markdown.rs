@@ -85,8 +85,8 @@ fn overview(out: &mut String, view: &View<'_>) {
         let mut cells = vec![
             format!("[{id}](#{})", words::anchor(section.experiment)),
             words::paper(experiment.paper).to_owned(),
-            experiment.title.to_owned(),
-            experiment.claimed.to_owned(),
+            experiment.title.clone(),
+            experiment.claimed.clone(),
         ];
         cells.extend(Place::ALL.map(|place| found(section, place)));
         cells.push(section.verdict());
@@ -108,8 +108,8 @@ fn found(section: &Section<'_>, place: Place) -> String {
 fn experiment(out: &mut String, section: &Section<'_>) {
     let experiment = section.experiment;
     let _ = writeln!(out, "## {}\n", text(&words::heading(experiment)));
-    let _ = writeln!(out, "- Published: {}", text(experiment.setting));
-    let _ = writeln!(out, "- Claimed: {}", text(experiment.claimed));
+    let _ = writeln!(out, "- Published: {}", text(&experiment.setting));
+    let _ = writeln!(out, "- Claimed: {}", text(&experiment.claimed));
     for (place, runs) in &section.runs {
         let _ = writeln!(out, "- {}: {runs}", words::capital(words::place(*place)));
     }
@@ -179,7 +179,7 @@ fn choices(out: &mut String, section: &Section<'_>) {
 fn numbers(out: &mut String, chart: &Chart<'_>) {
     let _ = writeln!(out, "<details><summary>{}: MiB/s</summary>\n", text(&chart.figure.title));
     let mut names = vec!["where", chart.figure.x.1.as_str()];
-    names.extend(chart.figure.schemes.iter().map(String::as_str));
+    names.extend(chart.schemes.iter().map(String::as_str));
     head(out, &names);
     for panel in &chart.panels {
         for (index, x) in panel.x.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::claim::{Experiment, Figure};
+use crate::claim::{Experiment, Figure, has};
 use crate::record::{Labels, Place, Record};
 
 /// Directory of the drawings, next to the page.
@@ -13,9 +13,11 @@ pub const DRAWINGS: &str = "evaluation";
 pub struct Chart<'a> {
     /// The figure.
     pub figure: &'a Figure,
+    /// Its schemes, in order.
+    pub schemes: &'a [String],
     /// The experiment's id, and the number of the figure among its figures, from 1.
     pub number: (&'static str, usize),
-    /// The look of each of the figure's schemes.
+    /// The look of each scheme.
     pub looks: Vec<usize>,
     /// One panel for each place with data.
     pub panels: Vec<Panel>,
@@ -61,13 +63,17 @@ pub fn charts<'a>(
     records: &[Vec<&Record>; 3],
     look_of: impl Fn(&str) -> usize,
 ) -> Vec<Chart<'a>> {
+    let schemes = &experiment.schemes;
     let chart = |(index, figure): (usize, &'a Figure)| {
-        let panels =
-            Place::ALL.iter().zip(records).filter_map(|(place, records)| panel(figure, *place, records));
+        let panels = Place::ALL
+            .iter()
+            .zip(records)
+            .filter_map(|(place, records)| panel(figure, schemes, *place, records));
         Chart {
             figure,
+            schemes,
             number: (experiment.id, index + 1),
-            looks: figure.schemes.iter().map(|scheme| look_of(scheme)).collect(),
+            looks: schemes.iter().map(|scheme| look_of(scheme)).collect(),
             panels: panels.collect(),
         }
     };
@@ -75,10 +81,10 @@ pub fn charts<'a>(
     charts.filter(|chart| !chart.panels.is_empty()).collect()
 }
 
-fn panel(figure: &Figure, place: Place, records: &[&Record]) -> Option<Panel> {
+fn panel(figure: &Figure, schemes: &[String], place: Place, records: &[&Record]) -> Option<Panel> {
     let mut at: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
     let mut x: Vec<&str> = Vec::new();
-    for record in records.iter().filter(|record| figure.shows(&record.labels)) {
+    for record in records.iter().filter(|record| has(&record.labels, &figure.labels)) {
         let Some(value) = record.labels.get(&figure.x.0) else { continue };
         if !x.contains(&value.as_str()) {
             x.push(value);
@@ -90,8 +96,8 @@ fn panel(figure: &Figure, place: Place, records: &[&Record]) -> Option<Panel> {
         (Some(a), Some(b)) => a.total_cmp(&b),
         _ => std::cmp::Ordering::Equal,
     });
-    let of = |scheme: &String| x.iter().map(|value| point(&at[value], scheme, &figure.schemes)).collect();
-    let points: Vec<Vec<Option<Point>>> = figure.schemes.iter().map(of).collect();
+    let of = |scheme: &String| x.iter().map(|value| point(&at[value], scheme, schemes)).collect();
+    let points: Vec<Vec<Option<Point>>> = schemes.iter().map(of).collect();
     let panel = Panel { place, x: x.iter().map(|value| (*value).to_owned()).collect(), points };
     let anything = panel.all().next().is_some();
     anything.then_some(panel)

@@ -14,9 +14,11 @@ fn experiment() -> Experiment {
     Experiment {
         id: "P3",
         paper: Paper::Psa,
-        title: "IOR, request sizes <of PSA>",
-        setting: "16 processes | 16 GB",
-        claimed: "<120K,8K>: +69 % r",
+        title: "IOR, request sizes <of PSA>".into(),
+        setting: "16 processes | 16 GB".into(),
+        claimed: "<120K,8K>: +69 % r".into(),
+        explanation: "",
+        schemes: ["DEF", "PA", "PSA"].map(str::to_owned).to_vec(),
         claims: vec![
             Claim {
                 what: "reads over DEF".into(),
@@ -35,7 +37,6 @@ fn experiment() -> Experiment {
             title: "Reads".into(),
             labels: labels(&[("op", "read")]),
             x: ("size".into(), "bytes of a request".into()),
-            schemes: ["DEF", "PA", "PSA"].map(str::to_owned).to_vec(),
         }],
         cells: |_| Vec::new(),
     }

@@ -3,7 +3,6 @@
 use super::series::{Chart, charts};
 use super::words;
 use crate::claim::{Experiment, Paper};
-use crate::explanations;
 use crate::judge::{Judgement, Verdict, judge};
 use crate::record::{Document, Place, Record};
 use crate::{bound, c1};
@@ -84,7 +83,7 @@ impl<'a> Section<'a> {
             charts: charts(experiment, &own, look_of),
             runs: places().filter_map(|(place, records)| Some((place, what_was_run(records)?))).collect(),
             failures: places().filter_map(|(place, records)| what_failed(place, records)).collect(),
-            explanation: explanations::of(experiment.id),
+            explanation: experiment.explanation,
         }
     }
 
@@ -159,9 +158,9 @@ impl<'a> Section<'a> {
 /// Returns the schemes of a paper's figures without duplicates, in order. A scheme's index is its
 /// look in all figures of the paper.
 fn schemes_of(paper: Paper, all: &[Experiment]) -> Vec<&str> {
-    let figures = all.iter().filter(|experiment| experiment.paper == paper).flat_map(|it| &it.figures);
+    let all = all.iter().filter(|experiment| experiment.paper == paper);
     let mut schemes: Vec<&str> = Vec::new();
-    for scheme in figures.flat_map(|figure| &figure.schemes) {
+    for scheme in all.flat_map(|experiment| &experiment.schemes) {
         if !schemes.contains(&scheme.as_str()) {
             schemes.push(scheme);
         }
