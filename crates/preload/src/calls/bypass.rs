@@ -144,26 +144,9 @@ fn forked<T: Copy + Default + PartialEq>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-// `_Fork`, which does not run the fork handlers.
-interpose!(_Fork = |real| -> pid_t { forked(real) });
-
-/// The start of a cloned process. Lies on the stack of the parent, of which the child has a copy.
-struct Begin {
-    run: Run,
-    argument: *mut c_void,
-}
-
-extern "C" fn begin(with: *mut c_void) -> c_int {
-    guard::after_fork_in_child();
-    // SAFETY: passed by `clone_any`.
-    let Begin { run, argument } = unsafe { with.cast::<Begin>().read() };
-    let code = run(argument);
-    // libc would end this thread only, and a thread of this library could keep the process alive.
-    // SAFETY: this library's own.
-    unsafe { libc::_exit(code) }
-}
-
 interpose!(
+    // `_Fork`, which does not run the fork handlers.
+    _Fork = |real| -> pid_t { forked(real) },
     clone = |&real,
              run: Option<Run>,
              stack: *mut c_void,
@@ -181,5 +164,21 @@ interpose!(
         let result = unsafe { real(Some(begin), stack, flags, (&raw mut with).cast(), parent, tls, child) };
         identity::forked();
         result
-    }
+    },
 );
+
+/// The start of a cloned process. Lies on the stack of the parent, of which the child has a copy.
+struct Begin {
+    run: Run,
+    argument: *mut c_void,
+}
+
+extern "C" fn begin(with: *mut c_void) -> c_int {
+    guard::after_fork_in_child();
+    // SAFETY: passed by `clone_any`.
+    let Begin { run, argument } = unsafe { with.cast::<Begin>().read() };
+    let code = run(argument);
+    // libc would end this thread only, and a thread of this library could keep the process alive.
+    // SAFETY: this library's own.
+    unsafe { libc::_exit(code) }
+}

@@ -32,18 +32,21 @@ interpose!(
             None => real(),
             Some(entry) => close_entry(entry, real),
         }
-    }
-);
-
-// libc closes the directory's descriptor internally.
-interpose!(
+    },
+    // libc closes the directory's descriptor internally.
     closedir = |real, dir: *mut libc::DIR| -> c_int {
         if !guard::active() && !dir.is_null() {
             // SAFETY: an open directory of the application.
             drop(table::forget(unsafe { libc::dirfd(dir) }));
         }
         real()
-    }
+    },
+    close_range = |_real, first: c_uint, last: c_uint, flags: c_int| -> c_int {
+        answer(|| {
+            close_between(first, last, flags)?;
+            Ok(0)
+        })
+    },
 );
 
 /// The table has forgotten the descriptor, so it must be closed: from here on the thread cannot be
@@ -75,15 +78,6 @@ pub fn leave(entry: &EntryRef, close: impl FnOnce() -> c_int) -> c_int {
     errno::set(before);
     record::timed(entry, Call::plain(Op::Close), close)
 }
-
-interpose!(
-    close_range = |_real, first: c_uint, last: c_uint, flags: c_int| -> c_int {
-        answer(|| {
-            close_between(first, last, flags)?;
-            Ok(0)
-        })
-    }
-);
 
 /// Does not use the macro, because it returns nothing.
 #[unsafe(no_mangle)]

@@ -31,7 +31,23 @@ interpose!(
             None => real(),
             Some((from, to)) => answer(|| unsafe { copy_range((&from, from_at), (&to, to_at), len, flags) }),
         }
-    }
+    },
+    ioctl = |real, fd: c_int, request: c_ulong, argument: usize| -> c_int {
+        // Some C callers pass the request as an int, whose upper half is undefined.
+        match request & 0xffff_ffff {
+            FICLONE if Subject::managed(argument as c_int).is_some() => serve(|| Err(Errno::OPNOTSUPP)),
+            FICLONE | FICLONERANGE | FIDEDUPERANGE | FS_IOC_FIEMAP | FIBMAP => match Subject::managed(fd) {
+                None => real(),
+                Some(_) => serve(|| Err(Errno::OPNOTSUPP)),
+            },
+            libc::FIONREAD => match Subject::managed(fd) {
+                None => real(),
+                // SAFETY: the request's argument points to an int to fill.
+                Some(managed) => serve(|| unsafe { unread(&managed, argument as *mut c_int) }),
+            },
+            _ => real(),
+        }
+    },
 );
 
 /// Reads and writes, piece by piece, bytes that the kernel cannot copy.
@@ -87,25 +103,6 @@ const FICLONERANGE: c_ulong = 0x4020_940d;
 const FIDEDUPERANGE: c_ulong = 0xc018_9436;
 const FS_IOC_FIEMAP: c_ulong = 0xc020_660b;
 const FIBMAP: c_ulong = 1;
-
-interpose!(
-    ioctl = |real, fd: c_int, request: c_ulong, argument: usize| -> c_int {
-        // Some C callers pass the request as an int, whose upper half is undefined.
-        match request & 0xffff_ffff {
-            FICLONE if Subject::managed(argument as c_int).is_some() => serve(|| Err(Errno::OPNOTSUPP)),
-            FICLONE | FICLONERANGE | FIDEDUPERANGE | FS_IOC_FIEMAP | FIBMAP => match Subject::managed(fd) {
-                None => real(),
-                Some(_) => serve(|| Err(Errno::OPNOTSUPP)),
-            },
-            libc::FIONREAD => match Subject::managed(fd) {
-                None => real(),
-                // SAFETY: the request's argument points to an int to fill.
-                Some(managed) => serve(|| unsafe { unread(&managed, argument as *mut c_int) }),
-            },
-            _ => real(),
-        }
-    }
-);
 
 /// Number of bytes from the descriptor's offset to the end of the file.
 unsafe fn unread(managed: &Managed, out: *mut c_int) -> Result<c_int> {

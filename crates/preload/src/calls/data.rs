@@ -16,92 +16,59 @@ use crate::process::record::{self, Call};
 interpose!(
     read = |real, fd: c_int, buffer: *mut c_void, len: size_t| -> ssize_t {
         transfer(fd, || Transfer::one(Op::Read, buffer, len, Place::Offset), real)
-    }
-);
-
-interpose!(
+    },
     write = |real, fd: c_int, buffer: *const c_void, len: size_t| -> ssize_t {
         let request = || Transfer::one(Op::Write, buffer.cast_mut(), len, Place::Offset);
         transfer(fd, request, real)
-    }
-);
-
-interpose!(
+    },
     pread | pread64 = |real, fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t| -> ssize_t {
         let request = || Transfer::one(Op::Read, buffer, len, Place::At(offset));
         transfer(fd, request, real)
-    }
-);
-
-interpose!(
+    },
     pwrite | pwrite64 = |real, fd: c_int, buffer: *const c_void, len: size_t, offset: off_t| -> ssize_t {
         let request = || Transfer::one(Op::Write, buffer.cast_mut(), len, Place::At(offset));
         transfer(fd, request, real)
-    }
-);
-
-interpose!(
+    },
     readv = |real, fd: c_int, vectors: *const iovec, count: c_int| -> ssize_t {
         let request = || Transfer::many(Op::Read, vectors, count, Place::Offset, 0);
         transfer(fd, request, real)
-    }
-);
-
-interpose!(
+    },
     writev = |real, fd: c_int, vectors: *const iovec, count: c_int| -> ssize_t {
         let request = || Transfer::many(Op::Write, vectors, count, Place::Offset, 0);
         transfer(fd, request, real)
-    }
-);
-
-interpose!(
+    },
     preadv | preadv64 = |real, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t| -> ssize_t {
         let request = || Transfer::many(Op::Read, vectors, count, Place::At(offset), 0);
         transfer(fd, request, real)
-    }
-);
-
-interpose!(
+    },
     pwritev | pwritev64 = |real, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t| -> ssize_t {
         let request = || Transfer::many(Op::Write, vectors, count, Place::At(offset), 0);
         transfer(fd, request, real)
-    }
-);
-
-interpose!(
+    },
     preadv2 | preadv64v2 =
         |real, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int| -> ssize_t {
             let request = || Transfer::many(Op::Read, vectors, count, Place::of_v2(offset), flags);
             transfer(fd, request, real)
-        }
-);
-
-interpose!(
+        },
     pwritev2 | pwritev64v2 =
         |real, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int| -> ssize_t {
             let request = || Transfer::many(Op::Write, vectors, count, Place::of_v2(offset), flags);
             transfer(fd, request, real)
-        }
-);
-
-// glibc's checked functions abort if `len` exceeds `room`. Such calls go to glibc for every file.
-interpose!(
+        },
+    // glibc's checked functions abort if `len` exceeds `room`. Such calls go to glibc for every file.
     __read_chk = |real, fd: c_int, buffer: *mut c_void, len: size_t, room: size_t| -> ssize_t {
         if len > room {
             return real();
         }
         transfer(fd, || Transfer::one(Op::Read, buffer, len, Place::Offset), real)
-    }
-);
-
-interpose!(
+    },
     __pread_chk | __pread64_chk =
         |real, fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t, room: size_t| -> ssize_t {
             if len > room {
                 return real();
             }
             transfer(fd, || Transfer::one(Op::Read, buffer, len, Place::At(offset)), real)
-        }
+        },
 );
 
 #[inline]

@@ -22,13 +22,10 @@ unsafe extern "C" {
 interpose!(
     vdprintf = |real, fd: c_int, format: *const c_char, arguments: *mut c_void| -> c_int {
         print(fd, real, |text| unsafe { vasprintf(text, format, arguments) })
-    }
-);
-
-interpose!(
+    },
     __vdprintf_chk = |real, fd: c_int, flag: c_int, format: *const c_char, arguments: *mut c_void| -> c_int {
         print(fd, real, |text| unsafe { __vasprintf_chk(text, flag, format, arguments) })
-    }
+    },
 );
 
 /// Prints to a plain file by `real`, to any other by this library's `write`, which interposes.

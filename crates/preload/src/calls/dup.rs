@@ -13,13 +13,10 @@ use crate::descriptors::{access, sniff};
 use crate::process::real::interpose;
 use crate::process::{errno, guard, identity, kernel};
 
-interpose!(dup = |real, old: c_int| -> c_int { duplicated(old, real) });
-
-interpose!(dup2 | __dup2 = |real, old: c_int, new: c_int| -> c_int { onto(old, new, real) });
-
-interpose!(dup3 = |real, old: c_int, new: c_int, flags: c_int| -> c_int { onto(old, new, real) });
-
 interpose!(
+    dup = |real, old: c_int| -> c_int { duplicated(old, real) },
+    dup2 | __dup2 = |real, old: c_int, new: c_int| -> c_int { onto(old, new, real) },
+    dup3 = |real, old: c_int, new: c_int, flags: c_int| -> c_int { onto(old, new, real) },
     fcntl | fcntl64 | __fcntl = |real, fd: c_int, command: c_int, argument: usize| -> c_int {
         if guard::active() {
             return real();
@@ -56,7 +53,14 @@ interpose!(
                 None => real(),
             },
         }
-    }
+    },
+    lockf | lockf64 = |real, fd: c_int, command: c_int, len: libc::off_t| -> c_int {
+        sniff::locks_are_used();
+        match Subject::managed(fd) {
+            None => real(),
+            Some(managed) => locks::lockf(&managed, command, len),
+        }
+    },
 );
 
 /// The result of F_GETFL for a managed file's descriptor. The kernel's own flags say that it is
@@ -65,16 +69,6 @@ fn with_access(flags: c_int, entry: &Entry) -> c_int {
     let unknown = flags & (libc::O_ACCMODE | libc::O_PATH) == 0;
     if unknown { flags | entry.access().bits().cast_signed() } else { flags }
 }
-
-interpose!(
-    lockf | lockf64 = |real, fd: c_int, command: c_int, len: libc::off_t| -> c_int {
-        sniff::locks_are_used();
-        match Subject::managed(fd) {
-            None => real(),
-            Some(managed) => locks::lockf(&managed, command, len),
-        }
-    }
-);
 
 /// The interposed `dup2`, for other modules.
 ///

@@ -11,29 +11,20 @@ interpose!(
     execve | execvpe = |real, path: *const c_char, argv: Strings, environment: Strings| -> c_int {
         exit::settle_all();
         real()
-    }
-);
-
-interpose!(
+    },
     execv | execvp = |real, path: *const c_char, argv: Strings| -> c_int {
         exit::settle_all();
         real()
-    }
-);
-
-interpose!(
+    },
     fexecve = |real, fd: c_int, argv: Strings, environment: Strings| -> c_int {
         exit::settle_all();
         real()
-    }
-);
-
-interpose!(
+    },
     execveat =
         |real, dir: c_int, path: *const c_char, argv: Strings, environment: Strings, flags: c_int| -> c_int {
             exit::settle_all();
             real()
-        }
+        },
 );
 
 /// Defines a function with a variable number of arguments, which Rust cannot do. `$target` returns

@@ -57,18 +57,91 @@ impl Name<'_> {
     }
 }
 
-interpose!(unlink = |real, path: *const c_char| -> c_int { unsafe { unlink_any(CWD, path, real) } });
-
 interpose!(
+    unlink = |real, path: *const c_char| -> c_int { unsafe { unlink_any(CWD, path, real) } },
     unlinkat = |real, dir: c_int, path: *const c_char, flags: c_int| -> c_int {
         if flags & libc::AT_REMOVEDIR != 0 {
             return real();
         }
         unsafe { unlink_any(dir, path, real) }
-    }
+    },
+    remove = |real, path: *const c_char| -> c_int { unsafe { unlink_any(CWD, path, real) } },
+    rename = |real, old: *const c_char, new: *const c_char| -> c_int {
+        unsafe { rename_any(CWD, old, CWD, new, 0, real) }
+    },
+    renameat = |real, old_dir: c_int, old: *const c_char, new_dir: c_int, new: *const c_char| -> c_int {
+        unsafe { rename_any(old_dir, old, new_dir, new, 0, real) }
+    },
+    renameat2 = |real,
+                 old_dir: c_int,
+                 old: *const c_char,
+                 new_dir: c_int,
+                 new: *const c_char,
+                 flags: c_uint|
+     -> c_int { unsafe { rename_any(old_dir, old, new_dir, new, flags, real) } },
+    chmod = |real, path: *const c_char, mode: mode_t| -> c_int {
+        unsafe { change_named(CWD, path, 0, || to_mode(mode), real) }
+    },
+    fchmod = |real, fd: c_int, mode: mode_t| -> c_int { change_opened(fd, || to_mode(mode), real) },
+    fchmodat = |real, dir: c_int, path: *const c_char, mode: mode_t, flags: c_int| -> c_int {
+        unsafe { change_named(dir, path, flags, || to_mode(mode), real) }
+    },
+    chown = |real, path: *const c_char, user: uid_t, group: gid_t| -> c_int {
+        unsafe { change_named(CWD, path, 0, || to_owner(user, group), real) }
+    },
+    lchown = |real, path: *const c_char, user: uid_t, group: gid_t| -> c_int {
+        let flags = libc::AT_SYMLINK_NOFOLLOW;
+        unsafe { change_named(CWD, path, flags, || to_owner(user, group), real) }
+    },
+    fchown = |real, fd: c_int, user: uid_t, group: gid_t| -> c_int {
+        change_opened(fd, || to_owner(user, group), real)
+    },
+    fchownat = |real, dir: c_int, path: *const c_char, user: uid_t, group: gid_t, flags: c_int| -> c_int {
+        match stands_for_descriptor(path, flags) {
+            Ok(false) => {}
+            Ok(true) => {
+                return change_opened(dir, || to_owner(user, group), real);
+            }
+            Err(error) => return fail(error),
+        }
+        unsafe { change_named(dir, path, flags, || to_owner(user, group), real) }
+    },
+    utime = |real, path: *const c_char, times: *const utimbuf| -> c_int {
+        let change = || match unsafe { times.as_ref() } {
+            None => Some(now()),
+            Some(times) => Some(to_times(seconds(times.actime, 0), seconds(times.modtime, 0))),
+        };
+        unsafe { change_named(CWD, path, 0, change, real) }
+    },
+    utimes = |real, path: *const c_char, times: *const timeval| -> c_int {
+        unsafe { change_named(CWD, path, 0, || of_timevals(times), real) }
+    },
+    lutimes = |real, path: *const c_char, times: *const timeval| -> c_int {
+        unsafe { change_named(CWD, path, libc::AT_SYMLINK_NOFOLLOW, || of_timevals(times), real) }
+    },
+    futimes = |real, fd: c_int, times: *const timeval| -> c_int {
+        change_opened(fd, || unsafe { of_timevals(times) }, real)
+    },
+    futimesat = |real, dir: c_int, path: *const c_char, times: *const timeval| -> c_int {
+        if path.is_null() {
+            return change_opened(dir, || unsafe { of_timevals(times) }, real);
+        }
+        unsafe { change_named(dir, path, 0, || of_timevals(times), real) }
+    },
+    futimens = |real, fd: c_int, times: *const timespec| -> c_int {
+        change_opened(fd, || unsafe { of_timespecs(times) }, real)
+    },
+    utimensat = |real, dir: c_int, path: *const c_char, times: *const timespec, flags: c_int| -> c_int {
+        match stands_for_descriptor(path, flags) {
+            Ok(false) => {}
+            Ok(true) => {
+                return change_opened(dir, || unsafe { of_timespecs(times) }, real);
+            }
+            Err(error) => return fail(error),
+        }
+        unsafe { change_named(dir, path, flags, || of_timespecs(times), real) }
+    },
 );
-
-interpose!(remove = |real, path: *const c_char| -> c_int { unsafe { unlink_any(CWD, path, real) } });
 
 unsafe fn unlink_any(dir: c_int, path: *const c_char, real: impl FnOnce() -> c_int) -> c_int {
     match unsafe { Name::managed(dir, path, libc::AT_SYMLINK_NOFOLLOW) } {
@@ -80,28 +153,6 @@ unsafe fn unlink_any(dir: c_int, path: *const c_char, real: impl FnOnce() -> c_i
         }),
     }
 }
-
-interpose!(
-    rename = |real, old: *const c_char, new: *const c_char| -> c_int {
-        unsafe { rename_any(CWD, old, CWD, new, 0, real) }
-    }
-);
-
-interpose!(
-    renameat = |real, old_dir: c_int, old: *const c_char, new_dir: c_int, new: *const c_char| -> c_int {
-        unsafe { rename_any(old_dir, old, new_dir, new, 0, real) }
-    }
-);
-
-interpose!(
-    renameat2 = |real,
-                 old_dir: c_int,
-                 old: *const c_char,
-                 new_dir: c_int,
-                 new: *const c_char,
-                 flags: c_uint|
-     -> c_int { unsafe { rename_any(old_dir, old, new_dir, new, flags, real) } }
-);
 
 /// A managed file moves with its anchor. The data path is needed only where the rename replaces a
 /// managed file.
@@ -181,108 +232,6 @@ fn to_owner(user: uid_t, group: gid_t) -> Option<Change> {
     let given = |id: u32| (id != u32::MAX).then_some(id);
     Some(Change::Owner(given(user), given(group)))
 }
-
-interpose!(
-    chmod = |real, path: *const c_char, mode: mode_t| -> c_int {
-        unsafe { change_named(CWD, path, 0, || to_mode(mode), real) }
-    }
-);
-
-interpose!(fchmod = |real, fd: c_int, mode: mode_t| -> c_int { change_opened(fd, || to_mode(mode), real) });
-
-interpose!(
-    fchmodat = |real, dir: c_int, path: *const c_char, mode: mode_t, flags: c_int| -> c_int {
-        unsafe { change_named(dir, path, flags, || to_mode(mode), real) }
-    }
-);
-
-interpose!(
-    chown = |real, path: *const c_char, user: uid_t, group: gid_t| -> c_int {
-        unsafe { change_named(CWD, path, 0, || to_owner(user, group), real) }
-    }
-);
-
-interpose!(
-    lchown = |real, path: *const c_char, user: uid_t, group: gid_t| -> c_int {
-        let flags = libc::AT_SYMLINK_NOFOLLOW;
-        unsafe { change_named(CWD, path, flags, || to_owner(user, group), real) }
-    }
-);
-
-interpose!(
-    fchown = |real, fd: c_int, user: uid_t, group: gid_t| -> c_int {
-        change_opened(fd, || to_owner(user, group), real)
-    }
-);
-
-interpose!(
-    fchownat = |real, dir: c_int, path: *const c_char, user: uid_t, group: gid_t, flags: c_int| -> c_int {
-        match stands_for_descriptor(path, flags) {
-            Ok(false) => {}
-            Ok(true) => {
-                return change_opened(dir, || to_owner(user, group), real);
-            }
-            Err(error) => return fail(error),
-        }
-        unsafe { change_named(dir, path, flags, || to_owner(user, group), real) }
-    }
-);
-
-interpose!(
-    utime = |real, path: *const c_char, times: *const utimbuf| -> c_int {
-        let change = || match unsafe { times.as_ref() } {
-            None => Some(now()),
-            Some(times) => Some(to_times(seconds(times.actime, 0), seconds(times.modtime, 0))),
-        };
-        unsafe { change_named(CWD, path, 0, change, real) }
-    }
-);
-
-interpose!(
-    utimes = |real, path: *const c_char, times: *const timeval| -> c_int {
-        unsafe { change_named(CWD, path, 0, || of_timevals(times), real) }
-    }
-);
-
-interpose!(
-    lutimes = |real, path: *const c_char, times: *const timeval| -> c_int {
-        unsafe { change_named(CWD, path, libc::AT_SYMLINK_NOFOLLOW, || of_timevals(times), real) }
-    }
-);
-
-interpose!(
-    futimes = |real, fd: c_int, times: *const timeval| -> c_int {
-        change_opened(fd, || unsafe { of_timevals(times) }, real)
-    }
-);
-
-interpose!(
-    futimesat = |real, dir: c_int, path: *const c_char, times: *const timeval| -> c_int {
-        if path.is_null() {
-            return change_opened(dir, || unsafe { of_timevals(times) }, real);
-        }
-        unsafe { change_named(dir, path, 0, || of_timevals(times), real) }
-    }
-);
-
-interpose!(
-    futimens = |real, fd: c_int, times: *const timespec| -> c_int {
-        change_opened(fd, || unsafe { of_timespecs(times) }, real)
-    }
-);
-
-interpose!(
-    utimensat = |real, dir: c_int, path: *const c_char, times: *const timespec, flags: c_int| -> c_int {
-        match stands_for_descriptor(path, flags) {
-            Ok(false) => {}
-            Ok(true) => {
-                return change_opened(dir, || unsafe { of_timespecs(times) }, real);
-            }
-            Err(error) => return fail(error),
-        }
-        unsafe { change_named(dir, path, flags, || of_timespecs(times), real) }
-    }
-);
 
 /// Whether a path is empty and so stands for the descriptor `dir`. A stat by the kernel detects an
 /// invalid pointer before this function reads the path; the kernel then refuses it in the real

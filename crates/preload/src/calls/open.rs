@@ -30,33 +30,21 @@ use crate::process::{identity, stack, state};
 interpose!(
     open | open64 | __open | __open64 = |real, path: *const c_char, flags: c_int, mode: mode_t| -> c_int {
         open_any(libc::AT_FDCWD, path, flags, mode, real)
-    }
-);
-
-interpose!(
+    },
     openat | openat64 = |real, dir: c_int, path: *const c_char, flags: c_int, mode: mode_t| -> c_int {
         open_any(dir, path, flags, mode, real)
-    }
-);
-
-interpose!(
+    },
     creat | creat64 = |real, path: *const c_char, mode: mode_t| -> c_int {
         let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
         open_any(libc::AT_FDCWD, path, flags, mode, real)
-    }
-);
-
-// These functions take no mode: glibc aborts a program that passes O_CREAT to them.
-interpose!(
+    },
+    // These functions take no mode: glibc aborts a program that passes O_CREAT to them.
     __open_2 | __open64_2 = |real, path: *const c_char, flags: c_int| -> c_int {
         open_any(libc::AT_FDCWD, path, flags & !libc::O_CREAT, 0, real)
-    }
-);
-
-interpose!(
+    },
     __openat_2 | __openat64_2 = |real, dir: c_int, path: *const c_char, flags: c_int| -> c_int {
         open_any(dir, path, flags & !libc::O_CREAT, 0, real)
-    }
+    },
 );
 
 /// Opens a file for the application: through the data path where the open would create or truncate

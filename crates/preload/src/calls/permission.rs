@@ -16,19 +16,13 @@ use crate::process::{identity, state};
 interpose!(
     access = |&real, path: *const c_char, mode: c_int| -> c_int {
         asked(libc::AT_FDCWD, path, mode, 0, |mode| unsafe { real(path, mode) })
-    }
-);
-
-interpose!(
+    },
     euidaccess | eaccess = |&real, path: *const c_char, mode: c_int| -> c_int {
         asked(libc::AT_FDCWD, path, mode, libc::AT_EACCESS, |mode| unsafe { real(path, mode) })
-    }
-);
-
-interpose!(
+    },
     faccessat = |&real, dir: c_int, path: *const c_char, mode: c_int, flags: c_int| -> c_int {
         asked(dir, path, mode, flags, |mode| unsafe { real(dir, path, mode, flags) })
-    }
+    },
 );
 
 /// The kernel's answer. For an anchor that refuses writing, the answer of the data path.

@@ -17,10 +17,7 @@ interpose!(
             unsafe { forget_received(&*message) };
         }
         result
-    }
-);
-
-interpose!(
+    },
     recvmmsg = |real,
                 socket: c_int,
                 messages: *mut mmsghdr,
@@ -33,23 +30,17 @@ interpose!(
             forget_all(messages, received);
             received
         }
-    }
-);
-
-interpose!(
+    },
     open_by_handle_at = |real, mount: c_int, handle: *mut c_void, flags: c_int| -> c_int {
         let fd = real();
         forget(fd);
         fd
-    }
-);
-
-interpose!(
+    },
     pidfd_getfd = |real, process: c_int, fd: c_int, flags: c_uint| -> c_int {
         let fd = real();
         forget(fd);
         fd
-    }
+    },
 );
 
 /// Forgets the descriptors in the messages of a call that returned `count`.

@@ -46,10 +46,7 @@ interpose!(
             })
         };
         on_descriptor(fd, || Call::sized(Op::Resize, size.max(0) as u64), real, ours)
-    }
-);
-
-interpose!(
+    },
     truncate | truncate64 = |real, path: *const c_char, size: off_t| -> c_int {
         let path = match sniff::look_up(libc::AT_FDCWD, path, true) {
             Err(error) => return fail(error),
@@ -66,23 +63,58 @@ interpose!(
             })?;
             if state::runtime()?.truncate(to_path(path.to_bytes()), size)? { Ok(0) } else { Err(Errno::STALE) }
         })
-    }
-);
-
-interpose!(
+    },
     fallocate | fallocate64 = |real, fd: c_int, mode: c_int, offset: off_t, len: off_t| -> c_int {
         let ours = |managed: &Managed| serve(|| allocate(managed, mode, offset, len).map(|()| 0));
         let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Resize, len.max(0) as u64) };
         on_descriptor(fd, call, real, ours)
-    }
-);
-
-interpose!(
+    },
     posix_fallocate | posix_fallocate64 = |real, fd: c_int, offset: off_t, len: off_t| -> c_int {
         let ours = |managed: &Managed| serve_code(|| allocate(managed, 0, offset, len));
         let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Resize, len.max(0) as u64) };
         on_descriptor(fd, call, real, ours)
-    }
+    },
+    fsync = |real, fd: c_int| -> c_int {
+        cancel::point();
+        on_descriptor(fd, || Call::plain(Op::Sync), real, |managed| sync(managed, false))
+    },
+    fdatasync = |real, fd: c_int| -> c_int {
+        cancel::point();
+        on_descriptor(fd, || Call::plain(Op::Sync), real, |managed| sync(managed, true))
+    },
+    syncfs = |real, fd: c_int| -> c_int {
+        let ours = |managed: &Managed| if sync(managed, false) == 0 { real() } else { -1 };
+        on_descriptor(fd, || Call::plain(Op::Sync), real, ours)
+    },
+    sync_file_range = |real, fd: c_int, offset: off_t, len: off_t, flags: c_uint| -> c_int {
+        let ours = |managed: &Managed| {
+            if offset < 0 || len < 0 || offset.checked_add(len).is_none() || flags & !7 != 0 {
+                return serve(|| Err(Errno::INVAL));
+            }
+            sync(managed, true)
+        };
+        let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Sync, len.max(0) as u64) };
+        on_descriptor(fd, call, real, ours)
+    },
+    posix_fadvise | posix_fadvise64 = |real, fd: c_int, offset: off_t, len: off_t, advice: c_int| -> c_int {
+        match Subject::managed(fd) {
+            None => real(),
+            // Advice may be ignored; only invalid arguments are refused.
+            Some(managed) => serve_code(|| {
+                managed.flags()?;
+                if len < 0 || !(0..=5).contains(&advice) { Err(Errno::INVAL) } else { Ok(()) }
+            }),
+        }
+    },
+    readahead = |real, fd: c_int, offset: off_t, len: usize| -> isize {
+        match Subject::managed(fd) {
+            None => real(),
+            Some(managed) => serve(|| match managed.flags()? & stripewise_sys::OFlags::RWMODE {
+                stripewise_sys::OFlags::WRONLY => Err(Errno::BADF),
+                _ => Ok(0),
+            }),
+        }
+    },
 );
 
 fn allocate(managed: &Managed, mode: c_int, offset: off_t, len: off_t) -> Result<()> {
@@ -106,68 +138,9 @@ fn allocate(managed: &Managed, mode: c_int, offset: off_t, len: off_t) -> Result
     file.allocate(from, bytes, mode != 0)
 }
 
-interpose!(
-    fsync = |real, fd: c_int| -> c_int {
-        cancel::point();
-        on_descriptor(fd, || Call::plain(Op::Sync), real, |managed| sync(managed, false))
-    }
-);
-
-interpose!(
-    fdatasync = |real, fd: c_int| -> c_int {
-        cancel::point();
-        on_descriptor(fd, || Call::plain(Op::Sync), real, |managed| sync(managed, true))
-    }
-);
-
-interpose!(
-    syncfs = |real, fd: c_int| -> c_int {
-        let ours = |managed: &Managed| if sync(managed, false) == 0 { real() } else { -1 };
-        on_descriptor(fd, || Call::plain(Op::Sync), real, ours)
-    }
-);
-
-interpose!(
-    sync_file_range = |real, fd: c_int, offset: off_t, len: off_t, flags: c_uint| -> c_int {
-        let ours = |managed: &Managed| {
-            if offset < 0 || len < 0 || offset.checked_add(len).is_none() || flags & !7 != 0 {
-                return serve(|| Err(Errno::INVAL));
-            }
-            sync(managed, true)
-        };
-        let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Sync, len.max(0) as u64) };
-        on_descriptor(fd, call, real, ours)
-    }
-);
-
 fn sync(managed: &Managed, data_only: bool) -> c_int {
     serve_interruptible(|| {
         managed.flags()?;
         managed.file()?.sync(data_only).map(|()| 0)
     })
 }
-
-interpose!(
-    posix_fadvise | posix_fadvise64 = |real, fd: c_int, offset: off_t, len: off_t, advice: c_int| -> c_int {
-        match Subject::managed(fd) {
-            None => real(),
-            // Advice may be ignored; only invalid arguments are refused.
-            Some(managed) => serve_code(|| {
-                managed.flags()?;
-                if len < 0 || !(0..=5).contains(&advice) { Err(Errno::INVAL) } else { Ok(()) }
-            }),
-        }
-    }
-);
-
-interpose!(
-    readahead = |real, fd: c_int, offset: off_t, len: usize| -> isize {
-        match Subject::managed(fd) {
-            None => real(),
-            Some(managed) => serve(|| match managed.flags()? & stripewise_sys::OFlags::RWMODE {
-                stripewise_sys::OFlags::WRONLY => Err(Errno::BADF),
-                _ => Ok(0),
-            }),
-        }
-    }
-);

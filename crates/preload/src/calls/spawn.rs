@@ -17,10 +17,10 @@ use crate::process::{errno, kernel};
 /// Descriptors that wait for children, each with the address of its file actions.
 static OPEN: Mutex<Vec<(usize, Fd)>> = Mutex::new(Vec::new());
 
-// Opens the file at once if the child's open would change a managed file, and has the child
-// duplicate that descriptor. Two differences are visible: the file is opened even if the program
-// never spawns, and two children with the same actions share the offset.
 interpose!(
+    // Opens the file at once if the child's open would change a managed file, and has the child
+    // duplicate that descriptor. Two differences are visible: the file is opened even if the program
+    // never spawns, and two children with the same actions share the offset.
     posix_spawn_file_actions_addopen = |real,
                                         actions: *mut posix_spawn_file_actions_t,
                                         fd: c_int,
@@ -70,7 +70,13 @@ interpose!(
             OPEN.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((actions as usize, kept));
         }
         result
-    }
+    },
+    posix_spawn_file_actions_destroy = |real, actions: *mut posix_spawn_file_actions_t| -> c_int {
+        if let Ok(mut open) = OPEN.try_lock() {
+            open.retain(|(of, _)| *of != actions as usize);
+        }
+        real()
+    },
 );
 
 /// Whether the kernel would open this name for writing. For an anchor it does so only for root.
@@ -80,12 +86,3 @@ fn may_write(path: *const c_char) -> bool {
     // SAFETY: only the kernel reads the path.
     unsafe { kernel::call(libc::SYS_faccessat2, arguments) }.is_ok()
 }
-
-interpose!(
-    posix_spawn_file_actions_destroy = |real, actions: *mut posix_spawn_file_actions_t| -> c_int {
-        if let Ok(mut open) = OPEN.try_lock() {
-            open.retain(|(of, _)| *of != actions as usize);
-        }
-        real()
-    }
-);

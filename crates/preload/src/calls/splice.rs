@@ -31,10 +31,7 @@ interpose!(
             None => real(),
             Some((from, to)) => answer(|| unsafe { send(&from, offset, &to, len) }),
         }
-    }
-);
-
-interpose!(
+    },
     splice = |real,
               from: c_int,
               from_at: *mut off_t,
@@ -58,7 +55,7 @@ interpose!(
             }
             (End::Managed(..), End::Managed(..)) => Err(Errno::INVAL),
         })
-    }
+    },
 );
 
 unsafe fn send(from: &End, offset: *mut off_t, to: &End, len: usize) -> Result<ssize_t> {

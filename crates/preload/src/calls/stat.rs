@@ -20,46 +20,50 @@ use crate::process::{errno, kernel, state};
 interpose!(
     stat | stat64 = |real, path: *const c_char, out: *mut Stat| -> c_int {
         unsafe { named(libc::AT_FDCWD, path, 0, out, real) }
-    }
-);
-
-interpose!(
+    },
     lstat | lstat64 = |real, path: *const c_char, out: *mut Stat| -> c_int {
         unsafe { named(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW, out, real) }
-    }
-);
-
-interpose!(fstat | fstat64 = |real, fd: c_int, out: *mut Stat| -> c_int { unsafe { opened(fd, out, real) } });
-
-interpose!(
+    },
+    fstat | fstat64 = |real, fd: c_int, out: *mut Stat| -> c_int { unsafe { opened(fd, out, real) } },
     fstatat | fstatat64 = |real, dir: c_int, path: *const c_char, out: *mut Stat, flags: c_int| -> c_int {
         unsafe { named(dir, path, flags, out, real) }
-    }
-);
-
-// Programs built before glibc 2.33 call these.
-interpose!(
+    },
+    // Programs built before glibc 2.33 call these.
     __xstat | __xstat64 = |real, version: c_int, path: *const c_char, out: *mut Stat| -> c_int {
         unsafe { named(libc::AT_FDCWD, path, 0, out, real) }
-    }
-);
-
-interpose!(
+    },
     __lxstat | __lxstat64 = |real, version: c_int, path: *const c_char, out: *mut Stat| -> c_int {
         unsafe { named(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW, out, real) }
-    }
-);
-
-interpose!(
+    },
     __fxstat | __fxstat64 =
-        |real, version: c_int, fd: c_int, out: *mut Stat| -> c_int { unsafe { opened(fd, out, real) } }
-);
-
-interpose!(
+        |real, version: c_int, fd: c_int, out: *mut Stat| -> c_int { unsafe { opened(fd, out, real) } },
     __fxstatat | __fxstatat64 =
         |real, version: c_int, dir: c_int, path: *const c_char, out: *mut Stat, flags: c_int| -> c_int {
             unsafe { named(dir, path, flags, out, real) }
+        },
+    statx = |real, dir: c_int, path: *const c_char, flags: c_int, mask: c_uint, out: *mut Statx| -> c_int {
+        for _ in 0..sniff::TRIES {
+            let result = real();
+            if result != 0 {
+                return result;
+            }
+            // SAFETY: the call filled it, and could read the path.
+            let (statx, name) = unsafe { (&mut *out, path_of(path)) };
+            if !may_be_anchor(statx) {
+                return 0;
+            }
+            match stat_for(dir, name, flags) {
+                Ok(None) => return 0,
+                Ok(Some(stat)) => {
+                    copy_to_statx(&stat, statx);
+                    return 0;
+                }
+                Err(error) if sniff::is_replaced(error) => {}
+                Err(error) => return errno::fail(error),
+            }
         }
+        errno::fail(Errno::STALE)
+    },
 );
 
 /// Serves a call on a descriptor.
@@ -131,32 +135,6 @@ fn correct_named(dir: c_int, name: &CStr, flags: c_int, stat: &mut stripewise_sy
 unsafe fn path_of<'a>(path: *const c_char) -> &'a CStr {
     if path.is_null() { c"" } else { unsafe { CStr::from_ptr(path) } }
 }
-
-interpose!(
-    statx = |real, dir: c_int, path: *const c_char, flags: c_int, mask: c_uint, out: *mut Statx| -> c_int {
-        for _ in 0..sniff::TRIES {
-            let result = real();
-            if result != 0 {
-                return result;
-            }
-            // SAFETY: the call filled it, and could read the path.
-            let (statx, name) = unsafe { (&mut *out, path_of(path)) };
-            if !may_be_anchor(statx) {
-                return 0;
-            }
-            match stat_for(dir, name, flags) {
-                Ok(None) => return 0,
-                Ok(Some(stat)) => {
-                    copy_to_statx(&stat, statx);
-                    return 0;
-                }
-                Err(error) if sniff::is_replaced(error) => {}
-                Err(error) => return errno::fail(error),
-            }
-        }
-        errno::fail(Errno::STALE)
-    }
-);
 
 /// The attributes of a managed file for `statx`; `None` if the file is not managed. The data path
 /// fills a `stat` structure, and the caller copies its fields.

@@ -71,13 +71,14 @@ unsafe extern "C" fn missing() -> c_int {
     -1
 }
 
-/// Defines an exported function under each of the names given:
+/// Defines exported functions, one per row, each under all the names given:
 ///
 /// ```text
 /// interpose!(
 ///     lseek | lseek64 = |real, fd: c_int, offset: off_t, whence: c_int| -> off_t {
 ///         ...
-///     }
+///     },
+///     ...
 /// );
 /// ```
 ///
@@ -87,20 +88,25 @@ unsafe extern "C" fn missing() -> c_int {
 /// Bodies never panic: code that may panic runs inside [`crate::process::errno::serve`]. The only
 /// unwinding is that of a cancelled thread ([`crate::process::cancel`]).
 macro_rules! interpose {
-    ($($name:ident)|+ = |& $function:ident $(, $argument:ident: $type:ty)* $(,)?| -> $result:ty $body:block) => {
+    () => {};
+    ($($name:ident)|+ = |& $function:ident $(, $argument:ident: $type:ty)* $(,)?| -> $result:ty $body:block
+     $(, $($rest:tt)*)?) => {
         const _: () = {
             type Function = unsafe extern "C" fn($($type),*) -> $result;
             #[allow(clippy::too_many_arguments, reason = "libc's")]
             unsafe fn body($function: Function, $($argument: $type),*) -> $result $body
             $crate::process::real::interpose!(@all ($($name)+) ($($argument: $type),*) $result);
         };
+        $($crate::process::real::interpose!($($rest)*);)?
     };
-    ($($name:ident)|+ = |$real:ident $(, $argument:ident: $type:ty)* $(,)?| -> $result:ty $body:block) => {
+    ($($name:ident)|+ = |$real:ident $(, $argument:ident: $type:ty)* $(,)?| -> $result:ty $body:block
+     $(, $($rest:tt)*)?) => {
         $crate::process::real::interpose!($($name)|+ = |&function $(, $argument: $type)*| -> $result {
             // SAFETY: the arguments are the caller's, as the C function requires them.
             let $real = move || unsafe { function($($argument),*) };
             $body
         });
+        $($crate::process::real::interpose!($($rest)*);)?
     };
     (@all ($($name:ident)+) $arguments:tt $result:ty) => {
         $($crate::process::real::interpose!(@export $name $arguments $result);)+

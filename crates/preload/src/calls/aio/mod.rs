@@ -30,12 +30,71 @@ use block::{Block, BlockRef};
 const PRIORITY_MAX: c_int = 20;
 
 interpose!(
-    aio_read | aio_read64 = |real, block: *mut Block| -> c_int { unsafe { transfer(Op::Read, block, real) } }
-);
-
-interpose!(
+    aio_read | aio_read64 = |real, block: *mut Block| -> c_int { unsafe { transfer(Op::Read, block, real) } },
     aio_write | aio_write64 =
-        |real, block: *mut Block| -> c_int { unsafe { transfer(Op::Write, block, real) } }
+        |real, block: *mut Block| -> c_int { unsafe { transfer(Op::Write, block, real) } },
+    aio_fsync | aio_fsync64 = |real, op: c_int, block: *mut Block| -> c_int {
+        // SAFETY: as above.
+        let it = unsafe { BlockRef::new(block) };
+        let Some(managed) = Subject::managed(it.fd()) else { return real() };
+        serve(|| {
+            if op != libc::O_SYNC && op != libc::O_DSYNC {
+                return Err(Errno::INVAL);
+            }
+            managed.flags()?;
+            let (key, fd) = (key_of(&managed)?, it.fd());
+            it.begin();
+            let run = move || {
+                match errno::guarded(|| managed.file()?.sync(op == libc::O_DSYNC)) {
+                    Ok(()) => it.finish(0, 0),
+                    Err(error) => it.finish(-1, error.raw_os_error()),
+                }
+                it.notify();
+            };
+            enqueue(it, fd, key, true, Box::new(run)).map(|()| 0)
+        })
+    },
+    aio_return | aio_return64 = |real, block: *mut Block| -> isize {
+        let result = real();
+        // SAFETY: as above.
+        unsafe { BlockRef::new(block) }.record(result);
+        result
+    },
+    aio_cancel | aio_cancel64 = |real, fd: c_int, block: *mut Block| -> c_int {
+        if Subject::managed(fd).is_none() {
+            return real();
+        }
+        serve(|| {
+            let (count, runs) = if block.is_null() {
+                pool::cancel(|_, other| other == fd)
+            } else {
+                // SAFETY: as above.
+                if unsafe { BlockRef::new(block) }.fd() != fd {
+                    return Err(Errno::INVAL);
+                }
+                pool::cancel(|id, _| id == block as usize)
+            };
+            Ok(if runs {
+                libc::AIO_NOTCANCELED
+            } else if count > 0 {
+                libc::AIO_CANCELED
+            } else {
+                libc::AIO_ALLDONE
+            })
+        })
+    },
+    aio_suspend | aio_suspend64 =
+        |real, list: *const *mut Block, count: c_int, timeout: *const timespec| -> c_int {
+            // SAFETY: the application's array.
+            let blocks = unsafe { block::list(list, count) };
+            if !blocks.iter().any(|it| it.is_running() && pool::is_under_way(it.address())) {
+                return real();
+            }
+            let deadline = unsafe { timeout.as_ref() }.map(|timeout| Instant::now() + duration(timeout));
+            answer(|| {
+                wait_for(&blocks, deadline, |blocks| blocks.iter().any(|it| !it.is_running())).map(|()| 0)
+            })
+        },
 );
 
 /// Starts one request, with this library's threads or with glibc's.
@@ -104,80 +163,6 @@ fn enqueue(
 fn key_of(managed: &Managed) -> Result<FileKey> {
     managed.anchor().map(FileKey::of)
 }
-
-interpose!(
-    aio_fsync | aio_fsync64 = |real, op: c_int, block: *mut Block| -> c_int {
-        // SAFETY: as above.
-        let it = unsafe { BlockRef::new(block) };
-        let Some(managed) = Subject::managed(it.fd()) else { return real() };
-        serve(|| {
-            if op != libc::O_SYNC && op != libc::O_DSYNC {
-                return Err(Errno::INVAL);
-            }
-            managed.flags()?;
-            let (key, fd) = (key_of(&managed)?, it.fd());
-            it.begin();
-            let run = move || {
-                match errno::guarded(|| managed.file()?.sync(op == libc::O_DSYNC)) {
-                    Ok(()) => it.finish(0, 0),
-                    Err(error) => it.finish(-1, error.raw_os_error()),
-                }
-                it.notify();
-            };
-            enqueue(it, fd, key, true, Box::new(run)).map(|()| 0)
-        })
-    }
-);
-
-interpose!(
-    aio_return | aio_return64 = |real, block: *mut Block| -> isize {
-        let result = real();
-        // SAFETY: as above.
-        unsafe { BlockRef::new(block) }.record(result);
-        result
-    }
-);
-
-interpose!(
-    aio_cancel | aio_cancel64 = |real, fd: c_int, block: *mut Block| -> c_int {
-        if Subject::managed(fd).is_none() {
-            return real();
-        }
-        serve(|| {
-            let (count, runs) = if block.is_null() {
-                pool::cancel(|_, other| other == fd)
-            } else {
-                // SAFETY: as above.
-                if unsafe { BlockRef::new(block) }.fd() != fd {
-                    return Err(Errno::INVAL);
-                }
-                pool::cancel(|id, _| id == block as usize)
-            };
-            Ok(if runs {
-                libc::AIO_NOTCANCELED
-            } else if count > 0 {
-                libc::AIO_CANCELED
-            } else {
-                libc::AIO_ALLDONE
-            })
-        })
-    }
-);
-
-interpose!(
-    aio_suspend | aio_suspend64 =
-        |real, list: *const *mut Block, count: c_int, timeout: *const timespec| -> c_int {
-            // SAFETY: the application's array.
-            let blocks = unsafe { block::list(list, count) };
-            if !blocks.iter().any(|it| it.is_running() && pool::is_under_way(it.address())) {
-                return real();
-            }
-            let deadline = unsafe { timeout.as_ref() }.map(|timeout| Instant::now() + duration(timeout));
-            answer(|| {
-                wait_for(&blocks, deadline, |blocks| blocks.iter().any(|it| !it.is_running())).map(|()| 0)
-            })
-        }
-);
 
 /// Waits until `done`. The end of a request of this library wakes the wait; glibc's requests are
 /// polled every millisecond.

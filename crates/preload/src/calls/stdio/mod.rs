@@ -93,14 +93,7 @@ interpose!(
             return std::ptr::null_mut();
         }
         serve(|| cookie::open(fd, access).inspect_err(|_| kernel::close(fd)))
-    }
-);
-
-fn kernel_open(path: *const c_char, flags: c_int) -> c_int {
-    answer(|| kernel::open_at(libc::AT_FDCWD, path, flags, MODE))
-}
-
-interpose!(
+    },
     fdopen | _IO_fdopen = |real, fd: c_int, mode: *const c_char| -> *mut FILE {
         let ours = !identity::is_vfork_child() && !matches!(Subject::of(fd), Subject::Plain);
         match unsafe { access_of(mode) } {
@@ -110,27 +103,7 @@ interpose!(
             }),
             _ => real(),
         }
-    }
-);
-
-/// Checks that the descriptor's access mode permits the stream's, and sets append mode if the
-/// stream has it.
-fn permit(fd: c_int, access: Access) -> Result<()> {
-    let managed = Subject::managed(fd);
-    // SAFETY: borrowed for the call.
-    let fd = unsafe { rustix::fd::BorrowedFd::borrow_raw(fd) };
-    let has = managed.map_or_else(|| rustix::fs::fcntl_getfl(fd), |managed| managed.flags())?;
-    let wants = OFlags::from_bits_retain(access.flags.cast_unsigned());
-    if has & OFlags::RWMODE != OFlags::RDWR && has & OFlags::RWMODE != wants & OFlags::RWMODE {
-        return Err(Errno::INVAL);
-    }
-    if wants.contains(OFlags::APPEND) && !has.contains(OFlags::APPEND) {
-        rustix::fs::fcntl_setfl(fd, has | OFlags::APPEND)?;
-    }
-    Ok(())
-}
-
-interpose!(
+    },
     fclose | _IO_fclose = |real, stream: *mut FILE| -> c_int {
         // A stream of this library closes its descriptor through `cookie`; libc closes others
         // internally.
@@ -141,10 +114,7 @@ interpose!(
             Some(entry) => close::leave(&entry, real),
             None => real(),
         }
-    }
-);
-
-interpose!(
+    },
     freopen | freopen64 = |real, path: *const c_char, mode: *const c_char, stream: *mut FILE| -> *mut FILE {
         let Some(access) = (unsafe { access_of(mode) }) else { return real() };
         let fd = unsafe { file::descriptor(stream) };
@@ -187,8 +157,29 @@ interpose!(
         }
         // dup2 has stored a stream of this library in the variable.
         standard::of_descriptor(fd)
-    }
+    },
 );
+
+fn kernel_open(path: *const c_char, flags: c_int) -> c_int {
+    answer(|| kernel::open_at(libc::AT_FDCWD, path, flags, MODE))
+}
+
+/// Checks that the descriptor's access mode permits the stream's, and sets append mode if the
+/// stream has it.
+fn permit(fd: c_int, access: Access) -> Result<()> {
+    let managed = Subject::managed(fd);
+    // SAFETY: borrowed for the call.
+    let fd = unsafe { rustix::fd::BorrowedFd::borrow_raw(fd) };
+    let has = managed.map_or_else(|| rustix::fs::fcntl_getfl(fd), |managed| managed.flags())?;
+    let wants = OFlags::from_bits_retain(access.flags.cast_unsigned());
+    if has & OFlags::RWMODE != OFlags::RDWR && has & OFlags::RWMODE != wants & OFlags::RWMODE {
+        return Err(Errno::INVAL);
+    }
+    if wants.contains(OFlags::APPEND) && !has.contains(OFlags::APPEND) {
+        rustix::fs::fcntl_setfl(fd, has | OFlags::APPEND)?;
+    }
+    Ok(())
+}
 
 unsafe extern "C" {
     /// These names resolve to this library.
