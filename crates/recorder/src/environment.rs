@@ -18,12 +18,14 @@ unsafe extern "C" {
     fn secure_getenv(name: *const c_char) -> *mut c_char;
 }
 
-/// An environment variable, not copied. (The standard library's function would allocate.)
+/// The value of an environment variable, unless it is empty. It is not copied (the standard
+/// library's function would allocate): read it before the program changes its environment, or copy
+/// it at once.
 pub fn variable(name: &CStr) -> Option<&'static [u8]> {
-    // SAFETY: the string stays valid until the environment is changed; the callers copy it at once.
+    // SAFETY: a terminated name; a value is terminated, too, and stays in place.
     unsafe {
         let value: *const c_char = secure_getenv(name.as_ptr());
-        (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes())
+        (!value.is_null()).then(|| CStr::from_ptr(value).to_bytes()).filter(|value| !value.is_empty())
     }
 }
 

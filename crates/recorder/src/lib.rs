@@ -38,7 +38,7 @@ use std::sync::atomic::Ordering;
 use stripewise_trace::spool::{BLOCK_MAGIC, BLOCK_NAME, BlockHeader, Instant};
 
 pub use clock::Ticks;
-pub use environment::rank as launcher_rank;
+pub use environment::{rank as launcher_rank, variable};
 pub use state::TEXT_BYTES;
 pub use stripewise_trace::mark::MpiCall;
 pub use stripewise_trace::record::{Flags, Op};
@@ -83,12 +83,12 @@ impl Settings<'static> {
     /// Reads the settings from the environment. `None` if [`ENV_DIR`] is not set: nothing is
     /// recorded.
     pub fn from_env() -> Option<Self> {
-        let dir = environment::variable(c"STRIPEWISE_TRACE_DIR").filter(|dir| !dir.is_empty())?;
-        let limit = environment::variable(c"STRIPEWISE_TRACE_LIMIT").and_then(environment::size);
+        let dir = variable(c"STRIPEWISE_TRACE_DIR")?;
+        let limit = variable(c"STRIPEWISE_TRACE_LIMIT").and_then(environment::size);
         Some(Settings {
             dir,
-            only: environment::variable(c"STRIPEWISE_TRACE_ONLY").unwrap_or_default(),
-            exclude: environment::variable(c"STRIPEWISE_TRACE_EXCLUDE").unwrap_or_default(),
+            only: variable(c"STRIPEWISE_TRACE_ONLY").unwrap_or_default(),
+            exclude: variable(c"STRIPEWISE_TRACE_EXCLUDE").unwrap_or_default(),
             limit_bytes: limit.unwrap_or(DEFAULT_LIMIT_BYTES),
         })
     }
@@ -135,7 +135,7 @@ impl Recorder {
             only: memory::Bytes::new(settings.only)?,
             exclude: memory::Bytes::new(settings.exclude)?,
             // A longer value cannot be a path and is ignored.
-            temporary: memory::Bytes::new(environment::variable(c"TMPDIR").unwrap_or_default())
+            temporary: memory::Bytes::new(variable(c"TMPDIR").unwrap_or_default())
                 .unwrap_or(memory::Bytes::EMPTY),
             host: environment::host(),
             program: environment::program(),

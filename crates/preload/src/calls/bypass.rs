@@ -9,9 +9,9 @@ use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use libc::{off64_t, pid_t};
 
 use crate::calls::receive;
-use crate::process::cancel::Held;
+use crate::process::guard::NoCancellation;
 use crate::process::real::interpose;
-use crate::process::{errno, guard, identity, kernel};
+use crate::process::{errno, fork, guard, kernel};
 
 type Run = extern "C" fn(*mut c_void) -> c_int;
 
@@ -48,7 +48,7 @@ unsafe fn by_number(number: c_long, arguments: [usize; 4], real: impl FnOnce() -
     let [a, b, c, d] = arguments;
     let (first, second) = (a as c_int, b as c_int);
     // A system call by number is never a cancellation point.
-    let _held = Held::new();
+    let _held = NoCancellation::new();
     let opened = |path: usize, flags: c_int, mode: usize, dir| unsafe {
         libc::openat(dir, path as *const c_char, flags, mode as libc::mode_t)
     };
@@ -134,12 +134,12 @@ fn forks(number: c_long, first: usize) -> bool {
 
 /// Runs a call that creates a process; calls on managed files wait meanwhile.
 fn forked<T: Copy + Default + PartialEq>(call: impl FnOnce() -> T) -> T {
-    guard::before_fork();
+    fork::before();
     let result = call();
     if result == T::default() {
-        guard::after_fork_in_child()
+        fork::after_in_child()
     } else {
-        identity::forked()
+        fork::after_in_parent()
     }
     result
 }
@@ -160,9 +160,9 @@ interpose!(
             return unsafe { real(run, stack, flags, argument, parent, tls, child) };
         };
         let mut with = Begin { run, argument };
-        guard::before_fork();
+        fork::before();
         let result = unsafe { real(Some(begin), stack, flags, (&raw mut with).cast(), parent, tls, child) };
-        identity::forked();
+        fork::after_in_parent();
         result
     },
 );
@@ -174,7 +174,7 @@ struct Begin {
 }
 
 extern "C" fn begin(with: *mut c_void) -> c_int {
-    guard::after_fork_in_child();
+    fork::after_in_child();
     // SAFETY: passed by `clone_any`.
     let Begin { run, argument } = unsafe { with.cast::<Begin>().read() };
     let code = run(argument);

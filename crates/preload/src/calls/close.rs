@@ -9,14 +9,15 @@ use stripewise_sys::{Errno, Result};
 
 use crate::calls::locks;
 use crate::descriptors::entry::EntryRef;
+use crate::descriptors::record::{self, Call};
 use crate::descriptors::{sniff, table};
-use crate::process::cancel::{self, Held};
+use crate::process::cancel;
 use crate::process::errno::{self, answer};
 use crate::process::guard;
+use crate::process::guard::NoCancellation;
 use crate::process::identity;
 use crate::process::kernel;
 use crate::process::real::interpose;
-use crate::process::record::{self, Call};
 
 interpose!(
     close | __close = |real, fd: c_int| -> c_int {
@@ -53,7 +54,7 @@ interpose!(
 /// cancelled until that is done.
 #[inline(never)]
 fn close_entry(entry: EntryRef, close: impl FnOnce() -> c_int) -> c_int {
-    let _held = Held::new();
+    let _held = NoCancellation::new();
     leave(&entry, close)
 }
 
@@ -66,7 +67,6 @@ pub fn leave(entry: &EntryRef, close: impl FnOnce() -> c_int) -> c_int {
     if !entry.is_last() {
         return close();
     }
-    let before = errno::get();
     let _ = errno::guarded(|| {
         // Prepares the data path in a forked child before the child uses a file.
         let _ = crate::process::state::runtime_if_used();
@@ -75,7 +75,6 @@ pub fn leave(entry: &EntryRef, close: impl FnOnce() -> c_int) -> c_int {
         }
         Ok(())
     });
-    errno::set(before);
     record::timed(entry, Call::plain(Op::Close), close)
 }
 

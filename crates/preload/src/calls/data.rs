@@ -1,17 +1,19 @@
 //! `read`, `write` and all their variants.
 
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 use libc::{iovec, off_t, size_t, ssize_t};
-use stripewise_recorder::{Event, Op};
+use stripewise_recorder::Op;
 
 use crate::calls::transfer::{Place, Transfer, move_bytes};
+use crate::descriptors::record::{self, Call};
 use crate::descriptors::subject::{Managed, Subject};
-use crate::descriptors::table;
-use crate::process::cancel::{self, Held};
+use crate::descriptors::{adopt, table};
+use crate::process::cancel;
 use crate::process::errno::serve_interruptible;
+use crate::process::guard::NoCancellation;
 use crate::process::real::interpose;
-use crate::process::record::{self, Call};
 
 interpose!(
     read = |real, fd: c_int, buffer: *mut c_void, len: size_t| -> ssize_t {
@@ -85,8 +87,8 @@ fn transfer(fd: c_int, request: impl FnOnce() -> Transfer, real: impl Fn() -> is
 /// Serves the call on a managed or recorded file; `None` for other files.
 #[inline(never)]
 fn tracked(fd: c_int, request: impl FnOnce() -> Transfer, real: &dyn Fn() -> isize) -> Option<isize> {
-    let entry = table::tracked(fd)?;
-    let _held = Held::new();
+    let entry = adopt::tracked(fd)?;
+    let _held = NoCancellation::new();
     match Subject::of_entry(fd, entry) {
         Subject::Plain => None,
         Subject::Recorded(entry) => {
@@ -101,21 +103,16 @@ fn tracked(fd: c_int, request: impl FnOnce() -> Transfer, real: &dyn Fn() -> isi
 }
 
 fn managed_transfer(managed: &Managed, request: &Transfer) -> isize {
-    let mut offset = 0;
-    let mut run = || {
+    let offset = Cell::new(0);
+    let run = || {
         serve_interruptible(|| {
             let (at, moved) = move_bytes(managed, request)?;
-            offset = at;
+            offset.set(at);
             Ok(moved as isize)
         })
     };
-    let Some((recorder, file)) = record::wanted(managed.entry()) else { return run() };
-    let start = recorder.now();
-    let result = run();
-    let end = recorder.now();
-    let Call { op, flags, offset: asked, size } = request.call();
-    let offset = if result < 0 { asked } else { offset };
-    let result_for_trace = record::Outcome::for_trace(result);
-    recorder.record(&Event { file, op, flags, offset, size, start, end, result: result_for_trace });
-    result
+    record::timed_as(managed.entry(), run, |result| {
+        let call = request.call();
+        if result < 0 { call } else { Call { offset: offset.get(), ..call } }
+    })
 }

@@ -1,6 +1,7 @@
 //! `dup`, `dup2`, `dup3` and `fcntl`.
 
 use std::ffi::c_int;
+use std::sync::atomic::Ordering;
 
 use stripewise_sys::fd::is_private;
 
@@ -9,7 +10,7 @@ use crate::calls::{locks, stdio};
 use crate::descriptors::entry::Entry;
 use crate::descriptors::subject::Subject;
 use crate::descriptors::table::{self, Known};
-use crate::descriptors::{access, sniff};
+use crate::descriptors::{access, adopt, sniff};
 use crate::process::real::interpose;
 use crate::process::{errno, guard, identity, kernel};
 
@@ -29,7 +30,7 @@ interpose!(
             libc::F_SETFL => {
                 let result = real();
                 if let (0, Known::Entry(entry)) = (result, table::known(fd)) {
-                    entry.set_appends(argument as c_int & libc::O_APPEND != 0);
+                    entry.appends.store(argument as c_int & libc::O_APPEND != 0, Ordering::Relaxed);
                 }
                 result
             }
@@ -39,10 +40,8 @@ interpose!(
                 Subject::managed(fd).map_or_else(real, |managed| locks::control(&managed, command, argument))
             }
             libc::F_GETFD | libc::F_SETFD => real(),
-            libc::F_GETFL => match (real(), table::tracked(fd)) {
-                (flags, Some(entry)) if flags >= 0 && !matches!(entry.file(), Ok(None)) => {
-                    with_access(flags, &entry)
-                }
+            libc::F_GETFL => match (real(), adopt::tracked(fd)) {
+                (flags, Some(entry)) if flags >= 0 && !entry.is_plain() => with_access(flags, &entry),
                 (flags, _) => flags,
             },
             _ => match Subject::managed(fd) {
@@ -67,15 +66,7 @@ interpose!(
 /// open for reading.
 fn with_access(flags: c_int, entry: &Entry) -> c_int {
     let unknown = flags & (libc::O_ACCMODE | libc::O_PATH) == 0;
-    if unknown { flags | entry.access().bits().cast_signed() } else { flags }
-}
-
-/// The interposed `dup2`, for other modules.
-///
-/// # Safety
-/// As dup2(2).
-pub unsafe fn dup2_any(old: c_int, new: c_int) -> c_int {
-    onto(old, new, || errno::answer(|| kernel::dup2(old, new)))
+    if unknown { flags | entry.access.bits().cast_signed() } else { flags }
 }
 
 /// Makes a duplicate with a number that the kernel chooses.
@@ -125,7 +116,7 @@ fn onto(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
 }
 
 fn is_managed(fd: c_int) -> bool {
-    matches!(table::known(fd), Known::Entry(entry) if !matches!(entry.file(), Ok(None)))
+    matches!(table::known(fd), Known::Entry(entry) if !entry.is_plain())
 }
 
 fn bad_descriptor() -> c_int {

@@ -12,7 +12,7 @@ use stripewise_sys::{Errno, Result, raw};
 use crate::calls::transfer::{Place, Transfer, move_bytes};
 use crate::descriptors::subject::{Managed, Subject};
 use crate::process::errno::guarded;
-use crate::process::kernel;
+use crate::process::kernel::{self, borrow};
 
 /// One end of such a call.
 pub enum End {
@@ -46,9 +46,7 @@ impl End {
     }
 
     pub fn borrow(&self) -> BorrowedFd<'_> {
-        // SAFETY: the application's descriptor, for the duration of the call; an invalid one gives
-        // EBADF.
-        unsafe { BorrowedFd::borrow_raw(self.fd()) }
+        borrow(self.fd())
     }
 
     /// Reads at an offset of a file.

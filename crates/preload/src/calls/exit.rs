@@ -65,7 +65,6 @@ pub fn settle_all() {
     if !has_files() || state::runtime_if_used().is_none() {
         return;
     }
-    let before = errno::get();
     entry::for_each(|entry| {
         let _ = errno::guarded(|| {
             if let Ok(Some(file)) = entry.file() {
@@ -74,7 +73,6 @@ pub fn settle_all() {
             Ok(())
         });
     });
-    errno::set(before);
 }
 
 /// As [`settle_all`], for one file, by a caller inside a call on a managed file.

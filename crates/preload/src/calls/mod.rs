@@ -2,7 +2,7 @@
 //!
 //! All have the same form. A descriptor or name that is not managed goes to the real function at
 //! once ([`crate::process::real`]). A managed file is served by the data path. A plain file of a
-//! traced job is timed around the real call ([`crate::process::record`]).
+//! traced job is timed around the real call ([`crate::descriptors::record`]).
 
 pub mod aio;
 pub mod bypass;
@@ -17,16 +17,16 @@ pub mod exit;
 pub mod libaio;
 pub mod locks;
 pub mod mmap;
+pub mod mpi;
 pub mod names;
 pub mod offset;
 pub mod open;
-#[cfg(target_arch = "x86_64")]
-pub mod patched;
 pub mod permission;
 pub mod receive;
 pub mod size;
 pub mod spawn;
 pub mod splice;
+pub mod start;
 pub mod stat;
 pub mod stdio;
 pub mod transfer;

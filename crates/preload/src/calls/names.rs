@@ -6,8 +6,7 @@ use libc::{gid_t, mode_t, timespec, timeval, uid_t, utimbuf};
 use stripewise_datapath::Change;
 use stripewise_sys::{Errno, Kind, Mode, Result, Timespec, Timestamps};
 
-use crate::calls::open::{borrow_dir, follows};
-use crate::descriptors::paths::to_path;
+use crate::descriptors::paths::{borrow_dir, follows, to_path};
 use crate::descriptors::seen::Found;
 use crate::descriptors::sniff;
 use crate::descriptors::subject::Subject;
@@ -148,7 +147,7 @@ unsafe fn unlink_any(dir: c_int, path: *const c_char, real: impl FnOnce() -> c_i
         Err(error) => fail(error),
         Ok(None) => real(),
         Ok(Some(name)) => serve(|| {
-            state::runtime()?.unlink(borrow_dir(&name.dir), to_path(name.path.to_bytes()))?;
+            state::runtime()?.unlink(borrow_dir(name.dir), to_path(name.path.to_bytes()))?;
             Ok(0)
         }),
     }
@@ -180,7 +179,7 @@ unsafe fn rename_any(
         // SAFETY: the kernel could read the path.
         let old = to_path(unsafe { CStr::from_ptr(old) }.to_bytes());
         let new_path = to_path(new.path.to_bytes());
-        state::runtime()?.rename(borrow_dir(&old_dir), old, borrow_dir(&new.dir), new_path, flags)?;
+        state::runtime()?.rename(borrow_dir(old_dir), old, borrow_dir(new.dir), new_path, flags)?;
         Ok(0)
     })
 }
@@ -206,7 +205,7 @@ unsafe fn change_named(
     }
     let mut done = false;
     let result = serve(|| {
-        let of = Kind::Named(borrow_dir(&name.dir), to_path(name.path.to_bytes()));
+        let of = Kind::Named(borrow_dir(name.dir), to_path(name.path.to_bytes()));
         done = state::runtime()?.change(of, &change)?;
         if done || !name.certain { Ok(0) } else { Err(Errno::STALE) }
     });

@@ -7,15 +7,15 @@ use stripewise_datapath::Whence;
 use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result};
 
+use crate::descriptors::adopt;
+use crate::descriptors::record::{self, Call};
 use crate::descriptors::subject::{Managed, Subject};
-use crate::descriptors::table;
 use crate::process::errno::serve;
 use crate::process::real::interpose;
-use crate::process::record::{self, Call};
 
 interpose!(
     lseek | lseek64 = |real, fd: c_int, offset: off_t, whence: c_int| -> off_t {
-        let Some(entry) = table::tracked(fd) else { return real() };
+        let Some(entry) = adopt::tracked(fd) else { return real() };
         let (entry, result) = match Subject::of_entry(fd, entry) {
             Subject::Plain => return real(),
             Subject::Recorded(entry) => {

@@ -1,19 +1,20 @@
 //! The `open` family.
 
 use std::ffi::{CStr, c_char, c_int};
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 use libc::mode_t;
-use rustix::fs::{AtFlags, CWD, FileType, readlinkat};
+use rustix::fs::{CWD, FileType, readlinkat};
 use rustix::io::retry_on_intr;
 use stripewise_datapath::Opened;
 use stripewise_recorder::{Event, Flags, Op, Ticks};
-use stripewise_sys::{Dir, Errno, Mode, OFlags, Result};
+use stripewise_sys::{Errno, Mode, OFlags, Result};
 
 use crate::calls::unplanned;
 use crate::descriptors::entry::EntryRef;
-use crate::descriptors::paths::to_path;
+use crate::descriptors::paths::{borrow_dir, to_path};
+use crate::descriptors::record;
 use crate::descriptors::seen::Found;
 use crate::descriptors::table::{self, Known};
 use crate::descriptors::{access, adopt, sniff};
@@ -21,7 +22,6 @@ use crate::process::errno::{self, answer, fail, guarded, serve};
 use crate::process::guard;
 use crate::process::kernel;
 use crate::process::real::interpose;
-use crate::process::record;
 use crate::process::{identity, stack, state};
 
 // The variable argument of C's `open` is passed like a third fixed one in the 64-bit calling
@@ -202,7 +202,7 @@ fn open_managed(dir: c_int, name: &CStr, flags: c_int, mode: mode_t) -> Result<(
     let dir = if path.is_absolute() { libc::AT_FDCWD } else { dir };
     let end = end_of_links(dir, name, flags)?;
     let path = end.as_deref().unwrap_or(path);
-    match state::runtime()?.open(borrow_dir(&dir), path, flags, mode)? {
+    match state::runtime()?.open(borrow_dir(dir), path, flags, mode)? {
         Opened::Plain(fd) => settle(fd, flags.bits().cast_signed(), name),
         Opened::Managed(fd, file) => Ok((fd, adopt::managed(fd, file, flags)?)),
     }
@@ -218,7 +218,7 @@ fn end_of_links(dir: c_int, name: &CStr, flags: OFlags) -> Result<Option<PathBuf
     let mut end: Option<PathBuf> = None;
     for _ in 0..LINKS_MAX {
         let path = end.as_deref().unwrap_or(to_path(name.to_bytes()));
-        match readlinkat(borrow_dir(&dir).unwrap_or(CWD), path, Vec::new()) {
+        match readlinkat(borrow_dir(dir).unwrap_or(CWD), path, Vec::new()) {
             Ok(link) => {
                 let beside = path.parent().unwrap_or(Path::new(""));
                 end = Some(beside.join(to_path(link.as_bytes())));
@@ -245,27 +245,12 @@ fn settle(fd: c_int, flags: c_int, name: &CStr) -> Result<(c_int, Option<EntryRe
 
 fn record_open(entry: &EntryRef, start: Ticks, empties: bool) {
     let Some((recorder, file)) = record::wanted(entry) else { return };
-    let flags = if entry.appends() { Flags::APPEND } else { Flags::NONE };
+    let flags = if entry.appends.load(Ordering::Relaxed) { Flags::APPEND } else { Flags::NONE };
     let logical = || entry.file()?.map(|file| file.size()).transpose();
-    let size = guarded(logical).ok().flatten().unwrap_or(entry.opened_size());
+    let size = guarded(logical).ok().flatten().unwrap_or(entry.opened_size);
     let event = Event { file, op: Op::Open, flags, offset: 0, size, start, end: recorder.now(), result: 0 };
     recorder.record(&event);
     if empties {
         recorder.record(&Event { op: Op::Resize, flags: Flags::NONE, size: 0, ..event });
     }
-}
-
-/// A directory descriptor in the form that the data path takes.
-pub fn borrow_dir(dir: &c_int) -> Dir<'_> {
-    // With an absolute path `dir` may be any number, but a BorrowedFd must not be negative.
-    const NEVER_OPEN: c_int = c_int::MAX;
-    let fd = if *dir < 0 { NEVER_OPEN } else { *dir };
-    // SAFETY: the application's descriptor, for the duration of the call; the kernel answers EBADF
-    // if it is not open.
-    (*dir != libc::AT_FDCWD).then(|| unsafe { BorrowedFd::borrow_raw(fd) })
-}
-
-/// Whether the AT_ flags of a call ask to follow a symbolic link at the end of the path.
-pub fn follows(flags: c_int) -> bool {
-    !AtFlags::from_bits_retain(flags.cast_unsigned()).contains(AtFlags::SYMLINK_NOFOLLOW)
 }

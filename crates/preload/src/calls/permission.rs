@@ -5,8 +5,7 @@ use std::ffi::{c_char, c_int};
 
 use stripewise_sys::Result;
 
-use crate::calls::open::{borrow_dir, follows};
-use crate::descriptors::paths::to_path;
+use crate::descriptors::paths::{borrow_dir, follows, to_path};
 use crate::descriptors::seen::Found;
 use crate::descriptors::sniff;
 use crate::process::errno::{self, fail, serve};
@@ -45,7 +44,7 @@ fn asked(dir: c_int, path: *const c_char, mode: c_int, flags: c_int, real: impl 
             // SAFETY: the kernel could read the path.
             let path = to_path(unsafe { std::ffi::CStr::from_ptr(path) }.to_bytes());
             let effective = flags & libc::AT_EACCESS != 0;
-            state::runtime()?.may_write_named(borrow_dir(&dir), path, follows(flags), effective)?;
+            state::runtime()?.may_write_named(borrow_dir(dir), path, follows(flags), effective)?;
             Ok(0)
         }),
         refused => refused,

@@ -7,26 +7,27 @@ use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result};
 
 use crate::calls::transfer::check_limit;
+use crate::descriptors::adopt;
 use crate::descriptors::paths::to_path;
+use crate::descriptors::record::{self, Call};
 use crate::descriptors::seen::Found;
 use crate::descriptors::sniff::{self, Named};
 use crate::descriptors::subject::{Managed, Subject};
-use crate::descriptors::table;
-use crate::process::cancel::{self, Held};
+use crate::process::cancel;
 use crate::process::errno::{fail, serve, serve_code, serve_interruptible};
+use crate::process::guard::NoCancellation;
 use crate::process::real::interpose;
-use crate::process::record::{self, Call, Outcome};
 use crate::process::{kernel, state};
 
 /// Serves one call: by `real` on a plain file, by `ours` on a managed one.
-fn on_descriptor<T: Outcome>(
+fn on_descriptor<T: Copy + TryInto<i64>>(
     fd: c_int,
     call: impl FnOnce() -> Call,
     real: impl FnOnce() -> T,
     ours: impl FnOnce(&Managed) -> T,
 ) -> T {
-    let Some(entry) = table::tracked(fd) else { return real() };
-    let _held = Held::new();
+    let Some(entry) = adopt::tracked(fd) else { return real() };
+    let _held = NoCancellation::new();
     match Subject::of_entry(fd, entry) {
         Subject::Plain => real(),
         Subject::Recorded(entry) => record::timed(&entry, call(), real),
@@ -45,7 +46,7 @@ interpose!(
                 Ok(0)
             })
         };
-        on_descriptor(fd, || Call::sized(Op::Resize, size.max(0) as u64), real, ours)
+        on_descriptor(fd, || Call::on_range(Op::Resize, 0, size), real, ours)
     },
     truncate | truncate64 = |real, path: *const c_char, size: off_t| -> c_int {
         let path = match sniff::look_up(libc::AT_FDCWD, path, true) {
@@ -66,12 +67,12 @@ interpose!(
     },
     fallocate | fallocate64 = |real, fd: c_int, mode: c_int, offset: off_t, len: off_t| -> c_int {
         let ours = |managed: &Managed| serve(|| allocate(managed, mode, offset, len).map(|()| 0));
-        let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Resize, len.max(0) as u64) };
+        let call = || Call::on_range(Op::Resize, offset, len);
         on_descriptor(fd, call, real, ours)
     },
     posix_fallocate | posix_fallocate64 = |real, fd: c_int, offset: off_t, len: off_t| -> c_int {
         let ours = |managed: &Managed| serve_code(|| allocate(managed, 0, offset, len));
-        let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Resize, len.max(0) as u64) };
+        let call = || Call::on_range(Op::Resize, offset, len);
         on_descriptor(fd, call, real, ours)
     },
     fsync = |real, fd: c_int| -> c_int {
@@ -93,7 +94,7 @@ interpose!(
             }
             sync(managed, true)
         };
-        let call = || Call { offset: offset.max(0) as u64, ..Call::sized(Op::Sync, len.max(0) as u64) };
+        let call = || Call::on_range(Op::Sync, offset, len);
         on_descriptor(fd, call, real, ours)
     },
     posix_fadvise | posix_fadvise64 = |real, fd: c_int, offset: off_t, len: off_t, advice: c_int| -> c_int {

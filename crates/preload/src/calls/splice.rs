@@ -18,6 +18,7 @@ use stripewise_sys::{Errno, Fd, Result};
 use crate::calls::ends::{Cursor, End, finish, pump};
 use crate::calls::transfer::{MOST, Place};
 use crate::process::errno::answer;
+use crate::process::kernel::borrow;
 use crate::process::real::interpose;
 
 /// Bytes per read: the default capacity of a pipe.
@@ -68,8 +69,7 @@ unsafe fn send(from: &End, offset: *mut off_t, to: &End, len: usize) -> Result<s
 
 /// The other end of a splice with a managed file: it must be a pipe without an offset.
 fn pipe_end(fd: c_int, offset: *const off_t) -> Result<BorrowedFd<'static>> {
-    // SAFETY: as in `End::borrow`.
-    let pipe = unsafe { BorrowedFd::borrow_raw(fd) };
+    let pipe = borrow(fd);
     let is_pipe = FileType::from_raw_mode(fstat(pipe)?.st_mode) == FileType::Fifo;
     match (is_pipe, offset.is_null()) {
         (false, _) => Err(Errno::INVAL),

@@ -8,13 +8,12 @@ use rustix::io::retry_on_intr;
 use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result};
 
-use crate::calls::open::{borrow_dir, follows};
-use crate::descriptors::paths::to_path;
+use crate::descriptors::paths::{borrow_dir, follows, to_path};
+use crate::descriptors::record::{self, Call};
 use crate::descriptors::seen::Found;
+use crate::descriptors::sniff;
 use crate::descriptors::subject::Subject;
-use crate::descriptors::{sniff, table};
 use crate::process::real::interpose;
-use crate::process::record::{self, Call};
 use crate::process::{errno, kernel, state};
 
 interpose!(
@@ -68,8 +67,7 @@ interpose!(
 
 /// Serves a call on a descriptor.
 unsafe fn opened(fd: c_int, out: *mut Stat, real: impl FnOnce() -> c_int) -> c_int {
-    let Some(entry) = table::tracked(fd) else { return real() };
-    match Subject::of_entry(fd, entry) {
+    match Subject::of(fd) {
         Subject::Plain => real(),
         Subject::Recorded(entry) => record::timed(&entry, Call::plain(Op::Stat), real),
         Subject::Managed(managed) => record::timed(managed.entry(), Call::plain(Op::Stat), || {
@@ -123,12 +121,7 @@ fn correct_named(dir: c_int, name: &CStr, flags: c_int, stat: &mut stripewise_sy
         Ok(Found::Plain) | Err(Errno::ACCESS | Errno::AGAIN) => return Ok(false),
         Err(error) => return Err(error),
     }
-    let before = errno::get();
-    let corrected = errno::guarded(|| {
-        state::runtime()?.correct_stat(borrow_dir(&dir), to_path(name.to_bytes()), follow, stat)
-    });
-    errno::set(before);
-    corrected
+    errno::guarded(|| state::runtime()?.correct_stat(borrow_dir(dir), to_path(name.to_bytes()), follow, stat))
 }
 
 /// The path, which may be a null pointer with AT_EMPTY_PATH.
@@ -142,10 +135,8 @@ fn stat_for(dir: c_int, name: &CStr, flags: c_int) -> Result<Option<stripewise_s
     if name.is_empty() {
         let Some(managed) = Subject::managed(dir) else { return Ok(None) };
         let mut stat = *managed.anchor()?;
-        let before = errno::get();
-        let corrected = errno::guarded(|| managed.file()?.correct_stat(&mut stat));
-        errno::set(before);
-        return corrected.map(|()| Some(stat));
+        errno::guarded(|| managed.file()?.correct_stat(&mut stat))?;
+        return Ok(Some(stat));
     }
     let mut stat = retry_on_intr(|| kernel::stat_at(dir, name.as_ptr(), follows(flags)))?;
     Ok(correct_named(dir, name, flags, &mut stat)?.then_some(stat))

@@ -10,9 +10,9 @@ use stripewise_recorder::{Flags, Op};
 use stripewise_sys::{Errno, IoVec, Result};
 
 use crate::calls::exit;
+use crate::descriptors::record::Call;
 use crate::descriptors::subject::Managed;
 use crate::process::kernel;
-use crate::process::record::Call;
 
 /// The offset of a transfer.
 #[derive(Clone, Copy, PartialEq, Eq)]

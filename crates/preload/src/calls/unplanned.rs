@@ -11,7 +11,6 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::mem::MaybeUninit;
-use std::os::fd::BorrowedFd;
 use std::sync::atomic::AtomicU32;
 
 use libc::mode_t;
@@ -23,9 +22,8 @@ use crate::descriptors::paths::Absolute;
 use crate::descriptors::seen::Found;
 use crate::descriptors::{access, adopt, sniff};
 use crate::process::cancel::{self, OpenHow};
-use crate::process::kernel;
-use crate::process::scratch;
-use crate::process::{errno, identity, stack, state};
+use crate::process::kernel::{self, borrow};
+use crate::process::{errno, identity, scratch, stack, state};
 
 const RESOLVE_NO_SYMLINKS: u64 = 4;
 const MODE_BITS: mode_t = 0o7777;
@@ -91,8 +89,7 @@ fn settle(fd: c_int, flags: OFlags) -> Result<Option<(c_int, Option<EntryRef>)>>
     // SAFETY: filled by the call above.
     let stat = unsafe { stat.assume_init_mut() };
     if flags.contains(OFlags::TRUNC) && adopt::is_regular(stat) {
-        // SAFETY: borrowed for the call.
-        let found = sniff::descriptor(unsafe { BorrowedFd::borrow_raw(fd) }, stat, Some(flags));
+        let found = sniff::descriptor(borrow(fd), stat, Some(flags));
         if found != Ok(Found::Plain) {
             kernel::close(fd);
             return Ok(None);
@@ -101,10 +98,7 @@ fn settle(fd: c_int, flags: OFlags) -> Result<Option<(c_int, Option<EntryRef>)>>
         kernel::empty(fd).inspect_err(|_| kernel::close(fd))?;
         stat.st_size = 0;
     }
-    let before = errno::get();
-    let entered = errno::caught(|| adopt::opened_unplanned(fd, stat, flags));
-    errno::set(before);
-    entered.map(Some)
+    errno::caught(|| adopt::opened_unplanned(fd, stat, flags)).map(Some)
 }
 
 /// Whether the plan certainly has no rule for the file, provided that its path contains no symbolic

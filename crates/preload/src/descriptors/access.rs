@@ -10,7 +10,6 @@
 //! set it: `F_SETOWN` makes the kernel record that user. See [`inherited`].
 
 use std::ffi::{c_char, c_int, c_long};
-use std::os::fd::BorrowedFd;
 
 use rustix::fs::{OFlags, fcntl_getfl};
 use stripewise_datapath::LogicalFile;
@@ -18,6 +17,7 @@ use stripewise_datapath::manifest::MAGIC;
 use stripewise_sys::{Errno, Result, Stat, raw};
 
 use crate::descriptors::paths::FdPath;
+use crate::process::kernel::borrow;
 use crate::process::{errno, kernel, state};
 
 /// Signals that encode an access mode: real-time signals that no program uses for files.
@@ -62,8 +62,7 @@ pub fn note(fd: c_int, flags: OFlags) -> Result<()> {
 /// # Errors
 /// The error of the fcntl(2) calls.
 pub fn inherited(fd: c_int, stat: &Stat) -> Result<OFlags> {
-    // SAFETY: borrowed for the call.
-    let kernel = fcntl_getfl(unsafe { BorrowedFd::borrow_raw(fd) })? & OFlags::RWMODE;
+    let kernel = fcntl_getfl(borrow(fd))? & OFlags::RWMODE;
     if kernel != OFlags::RDONLY {
         // An earlier version of this library opened it, or a call that bypassed the library.
         return Ok(kernel);
@@ -129,8 +128,8 @@ pub fn open_in_vfork_child(dir: c_int, path: *const c_char, flags: OFlags) -> Op
     let mut start = [0; MAGIC.len()];
     let kept = flags - (OFlags::RWMODE | OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC);
     let new = kernel::open_at(dir, path, kept.bits().cast_signed(), 0).ok()?;
-    // SAFETY: a descriptor that was just opened, and a buffer of this function.
-    let read = unsafe { raw::pread(BorrowedFd::borrow_raw(new), start.as_mut_ptr(), start.len(), 0) };
+    // SAFETY: a buffer of this function.
+    let read = unsafe { raw::pread(borrow(new), start.as_mut_ptr(), start.len(), 0) };
     if read != Ok(start.len()) || start != *MAGIC || note(new, flags).is_err() {
         kernel::close(new);
         return None;

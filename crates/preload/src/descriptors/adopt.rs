@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use rustix::fs::FileType;
@@ -11,16 +10,33 @@ use stripewise_recorder::FileId;
 use stripewise_sys::fd::is_private;
 use stripewise_sys::{Errno, OFlags, Result, Stat};
 
-use crate::descriptors::entry::{Description, EntryRef};
+use crate::descriptors::entry::{Entry, EntryRef};
 use crate::descriptors::paths::Absolute;
 use crate::descriptors::seen::Found;
 use crate::descriptors::table::{self, Known};
-use crate::descriptors::{access, seen, sniff};
-use crate::process::{errno, identity, kernel, record, stack, state};
+use crate::descriptors::{access, record, seen, sniff};
+use crate::process::kernel::borrow;
+use crate::process::{errno, identity, kernel, stack, state};
+
+/// The entry of a descriptor that is managed or recorded. `None` for all others, at the cost of two
+/// loads.
+#[inline]
+pub fn tracked(fd: c_int) -> Option<EntryRef> {
+    if table::is_plain(fd) { None } else { look_up(fd) }
+}
+
+#[cold]
+fn look_up(fd: c_int) -> Option<EntryRef> {
+    match table::known(fd) {
+        Known::Plain => None,
+        Known::Entry(entry) => Some(entry),
+        Known::Unknown => on_first_use(fd),
+    }
+}
 
 /// Examines a descriptor that the table does not know, and enters its kind. A kind that could not
 /// be determined is not entered, so the next call examines the descriptor again.
-pub fn on_first_use(fd: c_int) -> Option<EntryRef> {
+fn on_first_use(fd: c_int) -> Option<EntryRef> {
     if identity::is_vfork_child() {
         return None;
     }
@@ -57,7 +73,7 @@ pub fn opened(fd: c_int, flags: OFlags, name: &CStr) -> Result<(c_int, Option<En
         return Ok((if exchanged { access::exchange_in_vfork_child(fd, flags) } else { fd }, None));
     }
     let (fd, entry) = exchanged(fd, stat, flags)?;
-    let is_plain = entry.as_ref().is_none_or(|entry| matches!(entry.file(), Ok(None)));
+    let is_plain = entry.as_ref().is_none_or(|entry| entry.is_plain());
     let may_be_planned = flags.intersects(OFlags::CREATE | OFlags::WRONLY | OFlags::RDWR) && state::has_plan();
     if is_plain && may_be_planned && is_regular(stat) && !seen::is_decided(stat, name) {
         say_if_not_placed(fd);
@@ -99,7 +115,7 @@ pub fn managed(fd: c_int, file: Arc<LogicalFile>, flags: OFlags) -> Result<Optio
         access::note(fd, flags)?;
         let mut stat = MaybeUninit::uninit();
         let stat = kernel::stat_of(fd, &mut stat)?;
-        let entry = EntryRef::new(describe(fd, stat, Ok(Some(file)), flags))?;
+        let entry = EntryRef::new(describe(fd, stat, Some(file), flags))?;
         enter(fd, Some(entry))
     };
     entry().inspect_err(|_| kernel::close(fd))
@@ -111,7 +127,7 @@ pub fn is_regular(stat: &Stat) -> bool {
 }
 
 fn enter(fd: c_int, entry: Option<EntryRef>) -> Result<Option<EntryRef>> {
-    if fd as usize >= table::LIMIT && entry.as_ref().is_some_and(|entry| !matches!(entry.file(), Ok(None))) {
+    if fd as usize >= table::LIMIT && entry.as_ref().is_some_and(|entry| !entry.is_plain()) {
         // The table has no slot for this number, and a managed file without an entry would count as
         // plain.
         return Err(Errno::MFILE);
@@ -122,53 +138,47 @@ fn enter(fd: c_int, entry: Option<EntryRef>) -> Result<Option<EntryRef>> {
 
 /// The entry of a regular file; `None` if it is neither managed nor recorded.
 fn look(fd: c_int, stat: &Stat, flags: Option<OFlags>) -> Result<Option<EntryRef>> {
-    // SAFETY: borrowed for the calls of this function.
-    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-    let found = match sniff::descriptor(borrowed, stat, flags) {
+    let found = match sniff::descriptor(borrow(fd), stat, flags) {
         // A process with more rights passed it to this one (a job's output, for example), or it was
         // opened with O_PATH and cannot transfer data.
         Err(Errno::ACCESS) if flags.is_none_or(|flags| flags.contains(OFlags::PATH)) => Found::Plain,
         found => found?,
     };
     let file = match found {
-        Found::Anchor => attach(borrowed)?,
+        Found::Anchor => attach(fd)?,
         Found::Plain => None,
     };
     if file.is_none() && state::recorder().is_none() {
         return Ok(None);
     }
     let access = flags.map_or_else(|| access::inherited(fd, stat), Ok)?;
-    let description = describe(fd, stat, Ok(file), access);
-    if description.is_of_no_interest() {
-        return Ok(None);
-    }
-    EntryRef::new(description).map(Some)
+    let entry = describe(fd, stat, file, access);
+    let of_interest = !entry.is_plain() || entry.record_as != FileId::NOT_RECORDED;
+    of_interest.then(|| EntryRef::new(entry)).transpose()
 }
 
 #[inline(never)]
-fn attach(fd: BorrowedFd<'_>) -> Result<Option<Arc<LogicalFile>>> {
-    errno::guarded(|| stack::on_own(|| state::runtime()?.attach(fd)))
+fn attach(fd: c_int) -> Result<Option<Arc<LogicalFile>>> {
+    errno::guarded(|| stack::on_own(|| state::runtime()?.attach(borrow(fd))))
 }
 
 #[inline(never)]
-fn describe(fd: c_int, stat: &Stat, file: Result<Option<Arc<LogicalFile>>>, access: OFlags) -> Description {
+fn describe(fd: c_int, stat: &Stat, file: Option<Arc<LogicalFile>>, access: OFlags) -> Entry {
     let record_as = state::recorder().map_or(FileId::NOT_RECORDED, |recorder| {
         Absolute::of(fd).map_or(FileId::NOT_RECORDED, |path| recorder.file_id(path.as_bytes()))
     });
-    Description {
-        file,
-        key: (stat.st_dev, stat.st_ino),
+    Entry {
         record_as,
-        appends: record::appends(fd),
-        access,
+        appends: record::appends(fd).into(),
+        access: access & OFlags::RWMODE,
         opened_size: stat.st_size as u64,
+        ..Entry::new(Ok(file), (stat.st_dev, stat.st_ino))
     }
 }
 
 #[cold]
 #[inline(never)]
 fn say_if_not_placed(fd: c_int) {
-    let before = errno::get();
     let _ = errno::guarded(|| {
         stack::on_own(|| {
             let (runtime, path) = (state::runtime()?, Absolute::of(fd)?);
@@ -183,5 +193,4 @@ fn say_if_not_placed(fd: c_int) {
             Ok(())
         })
     });
-    errno::set(before);
 }

@@ -5,6 +5,7 @@ pub mod access;
 pub mod adopt;
 pub mod entry;
 pub mod paths;
+pub mod record;
 pub mod seen;
 pub mod sniff;
 pub mod subject;

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs;
-use stripewise_sys::{Errno, Result};
+use stripewise_sys::{Dir, Errno, Result};
 
 use crate::process::kernel;
 use crate::process::scratch::Scratch;
@@ -56,9 +56,6 @@ impl Absolute {
     }
 
     /// The root directory.
-    ///
-    /// # Errors
-    /// ENOMEM.
     pub fn root() -> Result<Self> {
         Ok(Self { page: Scratch::new()?, len: 0 })
     }
@@ -113,6 +110,16 @@ impl Absolute {
 
 pub fn to_path(bytes: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(bytes))
+}
+
+/// The directory descriptor of a call in the form that the data path takes.
+pub fn borrow_dir(dir: c_int) -> Dir<'static> {
+    (dir != libc::AT_FDCWD).then(|| kernel::borrow(dir))
+}
+
+/// Whether the AT_ flags of a call ask to follow a symbolic link at the end of the path.
+pub fn follows(flags: c_int) -> bool {
+    flags & libc::AT_SYMLINK_NOFOLLOW == 0
 }
 
 #[cfg(test)]

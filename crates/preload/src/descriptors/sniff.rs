@@ -19,12 +19,11 @@ use stripewise_datapath::FileKey;
 use stripewise_datapath::manifest::{MAGIC, TEXT_BYTES_MAX, TEXT_BYTES_MIN};
 use stripewise_sys::{Errno, Result, Stat, raw};
 
-use crate::calls::open::borrow_dir;
-use crate::descriptors::paths::FdPath;
+use crate::descriptors::paths::{FdPath, borrow_dir};
 use crate::descriptors::seen;
 use crate::descriptors::seen::Found;
 use crate::descriptors::table::{self, Known};
-use crate::process::closing::Closing;
+use crate::process::kernel::{Closing, borrow};
 use crate::process::scratch::Scratch;
 use crate::process::{errno, kernel, state};
 
@@ -88,7 +87,7 @@ pub fn name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> Result<Found>
     if is_open(stat)? {
         return Ok(Found::Anchor);
     }
-    named(borrow_dir(&dir), path, follow, stat, None)
+    named(borrow_dir(dir), path, follow, stat, None)
 }
 
 /// As [`name`], for frequent calls that only query. A file with more blocks than a manifest counts
@@ -274,8 +273,7 @@ pub fn for_each_descriptor(mut look: impl FnMut(BorrowedFd<'_>)) -> Result<()> {
     while let Some(entry) = entries.next() {
         let number = entry?.file_name().to_str().ok().and_then(|name| name.parse().ok());
         if let Some(number) = number.filter(|&number: &c_int| number != dir.as_fd().as_raw_fd()) {
-            // SAFETY: open a moment ago. If it is closed now, calls on it fail with EBADF.
-            look(unsafe { BorrowedFd::borrow_raw(number) });
+            look(borrow(number));
         }
     }
     Ok(())

@@ -8,8 +8,10 @@ use rustix::io::retry_on_intr;
 use stripewise_datapath::LogicalFile;
 use stripewise_sys::{Errno, Result, Stat};
 
+use crate::descriptors::adopt::tracked;
 use crate::descriptors::entry::EntryRef;
 use crate::descriptors::table::{self, Known};
+use crate::process::kernel::borrow;
 use crate::process::{identity, state};
 
 /// The file that a descriptor refers to.
@@ -35,7 +37,7 @@ impl Subject {
     /// another file.
     #[inline]
     pub fn of(fd: c_int) -> Self {
-        match table::tracked(fd) {
+        match tracked(fd) {
             None => Self::Plain,
             Some(entry) => Self::of_entry(fd, entry),
         }
@@ -44,7 +46,7 @@ impl Subject {
     /// The managed file, for calls that are not recorded.
     #[inline]
     pub fn managed(fd: c_int) -> Option<Managed> {
-        table::tracked(fd).and_then(|entry| Self::managed_of(fd, entry))
+        tracked(fd).and_then(|entry| Self::managed_of(fd, entry))
     }
 
     // Not inlined: the first use of a descriptor needs the stack that an inlined caller would
@@ -61,32 +63,31 @@ impl Subject {
     #[inline(never)]
     pub fn of_entry(fd: c_int, mut entry: EntryRef) -> Self {
         loop {
-            if let Ok(None) = entry.file() {
+            if entry.is_plain() {
                 return Self::Recorded(entry);
             }
             #[cfg(target_arch = "x86_64")]
-            crate::calls::patched::keep_entry();
-            if let Some(error) = entry.failure() {
+            crate::process::patched::keep_entry();
+            if let Err(error) = entry.file() {
                 return Self::unknown(fd, error);
             }
             // Prepares the data path in a forked child before the child uses a file.
             let _ = state::runtime_if_used();
-            // SAFETY: borrowed for the duration of the call.
-            let anchor = match retry_on_intr(|| fstat(unsafe { BorrowedFd::borrow_raw(fd) })) {
+            let anchor = match retry_on_intr(|| fstat(borrow(fd))) {
                 // Closed without the library's knowledge. The kernel reports EBADF for the real
                 // call, too.
                 Err(Errno::BADF) => return Self::Plain,
                 Err(error) => return Self::unknown(fd, error),
                 Ok(anchor) => anchor,
             };
-            if entry.key() == (anchor.st_dev, anchor.st_ino) {
+            if entry.key == (anchor.st_dev, anchor.st_ino) {
                 return Self::Managed(Managed { fd, entry, anchor: Ok(anchor) });
             }
             if identity::is_vfork_child() {
                 return Self::Plain;
             }
             table::set(fd, Known::Unknown);
-            match table::tracked(fd) {
+            match tracked(fd) {
                 None => return Self::Plain,
                 Some(other) => entry = other,
             }
@@ -101,11 +102,10 @@ impl Subject {
 }
 
 impl Managed {
+    /// The descriptor. If the program closes it during the call, the call fails with EBADF or
+    /// reaches the file that took the number, as without the library.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the descriptor was open a moment ago. If the program closes it during the call,
-        // the call fails with EBADF or reaches the file that took the number, as without the
-        // library.
-        unsafe { BorrowedFd::borrow_raw(self.fd) }
+        borrow(self.fd)
     }
 
     /// The managed file.
@@ -135,14 +135,12 @@ impl Managed {
     /// EBADF for a descriptor with O_PATH. The error with which the kind of the descriptor could
     /// not be determined: the access mode is unknown then, too.
     pub fn flags(&self) -> Result<OFlags> {
-        if let Some(error) = self.entry.failure() {
-            return Err(error);
-        }
+        self.entry.file()?;
         let flags = fcntl_getfl(self.fd())?;
         if flags.contains(OFlags::PATH) {
             return Err(Errno::BADF);
         }
-        if flags & OFlags::RWMODE == OFlags::RDONLY { Ok(flags | self.entry.access()) } else { Ok(flags) }
+        if flags & OFlags::RWMODE == OFlags::RDONLY { Ok(flags | self.entry.access) } else { Ok(flags) }
     }
 
     /// The managed file, for a call that changes it.
@@ -154,17 +152,11 @@ impl Managed {
     }
 
     /// The descriptor's offset.
-    ///
-    /// # Errors
-    /// As lseek(2).
     pub fn offset(&self) -> Result<u64> {
         seek(self.fd(), SeekFrom::Current(0))
     }
 
     /// Sets the descriptor's offset.
-    ///
-    /// # Errors
-    /// As lseek(2).
     pub fn set_offset(&self, offset: u64) -> Result<u64> {
         if offset > i64::MAX as u64 {
             return Err(Errno::INVAL);

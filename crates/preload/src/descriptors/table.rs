@@ -7,10 +7,7 @@
 use std::ffi::{c_int, c_uint};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use stripewise_sys::Errno;
-
-use crate::descriptors::adopt;
-use crate::descriptors::entry::{Entry, EntryRef};
+use crate::descriptors::entry::{EntryRef, Slot};
 use crate::process::chunks::Chunks;
 use crate::process::identity;
 
@@ -33,47 +30,10 @@ pub enum Known {
     Entry(EntryRef),
 }
 
-/// Whether a descriptor is known to be plain.
+/// Whether a descriptor is known to be plain, at the cost of two loads.
 #[inline]
 pub fn is_plain(fd: c_int) -> bool {
-    slot(fd).is_none_or(|slot| slot.load(Ordering::Acquire) == PLAIN)
-}
-
-/// The entry of a descriptor that is managed or recorded. `None` for all others, at the cost of two
-/// loads.
-#[inline]
-pub fn tracked(fd: c_int) -> Option<EntryRef> {
-    let Some(slot) = slot(fd) else { return outside(fd) };
-    let value = slot.load(Ordering::Acquire);
-    if value == PLAIN { None } else { look(fd, slot, value) }
-}
-
-/// A descriptor without a slot: its number is out of range, or there is no memory for the slot.
-#[cold]
-fn outside(fd: c_int) -> Option<EntryRef> {
-    is_in_range(fd).then(|| EntryRef::failed(Errno::NOMEM))
-}
-
-fn is_in_range(fd: c_int) -> bool {
-    usize::try_from(fd).is_ok_and(|fd| fd < LIMIT)
-}
-
-#[cold]
-fn look(fd: c_int, slot: &AtomicUsize, mut value: usize) -> Option<EntryRef> {
-    loop {
-        match value {
-            PLAIN => return None,
-            UNKNOWN => return adopt::on_first_use(fd),
-            _ => {
-                let entry = EntryRef::try_from_static(entry_of(value));
-                let now = slot.load(Ordering::Acquire);
-                if now == value && entry.is_some() {
-                    return entry;
-                }
-                value = now;
-            }
-        }
-    }
+    slot(fd).map_or(!is_in_range(fd), |slot| slot.load(Ordering::Acquire) == PLAIN)
 }
 
 /// The content of a descriptor's slot, without examining the descriptor itself.
@@ -106,7 +66,7 @@ pub fn set(fd: c_int, known: Known) -> Known {
         UNKNOWN => Known::Unknown,
         PLAIN => Known::Plain,
         // SAFETY: the swap took the slot's reference out.
-        old => Known::Entry(unsafe { EntryRef::from_slot(entry_of(old)) }),
+        old => Known::Entry(unsafe { EntryRef::from_static(entry_of(old)) }),
     }
 }
 
@@ -148,14 +108,18 @@ pub fn forget_range(first: c_uint, last: c_uint, mut gone: impl FnMut(EntryRef))
     }
 }
 
+fn is_in_range(fd: c_int) -> bool {
+    usize::try_from(fd).is_ok_and(|fd| fd < LIMIT)
+}
+
 #[inline]
 fn slot(fd: c_int) -> Option<&'static AtomicUsize> {
     SLOTS.get(usize::try_from(fd).ok()?)
 }
 
-fn entry_of(value: usize) -> &'static Entry {
-    // SAFETY: only `set` stores such values, and entries are never freed.
-    unsafe { &*(value as *const Entry) }
+fn entry_of(value: usize) -> &'static Slot {
+    // SAFETY: only `set` stores such values, and these slots are never freed.
+    unsafe { &*(value as *const Slot) }
 }
 
 #[cfg(test)]
@@ -165,14 +129,18 @@ mod tests {
     use stripewise_recorder::FileId;
 
     use super::*;
-    use crate::descriptors::entry::Description;
+    use crate::descriptors::entry::Entry;
 
     fn entry(number: u32) -> EntryRef {
         let key = (u64::from(number), u64::from(number));
-        let record_as = FileId(number);
-        let access = stripewise_sys::OFlags::RDWR;
-        let plain = Description { file: Ok(None), key, record_as, appends: false, access, opened_size: 0 };
-        EntryRef::new(plain).unwrap()
+        EntryRef::new(Entry { record_as: FileId(number), ..Entry::new(Ok(None), key) }).unwrap()
+    }
+
+    fn record_as(fd: c_int) -> FileId {
+        match known(fd) {
+            Known::Entry(entry) => entry.record_as,
+            _ => FileId::NOT_RECORDED,
+        }
     }
 
     #[test]
@@ -181,17 +149,17 @@ mod tests {
         let fd = 90_001;
         assert!(matches!(known(fd), Known::Unknown));
         set(fd, Known::Plain);
-        assert!(tracked(fd).is_none());
+        assert!(is_plain(fd));
         set(fd, Known::Entry(entry(5)));
-        assert_eq!(tracked(fd).unwrap().record_as(), FileId(5));
+        assert_eq!(record_as(fd), FileId(5));
         set(fd + 1, known(fd));
-        assert_eq!(forget(fd).unwrap().record_as(), FileId(5));
+        assert_eq!(forget(fd).unwrap().record_as, FileId(5));
         assert!(matches!(known(fd), Known::Unknown) && forget(fd).is_none());
         let mut gone = Vec::new();
-        forget_range(fd as c_uint, fd as c_uint + 10, |entry| gone.push(entry.record_as()));
+        forget_range(fd as c_uint, fd as c_uint + 10, |entry| gone.push(entry.record_as));
         assert_eq!(gone, [FileId(5)]);
         for out_of_range in [-1, LIMIT as c_int] {
-            assert!(tracked(out_of_range).is_none() && forget(out_of_range).is_none());
+            assert!(is_plain(out_of_range) && forget(out_of_range).is_none());
         }
     }
 
@@ -216,7 +184,7 @@ mod tests {
             }
             while !done.load(Ordering::Relaxed) {
                 for (number, fd) in fds.into_iter().enumerate() {
-                    assert_eq!(tracked(fd).unwrap().record_as(), FileId(number as u32 + 1));
+                    assert_eq!(record_as(fd), FileId(number as u32 + 1));
                 }
             }
         });

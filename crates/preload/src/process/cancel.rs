@@ -13,16 +13,11 @@ use stripewise_sys::{Errno, Result};
 use crate::process::real::Real;
 use crate::process::{errno, guard};
 
-const PTHREAD_CANCEL_DISABLE: c_int = 1;
 const PTHREAD_CANCEL_ASYNCHRONOUS: c_int = 1;
 
 unsafe extern "C-unwind" {
     fn pthread_testcancel();
     fn pthread_setcanceltype(kind: c_int, before: *mut c_int) -> c_int;
-}
-
-unsafe extern "C" {
-    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
 }
 
 /// A cancellation point: ends the thread if it was cancelled.
@@ -69,27 +64,4 @@ pub fn openat2(dir: c_int, path: *const c_char, how: &OpenHow) -> Result<c_int> 
     };
     errno::set(before);
     if fd < 0 { Err(Errno::from_raw_os_error(failed)) } else { Ok(fd as c_int) }
-}
-
-/// Disables cancellation of the thread until it is dropped.
-pub struct Held(c_int);
-
-impl Held {
-    /// Disables cancellation from now on.
-    #[inline]
-    pub fn new() -> Self {
-        let mut before = 0;
-        // SAFETY: applies to the calling thread.
-        unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
-        Self(before)
-    }
-}
-
-impl Drop for Held {
-    #[inline]
-    fn drop(&mut self) {
-        let mut now = 0;
-        // SAFETY: the state that `new` has saved.
-        unsafe { pthread_setcancelstate(self.0, &raw mut now) };
-    }
 }

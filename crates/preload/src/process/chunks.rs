@@ -3,7 +3,9 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::munmap;
+
+use crate::process::kernel;
 
 /// An array of up to `CHUNKS * PER_CHUNK` elements, all zero at first. The memory comes from the
 /// kernel, not from `malloc`, which a signal may have interrupted.
@@ -19,8 +21,6 @@ pub unsafe trait Zeroed: Sync {}
 
 // SAFETY: an atomic, for which zero is a valid value.
 unsafe impl Zeroed for std::sync::atomic::AtomicUsize {}
-// SAFETY: all fields are atomics, for which zero is a valid value.
-unsafe impl Zeroed for crate::descriptors::entry::Entry {}
 
 impl<T: Zeroed, const PER_CHUNK: usize, const CHUNKS: usize> Chunks<T, PER_CHUNK, CHUNKS> {
     pub const fn new() -> Self {
@@ -47,18 +47,13 @@ impl<T: Zeroed, const PER_CHUNK: usize, const CHUNKS: usize> Chunks<T, PER_CHUNK
     #[cold]
     fn allocate(chunk: &AtomicPtr<T>) -> Option<*mut T> {
         let bytes = PER_CHUNK * size_of::<T>();
-        // SAFETY: a new mapping of zeros, which are a valid value of T.
-        unsafe {
-            let base =
-                mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
-                    .ok()?
-                    .cast();
-            match chunk.compare_exchange(ptr::null_mut(), base, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => Some(base),
-                Err(other) => {
-                    let _ = munmap(base.cast(), bytes);
-                    Some(other)
-                }
+        let base = kernel::memory(bytes).ok()?.cast();
+        match chunk.compare_exchange(ptr::null_mut(), base, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Some(base),
+            Err(other) => {
+                // SAFETY: no other thread has seen this mapping.
+                let _ = unsafe { munmap(base.cast(), bytes) };
+                Some(other)
             }
         }
     }

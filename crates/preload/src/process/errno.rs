@@ -7,18 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use stripewise_sys::{Errno, Result};
 
 use crate::process::guard::SignalForkGuard;
-
-/// The calling thread's errno.
-pub fn get() -> c_int {
-    // SAFETY: always valid for the calling thread.
-    unsafe { *libc::__errno_location() }
-}
-
-/// Sets the calling thread's errno.
-pub fn set(value: c_int) {
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() = value }
-}
+pub use crate::process::kernel::{errno as get, set_errno as set};
 
 /// The value of a C return type that stands for a failure.
 pub trait Failure {
@@ -58,22 +47,13 @@ pub fn serve<T: Failure>(body: impl FnOnce() -> Result<T>) -> T {
 /// As [`serve`], for calls that may wait for other processes and can be repeated. A signal ends the
 /// wait. If all its handlers have SA_RESTART, the call is repeated after they have run.
 pub fn serve_interruptible<T: Failure>(mut body: impl FnMut() -> Result<T>) -> T {
-    let before = get();
     loop {
-        let inside = SignalForkGuard::interruptible();
+        let guard = SignalForkGuard::interruptible();
         let result = caught(&mut body);
-        let again = result.is_err() && inside.is_to_be_repeated();
-        drop(inside);
-        match result {
-            Ok(value) => {
-                set(before);
-                return value;
-            }
-            Err(Errno::INTR) if again => set(before),
-            Err(error) => {
-                set(error.raw_os_error());
-                return T::FAILED;
-            }
+        let again = matches!(result, Err(Errno::INTR)) && guard.is_to_be_repeated();
+        drop(guard);
+        if !again {
+            return result.unwrap_or_else(fail);
         }
     }
 }
@@ -81,23 +61,13 @@ pub fn serve_interruptible<T: Failure>(mut body: impl FnMut() -> Result<T>) -> T
 /// As [`serve`], for calls that wait as long as the application asks, or that touch no managed
 /// file: signals are not blocked.
 pub fn answer<T: Failure>(body: impl FnOnce() -> Result<T>) -> T {
-    let before = get();
-    match caught(body) {
-        Ok(value) => {
-            set(before);
-            value
-        }
-        Err(error) => fail(error),
-    }
+    caught(body).unwrap_or_else(fail)
 }
 
 /// As [`serve`], for calls that return the error number itself and do not set errno
 /// (`posix_fallocate`).
 pub fn serve_code(body: impl FnOnce() -> Result<()>) -> c_int {
-    let before = get();
-    let code = guarded(body).err().map_or(0, Errno::raw_os_error);
-    set(before);
-    code
+    guarded(body).err().map_or(0, Errno::raw_os_error)
 }
 
 /// Sets errno to this error and returns [`Failure::FAILED`].
@@ -106,17 +76,20 @@ pub fn fail<T: Failure>(error: Errno) -> T {
     T::FAILED
 }
 
-/// Runs `body` while signals wait. A panic in it becomes EIO; the panic hook logs it.
+/// As [`caught`], while signals wait.
 pub fn guarded<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     let _guard = SignalForkGuard::new();
     caught(body)
 }
 
-/// Runs `body`. A panic in it becomes EIO; the panic hook logs it.
+/// Runs `body` and leaves errno unchanged. A panic in it becomes EIO; the panic hook logs it.
 pub fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     // A panic can leave only the state of one call on one file inconsistent. Its locks do not
     // propagate poisoning.
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Errno::IO))
+    let before = get();
+    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Errno::IO));
+    set(before);
+    result
 }
 
 #[cfg(test)]

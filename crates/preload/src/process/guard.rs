@@ -12,17 +12,14 @@
 //! while other threads run, so a child could have records of private descriptors that it does not
 //! have, and locks that no thread of it will release.
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::thread::futex;
 
-use crate::process::cancel::Held;
-use crate::process::heap;
-use crate::process::kernel;
-use crate::process::messages;
+use crate::process::{kernel, messages};
 
 /// Signals that a defect raises in the thread at fault. To block them would end the process without
 /// a message.
@@ -48,7 +45,7 @@ thread_local! {
 pub struct SignalForkGuard {
     _signals: Blocked,
     /// Dropped last.
-    _cancellation: Held,
+    _cancellation: NoCancellation,
 }
 
 /// Whether this thread is inside a call on a managed file. If so, libc functions that it calls now
@@ -60,7 +57,7 @@ pub fn active() -> bool {
 impl SignalForkGuard {
     /// Holds back signals, forks and cancellation from now on.
     pub fn new() -> Self {
-        let cancellation = Held::new();
+        let cancellation = NoCancellation::new();
         let signals = Blocked::new();
         if DEPTH.replace(DEPTH.get() + 1) == 0 {
             BLOCKED.set(signals.0);
@@ -68,9 +65,7 @@ impl SignalForkGuard {
         }
         Self { _signals: signals, _cancellation: cancellation }
     }
-}
 
-impl SignalForkGuard {
     /// As [`new`](Self::new), for a call whose waits for other processes end when a signal arrives.
     pub fn interruptible() -> Self {
         let guard = Self::new();
@@ -88,18 +83,44 @@ impl SignalForkGuard {
 
 impl Drop for SignalForkGuard {
     fn drop(&mut self) {
-        let depth = DEPTH.get() - 1;
-        DEPTH.set(depth);
-        if depth == 0 {
-            MAY_END.set(false);
+        DEPTH.set(DEPTH.get() - 1);
+        if active() {
+            return;
         }
+        MAY_END.set(false);
         // The last call to end wakes a thread that waits to fork.
-        if depth == 0 && GATE.fetch_sub(1, Ordering::AcqRel) == FORKING | 1 {
+        if GATE.fetch_sub(1, Ordering::AcqRel) == FORKING | 1 {
             wake();
         }
-        if depth == 0 {
-            messages::flush();
-        }
+        messages::flush();
+    }
+}
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: i32, before: *mut i32) -> i32;
+}
+
+/// Disables cancellation of the thread until it is dropped.
+pub struct NoCancellation(i32);
+
+impl NoCancellation {
+    /// Disables cancellation from now on.
+    #[inline]
+    pub fn new() -> Self {
+        const PTHREAD_CANCEL_DISABLE: i32 = 1;
+        let mut before = 0;
+        // SAFETY: applies to the calling thread.
+        unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &raw mut before) };
+        Self(before)
+    }
+}
+
+impl Drop for NoCancellation {
+    #[inline]
+    fn drop(&mut self) {
+        let mut now = 0;
+        // SAFETY: the state that `new` has saved.
+        unsafe { pthread_setcancelstate(self.0, &raw mut now) };
     }
 }
 
@@ -230,48 +251,20 @@ fn wake() {
     let _ = futex::wake(&GATE, futex::Flags::PRIVATE, i32::MAX as u32);
 }
 
-/// The signal mask that a forking thread restores after the fork. Signals wait meanwhile: a handler
-/// that used a managed file would wait for the fork, and the fork for the handler.
-struct Forking(UnsafeCell<Option<Blocked>>);
-
-// SAFETY: used only by the thread that has set FORKING.
-unsafe impl Sync for Forking {}
-
-static SIGNALS: Forking = Forking(UnsafeCell::new(None));
-
-/// Before a fork: keeps other threads from entering calls on managed files, and waits for those
-/// that run.
-pub extern "C" fn before_fork() {
-    let signals = Blocked::new();
-    shut();
-    heap::before_fork();
-    // SAFETY: this thread has set FORKING.
-    unsafe { *SIGNALS.0.get() = Some(signals) };
-}
-
-/// After a fork, in the parent.
-pub extern "C" fn after_fork_in_parent() {
-    // SAFETY: this thread has set FORKING.
-    let _signals = unsafe { (*SIGNALS.0.get()).take() };
-    heap::after_fork();
-    open();
-}
-
-fn shut() {
+/// Keeps other threads from entering calls on managed files, and waits for those that run.
+pub fn shut() {
     change(|state| (state & FORKING == 0).then_some(state | FORKING));
     change(|state| (state == FORKING).then_some(state));
 }
 
-fn open() {
+/// Lets calls on managed files run again.
+pub fn open() {
     GATE.fetch_and(!FORKING, Ordering::AcqRel);
     wake();
 }
 
-/// After a fork, in the child, which has only the forking thread.
-pub extern "C" fn after_fork_in_child() {
-    // SAFETY: this thread is a copy of the one that has set FORKING.
-    let _signals = unsafe { (*SIGNALS.0.get()).take() };
-    heap::after_fork();
+/// As [`open`], in a forked child, which has only the forking thread.
+pub fn open_in_child() {
     GATE.store(0, Ordering::Release);
 }
 

@@ -10,6 +10,8 @@
 
 use std::mem::MaybeUninit;
 
+#[cfg(target_arch = "x86_64")]
+use crate::process::scratch::{self, Scratch};
 use crate::process::{kernel, stack};
 
 /// Number of the last signal.
@@ -66,7 +68,54 @@ fn is_called_from_one(here: usize) -> bool {
             count += 1;
         }
     }
-    on_alternate || (count > 0 && stack::find_word(here, &restorers[..count]).unwrap_or(true))
+    on_alternate || (count > 0 && find_word(here, &restorers[..count]).unwrap_or(true))
+}
+
+/// Whether one of the words is on the stack between this address and the end of the thread's stack.
+/// `None` if the stack is too long to search.
+#[cfg(target_arch = "x86_64")]
+fn find_word(mut from: usize, words: &[usize]) -> Option<bool> {
+    let mut left = stack::LEFT.get();
+    // SAFETY: frames of this thread that have not returned.
+    while let Some(stack::Left { at, top, before }) = unsafe { left.as_ref() } {
+        if find_between(from, *top, words)? {
+            return Some(true);
+        }
+        (from, left) = (*at, *before);
+    }
+    // The C library keeps its thread structure at the end of the stacks that it allocates.
+    // SAFETY: always succeeds.
+    let thread = unsafe { libc::pthread_self() } as usize;
+    let end = if thread > from && thread - from < FAR_BYTES { thread } else { from + FAR_BYTES };
+    find_between(from, end, words)
+}
+
+/// Length of the stack, bytes, up to which it is searched.
+#[cfg(target_arch = "x86_64")]
+const FAR_BYTES: usize = 8 << 20;
+
+/// As [`find_word`], for a range of addresses; the search ends at memory that cannot be read.
+#[cfg(target_arch = "x86_64")]
+fn find_between(from: usize, to: usize, words: &[usize]) -> Option<bool> {
+    const WORD: usize = size_of::<usize>();
+    let mut copy = Scratch::new().ok()?;
+    let mut at = from.next_multiple_of(WORD);
+    while at < to {
+        let next = (at + 1).next_multiple_of(scratch::BYTES).min(to / WORD * WORD);
+        let Some(bytes) = copy.get_mut(..next.saturating_sub(at)).filter(|bytes| !bytes.is_empty()) else {
+            break;
+        };
+        if kernel::copy_bytes_from(at, bytes).is_err() {
+            return Some(false);
+        }
+        let mut found =
+            bytes.chunks_exact(WORD).filter_map(|word| word.try_into().ok().map(usize::from_ne_bytes));
+        if found.any(|word| words.contains(&word)) {
+            return Some(true);
+        }
+        at = next;
+    }
+    (to - from < FAR_BYTES).then_some(false)
 }
 
 /// Whether the calling thread may be in a signal handler. In a handler its signal is blocked,

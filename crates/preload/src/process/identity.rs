@@ -1,14 +1,11 @@
-//! The identity of this process (original, forked or vforked child), and the start of the library.
+//! The identity of this process: original, forked or vforked child.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
-use stripewise_sys::asking::{self, Patience};
-use stripewise_sys::thread;
+use rustix::mm::{Advice, madvise};
 
-use crate::calls::{exit, stdio};
-use crate::process::{filter, guard, handler, messages, state};
+use crate::process::kernel;
 
 /// A page that the kernel clears in a forked child, and that a vfork child shares with its parent.
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
@@ -65,6 +62,11 @@ pub fn forks() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }
 
+/// Counts a fork.
+pub fn forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
 #[inline]
 fn page() -> Option<&'static Page> {
     let page = PAGE.load(Ordering::Acquire);
@@ -76,17 +78,14 @@ fn page() -> Option<&'static Page> {
 #[cold]
 fn make_page() -> Option<*mut Page> {
     const LEN: usize = 4096;
+    let page = kernel::memory(LEN).ok()?.cast::<Page>();
     // SAFETY: a new mapping of zeros, which are a valid `Page`.
-    let page = unsafe {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        let page = mmap_anonymous(ptr::null_mut(), LEN, protection, MapFlags::PRIVATE).ok()?;
+    unsafe {
         // Kernels before 4.14 cannot clear it: a forked child then looks like a vfork child and is
         // not served.
-        let _ = madvise(page, LEN, Advice::LinuxWipeOnFork);
-        let page = page.cast::<Page>();
+        let _ = madvise(page.cast(), LEN, Advice::LinuxWipeOnFork);
         (*page).owner.store(own_pid(), Ordering::Relaxed);
-        page
-    };
+    }
     match PAGE.compare_exchange(ptr::null_mut(), page, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => Some(page),
         // Another thread was first. This page is leaked.
@@ -97,31 +96,3 @@ fn make_page() -> Option<*mut Page> {
 fn own_pid() -> u32 {
     rustix::process::getpid().as_raw_nonzero().get().cast_unsigned()
 }
-
-/// After a fork, in the parent.
-pub extern "C" fn forked() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
-    guard::after_fork_in_parent();
-}
-
-/// Called by the dynamic loader, possibly after the first call of the program; no call depends on
-/// it.
-extern "C" fn loaded() {
-    let _ = page();
-    asking::wait_so(Patience { interrupted: guard::is_interrupted, limit: None });
-    thread::refuse_where(handler::may_be_inside);
-    // SAFETY: the functions may run at any time.
-    unsafe {
-        libc::pthread_atfork(Some(guard::before_fork), Some(forked), Some(guard::after_fork_in_child));
-    }
-    messages::at_start();
-    stdio::at_start();
-    exit::at_start();
-    if state::denies_io_uring() {
-        filter::deny_io_uring();
-    }
-}
-
-#[used]
-#[unsafe(link_section = ".init_array")]
-static LOADED: extern "C" fn() = loaded;

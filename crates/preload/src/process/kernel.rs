@@ -4,12 +4,27 @@
 //! as it was.
 
 use std::ffi::{c_char, c_int, c_long, c_void};
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr;
 
+use rustix::io::retry_on_intr;
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use stripewise_sys::{Errno, Result, Stat};
 
-use crate::process::errno;
 use crate::process::real::Real;
+
+/// The calling thread's errno.
+pub fn errno() -> c_int {
+    // SAFETY: always valid for the calling thread.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Sets the calling thread's errno.
+pub fn set_errno(value: c_int) {
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = value }
+}
 
 type SyscallFn = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
 
@@ -25,19 +40,16 @@ pub static LIBC: Real<SyscallFn> = unsafe { Real::new(c"syscall") };
 /// # Safety
 /// As the system call requires.
 pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> Result<usize> {
-    let before = errno::get();
+    let before = errno();
     let [a, b, c, d, e, f] = arguments;
     // SAFETY: the caller's promise.
     let result = unsafe { LIBC.get()(number, a, b, c, d, e, f) };
-    let failed = errno::get();
-    errno::set(before);
+    let failed = errno();
+    set_errno(before);
     if result == -1 { Err(Errno::from_raw_os_error(failed)) } else { Ok(result as usize) }
 }
 
 /// fstatat(2). EFAULT if the path cannot be read.
-///
-/// # Errors
-/// As fstatat(2).
 pub fn stat_at(dir: c_int, path: *const c_char, follow: bool) -> Result<Stat> {
     let mut stat = MaybeUninit::<Stat>::uninit();
     let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
@@ -74,18 +86,12 @@ pub fn is_readable(memory: *const c_void, len: usize) -> bool {
     }
 }
 
-/// Reads a value at an address of the application.
-///
-/// # Errors
-/// EFAULT.
+/// Reads a value at an address of the application; EFAULT if it cannot be read.
 pub fn copy_from<T>(address: usize, value: &mut MaybeUninit<T>) -> Result<()> {
     copy(libc::SYS_process_vm_readv, value.as_mut_ptr() as usize, address, size_of::<T>())
 }
 
-/// Reads bytes at an address that may not be mapped.
-///
-/// # Errors
-/// EFAULT.
+/// Reads bytes at an address that may not be mapped; then fails with EFAULT.
 pub fn copy_bytes_from(address: usize, bytes: &mut [u8]) -> Result<()> {
     if !is_readable(address as *const c_void, bytes.len()) {
         return Err(Errno::FAULT);
@@ -93,10 +99,7 @@ pub fn copy_bytes_from(address: usize, bytes: &mut [u8]) -> Result<()> {
     copy(libc::SYS_process_vm_readv, bytes.as_mut_ptr() as usize, address, bytes.len())
 }
 
-/// Writes a value to an address of the application.
-///
-/// # Errors
-/// EFAULT.
+/// Writes a value to an address of the application; EFAULT if it cannot be written to.
 pub fn copy_to<T>(address: usize, value: &T) -> Result<()> {
     copy(libc::SYS_process_vm_writev, std::ptr::from_ref(value) as usize, address, size_of::<T>())
 }
@@ -121,34 +124,19 @@ fn copy(number: c_long, own: usize, other: usize, len: usize) -> Result<()> {
 }
 
 /// fstat(2) into the caller's memory, without copies on the stack. Retries EINTR.
-///
-/// # Errors
-/// As fstat(2).
 pub fn stat_of(fd: c_int, stat: &mut MaybeUninit<Stat>) -> Result<&Stat> {
     let arguments = [fd as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0];
     // SAFETY: on success the kernel has filled the structure.
     unsafe {
-        while let Err(error) = call(libc::SYS_fstat, arguments) {
-            if error != Errno::INTR {
-                return Err(error);
-            }
-        }
+        retry_on_intr(|| call(libc::SYS_fstat, arguments))?;
         Ok(stat.assume_init_ref())
     }
 }
 
 /// ftruncate(2) to size 0, bypassing the library's own. Retries EINTR.
-///
-/// # Errors
-/// As ftruncate(2).
 pub fn empty(fd: c_int) -> Result<()> {
     // SAFETY: no memory is involved.
-    while let Err(error) = unsafe { call(libc::SYS_ftruncate, [fd as usize, 0, 0, 0, 0, 0]) } {
-        if error != Errno::INTR {
-            return Err(error);
-        }
-    }
-    Ok(())
+    retry_on_intr(|| unsafe { call(libc::SYS_ftruncate, [fd as usize, 0, 0, 0, 0, 0]) }).map(drop)
 }
 
 /// close(2), bypassing the library's own.
@@ -158,50 +146,70 @@ pub fn close(fd: c_int) {
 }
 
 /// close_range(2).
-///
-/// # Errors
-/// As close_range(2).
 pub fn close_range(first: u32, last: u32, flags: c_int) -> Result<()> {
     // SAFETY: the descriptors are the application's.
     unsafe { call(libc::SYS_close_range, [first as usize, last as usize, flags as usize, 0, 0, 0]) }.map(|_| ())
 }
 
 /// openat(2), bypassing the library's own. EFAULT if the path cannot be read.
-///
-/// # Errors
-/// As open(2).
 pub fn open_at(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> Result<c_int> {
     let arguments = [dir as usize, path as usize, flags as usize, mode as usize, 0, 0];
     // SAFETY: only the kernel follows the path.
     unsafe { call(libc::SYS_openat, arguments) }.map(|fd| fd as c_int)
 }
 
-/// dup2(2) of two different numbers, bypassing the library's own.
-///
-/// # Errors
-/// As dup2(2).
-pub fn dup2(old: c_int, new: c_int) -> Result<c_int> {
-    // SAFETY: the descriptors are the application's.
-    unsafe { call(libc::SYS_dup3, [old as usize, new as usize, 0, 0, 0, 0]) }.map(|fd| fd as c_int)
+/// A descriptor of the application, for the duration of a call. If it is not open, the kernel answers
+/// EBADF.
+pub fn borrow(fd: c_int) -> BorrowedFd<'static> {
+    // A BorrowedFd must not be negative.
+    const NEVER_OPEN: c_int = c_int::MAX;
+    // SAFETY: only passed to the kernel.
+    unsafe { BorrowedFd::borrow_raw(if fd < 0 { NEVER_OPEN } else { fd }) }
+}
+
+/// A short-lived descriptor of the library, closed on drop by the system call.
+pub struct Closing(ManuallyDrop<OwnedFd>);
+
+impl Closing {
+    /// Takes ownership of the descriptor.
+    pub fn new(fd: OwnedFd) -> Self {
+        Self(ManuallyDrop::new(fd))
+    }
+}
+
+impl AsFd for Closing {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        close(self.0.as_raw_fd());
+    }
+}
+
+/// New memory, filled with zeros. It does not come from `malloc`, which a signal may have
+/// interrupted.
+pub fn memory(bytes: usize) -> Result<*mut c_void> {
+    let protection = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping.
+    unsafe { mmap_anonymous(ptr::null_mut(), bytes, protection, MapFlags::PRIVATE) }
 }
 
 #[cfg(test)]
 mod tests {
-    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+    use rustix::mm::munmap;
 
     use super::*;
 
     #[test]
     fn memory_is_readable_up_to_a_hole() {
         let page = rustix::param::page_size();
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a mapping of this function, of which the last page is unmapped.
-        let pages = unsafe {
-            let pages = mmap_anonymous(std::ptr::null_mut(), 3 * page, protection, MapFlags::PRIVATE).unwrap();
-            munmap(pages.byte_add(2 * page), page).unwrap();
-            pages
-        };
-        errno::set(77);
+        let pages = memory(3 * page).unwrap();
+        // SAFETY: the last page of this mapping.
+        unsafe { munmap(pages.byte_add(2 * page), page).unwrap() };
+        set_errno(77);
         for (from, len, readable) in [
             (0, 2 * page, true),
             (0, 2 * page + 1, false),
@@ -221,6 +229,6 @@ mod tests {
                 && !is_readable(16 as *const c_void, 16)
                 && !is_readable(usize::MAX as *const c_void, 16)
         );
-        assert_eq!(errno::get(), 77);
+        assert_eq!(errno(), 77);
     }
 }

@@ -9,7 +9,10 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::process::{errno, stack};
+use crate::process::stack;
+
+/// The type of `mmap`.
+pub type MmapFn = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, libc::off_t) -> *mut c_void;
 
 /// A function of the libraries behind this one; `F` is its type, `unsafe extern "C" fn(..) -> ..`.
 pub struct Real<F> {
@@ -67,7 +70,8 @@ unsafe extern "C" {
 
 /// Stands in for a missing function: the C calling conventions let a function ignore its arguments.
 unsafe extern "C" fn missing() -> c_int {
-    errno::set(libc::ENOSYS);
+    // SAFETY: always valid for the calling thread.
+    unsafe { *libc::__errno_location() = libc::ENOSYS };
     -1
 }
 

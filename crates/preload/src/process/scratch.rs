@@ -7,8 +7,10 @@ use std::ops::{Deref, DerefMut};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::munmap;
 use stripewise_sys::Result;
+
+use crate::process::kernel;
 
 /// Size of a page, bytes: enough for any path, and for a buffer of directory entries.
 pub const BYTES: usize = 4096;
@@ -31,26 +33,13 @@ pub struct Scratch(*mut [u8; BYTES]);
 
 impl Scratch {
     /// Takes a page of the pool, or maps a new one if all are in use.
-    ///
-    /// # Errors
-    /// ENOMEM.
     pub fn new() -> Result<Self> {
-        let mut taken = TAKEN.load(Ordering::Relaxed);
-        loop {
-            let free = taken.trailing_ones() as usize;
-            let Some(page) = POOL.get(free) else { return Self::map() };
-            match TAKEN.compare_exchange_weak(taken, taken | 1 << free, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => return Ok(Self(page.0.get())),
-                Err(now) => taken = now,
-            }
+        let free = |taken: u32| POOL.get(taken.trailing_ones() as usize);
+        let take = |taken: u32| free(taken).map(|_| taken | (taken + 1));
+        match TAKEN.fetch_update(Ordering::Acquire, Ordering::Relaxed, take).ok().and_then(free) {
+            Some(page) => Ok(Self(page.0.get())),
+            None => kernel::memory(BYTES).map(|page| Self(page.cast())),
         }
-    }
-
-    fn map() -> Result<Self> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping.
-        let page = unsafe { mmap_anonymous(ptr::null_mut(), BYTES, protection, MapFlags::PRIVATE)? };
-        Ok(Self(page.cast()))
     }
 
     /// The page as memory for a system call to fill.
@@ -64,7 +53,7 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         match POOL.iter().position(|page| ptr::eq(page.0.get(), self.0)) {
             Some(number) => drop(TAKEN.fetch_and(!(1 << number), Ordering::Release)),
-            // SAFETY: mapped by `map`, and not used any more.
+            // SAFETY: mapped by `new`, and not used any more.
             None => drop(unsafe { munmap(self.0.cast(), BYTES) }),
         }
     }

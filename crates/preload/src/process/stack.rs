@@ -12,9 +12,6 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use stripewise_sys::{Errno, Result};
 
-use crate::process::kernel;
-use crate::process::scratch::{self, Scratch};
-
 /// Size of a stack, bytes: that of a small thread in other programs. Only touched pages take
 /// memory.
 const BYTES: usize = 512 << 10;
@@ -86,59 +83,16 @@ pub fn on_own<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 /// The place where a thread left one stack for another.
-struct Left {
-    at: usize,
+pub struct Left {
+    pub at: usize,
     /// Upper end of the stack that the thread went to.
-    top: usize,
-    before: *const Self,
+    pub top: usize,
+    pub before: *const Self,
 }
 
 thread_local! {
-    static LEFT: Cell<*const Left> = const { Cell::new(ptr::null()) };
-}
-
-/// Whether one of the words is on the stack between this address and the end of the thread's stack.
-/// `None` if the stack is too long to search.
-pub fn find_word(mut from: usize, words: &[usize]) -> Option<bool> {
-    let mut left = LEFT.get();
-    // SAFETY: frames of this thread that have not returned.
-    while let Some(Left { at, top, before }) = unsafe { left.as_ref() } {
-        if find_between(from, *top, words)? {
-            return Some(true);
-        }
-        (from, left) = (*at, *before);
-    }
-    // The C library keeps its thread structure at the end of the stacks that it allocates.
-    // SAFETY: always succeeds.
-    let thread = unsafe { libc::pthread_self() } as usize;
-    let end = if thread > from && thread - from < FAR_BYTES { thread } else { from + FAR_BYTES };
-    find_between(from, end, words)
-}
-
-/// Length of the stack, bytes, up to which it is searched.
-const FAR_BYTES: usize = 8 << 20;
-
-/// As [`find_word`], for a range of addresses; the search ends at memory that cannot be read.
-fn find_between(from: usize, to: usize, words: &[usize]) -> Option<bool> {
-    const WORD: usize = size_of::<usize>();
-    let mut copy = Scratch::new().ok()?;
-    let mut at = from.next_multiple_of(WORD);
-    while at < to {
-        let next = (at + 1).next_multiple_of(scratch::BYTES).min(to / WORD * WORD);
-        let Some(bytes) = copy.get_mut(..next.saturating_sub(at)).filter(|bytes| !bytes.is_empty()) else {
-            break;
-        };
-        if kernel::copy_bytes_from(at, bytes).is_err() {
-            return Some(false);
-        }
-        let mut found =
-            bytes.chunks_exact(WORD).filter_map(|word| word.try_into().ok().map(usize::from_ne_bytes));
-        if found.any(|word| words.contains(&word)) {
-            return Some(true);
-        }
-        at = next;
-    }
-    (to - from < FAR_BYTES).then_some(false)
+    /// Where this thread left its last stack; null on its own stack.
+    pub static LEFT: Cell<*const Left> = const { Cell::new(ptr::null()) };
 }
 
 struct Job<F, T> {

@@ -1,29 +1,27 @@
 //! The library's state per process: the data path and the recorder. Both are created on first use
 //! and never destroyed.
 
-use std::ffi::{CStr, OsStr, c_char};
+use std::ffi::{CStr, OsStr};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use rustix::thread::futex;
 use stripewise_cluster::Plan;
 use stripewise_datapath::{Runtime, Settings, notice};
-use stripewise_recorder::Recorder;
+use stripewise_recorder::{Recorder, variable};
 use stripewise_sys::{Errno, Mode, OFlags, Real, Result, SysRef};
 use stripewise_target::Engine;
 
 use crate::process::guard::{self, SignalForkGuard};
-use crate::process::{background, identity, mpi, stack, statistics};
+use crate::process::lock::Lock;
+use crate::process::{background, errno, identity, job, stack, statistics};
 
 /// The plan file. Without it no new file becomes managed; existing managed files are still served.
 const ENV_PLAN: &CStr = c"STRIPEWISE_PLAN";
 /// How the pieces of a request run in parallel: `auto`, `uring`, `threads` or `serial`.
 const ENV_FANOUT: &CStr = c"STRIPEWISE_FANOUT";
-/// `1` denies io_uring to the application: see [`denies_io_uring`].
-const ENV_DENY_IO_URING: &CStr = c"STRIPEWISE_DENY_IO_URING";
 /// Upper bound of the size of a plan file, bytes. A plan is written by hand or by a planner; a
 /// larger file is something else.
 const PLAN_BYTES_MAX: usize = 1 << 30;
@@ -33,12 +31,14 @@ const PLAN_BYTES_MAX: usize = 1 << 30;
 /// waiting for itself.
 struct Lazily<T> {
     value: OnceLock<T>,
+    making: Lock,
+    /// The id of the thread that is making the value; 0 if none is.
     maker: AtomicU32,
 }
 
 impl<T> Lazily<T> {
     const fn new() -> Self {
-        Self { value: OnceLock::new(), maker: AtomicU32::new(0) }
+        Self { value: OnceLock::new(), making: Lock::new(), maker: AtomicU32::new(0) }
     }
 
     /// Returns the value. Other threads wait while one makes it.
@@ -47,45 +47,21 @@ impl<T> Lazily<T> {
     /// EBUSY where the calling thread is making the value at this moment. The error of `make`; the
     /// next caller then tries again.
     fn get(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
+        if let Some(value) = self.value.get() {
+            return Ok(value);
+        }
         let thread = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
-        loop {
-            if let Some(value) = self.value.get() {
-                return Ok(value);
-            }
-            match self.maker.compare_exchange(0, thread, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => {
-                    let _maker = Maker(&self.maker);
-                    // Another thread may have made the value between the check and the exchange.
-                    return match self.value.get() {
-                        Some(value) => Ok(value),
-                        None => make().map(|value| self.value.get_or_init(|| value)),
-                    };
-                }
-                Err(maker) if maker & !WAITED_FOR == thread => return Err(Errno::BUSY),
-                Err(maker) => {
-                    let waited_for = maker | WAITED_FOR;
-                    let noted =
-                        self.maker.compare_exchange(maker, waited_for, Ordering::Relaxed, Ordering::Relaxed);
-                    if noted.is_ok() {
-                        let _ = futex::wait(&self.maker, futex::Flags::PRIVATE, waited_for, None);
-                    }
-                }
-            }
+        if self.maker.load(Ordering::Relaxed) == thread {
+            return Err(Errno::BUSY);
         }
-    }
-}
-
-/// Set in the thread id of `maker` while other threads wait for it.
-const WAITED_FOR: u32 = 1 << 31;
-
-/// On drop, lets other threads make the value.
-struct Maker<'a>(&'a AtomicU32);
-
-impl Drop for Maker<'_> {
-    fn drop(&mut self) {
-        if self.0.swap(0, Ordering::Release) & WAITED_FOR != 0 {
-            let _ = futex::wake(self.0, futex::Flags::PRIVATE, i32::MAX as u32);
+        let _making = self.making.lock();
+        if let Some(value) = self.value.get() {
+            return Ok(value);
         }
+        self.maker.store(thread, Ordering::Relaxed);
+        let made = errno::caught(make);
+        self.maker.store(0, Ordering::Relaxed);
+        made.map(|value| self.value.get_or_init(|| value))
     }
 }
 
@@ -148,14 +124,8 @@ fn start_recorder() -> Option<Recorder> {
 /// Prepares the recorder in a forked child, before its first record.
 #[cold]
 fn prepare(recorder: Recorder) -> Option<Recorder> {
-    let prepared = guard::undisturbed(|| {
-        stack::on_own(|| {
-            recorder.prepare();
-            Ok(())
-        })
-    });
-    // If there is no memory for it, the first record prepares the recorder.
-    let _ = prepared;
+    // If there is no memory for a stack, the first record prepares the recorder.
+    let _ = guard::undisturbed(|| stack::on_own(|| Ok(recorder.prepare())));
     Some(recorder)
 }
 
@@ -178,33 +148,12 @@ pub fn found_once(found: &AtomicU32, find: impl FnOnce() -> bool) -> bool {
 }
 
 fn plan_path() -> Option<&'static Path> {
-    variable(ENV_PLAN).map(|value| Path::new(OsStr::from_bytes(value.to_bytes())))
-}
-
-unsafe extern "C" {
-    /// As getenv(3), but null in a program with more rights than its caller (AT_SECURE): the
-    /// caller's environment must not direct such a program.
-    fn secure_getenv(name: *const c_char) -> *mut c_char;
-}
-
-/// The value of an environment variable, unless it is empty. It is read before the program changes
-/// its environment, or from the original strings, which stay in place.
-pub fn variable(name: &CStr) -> Option<&'static CStr> {
-    // SAFETY: a terminated name; a value is terminated, too.
-    unsafe {
-        let value = secure_getenv(name.as_ptr());
-        (!value.is_null()).then(|| CStr::from_ptr(value)).filter(|value| !value.is_empty())
-    }
-}
-
-/// Whether io_uring is denied to the application.
-pub fn denies_io_uring() -> bool {
-    variable(ENV_DENY_IO_URING) == Some(c"1")
+    variable(ENV_PLAN).map(|value| Path::new(OsStr::from_bytes(value)))
 }
 
 fn engine() -> Engine {
     let Some(value) = variable(ENV_FANOUT) else { return Engine::Auto };
-    value.to_string_lossy().parse().unwrap_or_else(|problem| {
+    String::from_utf8_lossy(value).parse().unwrap_or_else(|problem| {
         notice::warn_once(&format!("STRIPEWISE_FANOUT: {problem}"));
         Engine::Auto
     })
@@ -231,7 +180,7 @@ fn make_runtime() -> Result<Arc<Runtime>> {
         ..Settings::default()
     };
     let runtime = Runtime::with_settings(sys, plan.as_ref(), settings);
-    if let Some((procs, on_node)) = mpi::processes() {
+    if let Some((procs, on_node)) = job::processes() {
         runtime.set_procs(procs, on_node);
     }
     Ok(runtime)
@@ -243,15 +192,8 @@ fn make_runtime() -> Result<Arc<Runtime>> {
 /// A temporary failure to read the plan. Going on without the plan would create plain files.
 fn find_plan(sys: &SysRef, path: &Path) -> Result<Option<Plan>> {
     let name = format!("STRIPEWISE_PLAN={}", path.display());
-    let never = [
-        Errno::NOENT,
-        Errno::NOTDIR,
-        Errno::ISDIR,
-        Errno::ACCESS,
-        Errno::PERM,
-        Errno::LOOP,
-        Errno::NAMETOOLONG,
-    ];
+    use Errno as E;
+    let never = [E::NOENT, E::NOTDIR, E::ISDIR, E::ACCESS, E::PERM, E::LOOP, E::NAMETOOLONG];
     let opened = sys.open(None, path, OFlags::RDONLY, Mode::empty());
     let bytes = opened.and_then(|file| match sys.read_start(file.as_fd(), PLAN_BYTES_MAX) {
         // Once the file is open, any other error is temporary.

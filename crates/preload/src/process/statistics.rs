@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use stripewise_cluster::OverlayKind;
 use stripewise_datapath::{LogicalFile, Statistics, notice};
-use stripewise_recorder::launcher_rank;
+use stripewise_recorder::{launcher_rank, variable};
 use stripewise_sys::{Errno, Mode, OFlags, Real, Result, Sys};
 
-use crate::process::{kernel, mpi, state};
+use crate::process::{job, kernel};
 
 const ENV_STATISTICS: &CStr = c"STRIPEWISE_STATISTICS";
 
 /// Appends the statistics of a file since the last call to the statistics file, if there is one.
 pub fn tell(file: &LogicalFile) {
-    let Some(to) = state::variable(ENV_STATISTICS) else { return };
+    let Some(to) = variable(ENV_STATISTICS) else { return };
     let Some(statistics) = file.take_statistics() else { return };
-    let to = Path::new(OsStr::from_bytes(to.to_bytes()));
+    let to = Path::new(OsStr::from_bytes(to));
     if let Err(error) = append(to, line(file, &statistics).as_bytes()) {
         static SAID: AtomicBool = AtomicBool::new(false);
         if !SAID.swap(true, Ordering::Relaxed) {
@@ -49,7 +49,7 @@ fn line(file: &LogicalFile, statistics: &Statistics) -> String {
         Some(OverlayKind::Cache { mode, .. }) => ("cache", format!("\"{}\"", mode.name())),
         _ => ("replicas", "null".to_owned()),
     };
-    let rank = mpi::job().map(|job| job.rank).or_else(|| launcher_rank().try_into().ok());
+    let rank = job::noted().map(|job| job.rank).or_else(|| launcher_rank().try_into().ok());
     let rank = rank.map_or_else(|| "null".to_owned(), |rank| rank.to_string());
     let mut line = format!(
         "{{\"path\":{},\"file\":\"{}\",\"pid\":{},\"rank\":{rank},\"kind\":\"{kind}\",\"mode\":{mode}",

@@ -19,10 +19,10 @@ use stripewise_recorder::Op;
 use stripewise_sys::{Errno, OFlags, Result};
 
 use crate::calls::transfer::{Place, Transfer, move_with_flags};
+use crate::descriptors::record;
 use crate::descriptors::subject::{Managed, Subject};
 use crate::process::errno::{self, answer, serve};
 use crate::process::real::interpose;
-use crate::process::record;
 
 use block::{Block, BlockRef};
 

@@ -1,7 +1,6 @@
 //! Streams whose bytes go through this library.
 
 use std::ffi::{c_char, c_int, c_void};
-use std::os::fd::BorrowedFd;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -10,6 +9,7 @@ use stripewise_sys::{Errno, Result};
 
 use super::Access;
 use super::file::{self, APPENDING, EOF_SEEN, ERROR_SEEN, Functions, NO_READS, NO_WRITES, fopencookie};
+use crate::process::kernel::borrow;
 
 /// The state of such a stream.
 struct Cookie {
@@ -36,9 +36,7 @@ const NO_DESCRIPTOR: c_int = -2;
 /// # Errors
 /// ENOMEM; ENOTSUP if libc's streams have an unknown layout.
 pub fn open(fd: c_int, access: Access) -> Result<*mut FILE> {
-    // SAFETY: borrowed for the calls.
-    let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-    let block = rustix::fs::fstat(borrowed).map_or(4096, |stat| stat.st_blksize.clamp(512, 1 << 20) as usize);
+    let block = rustix::fs::fstat(borrow(fd)).map_or(4096, |stat| stat.st_blksize.clamp(512, 1 << 20) as usize);
     let cookie = Box::into_raw(Box::new(Cookie { fd, stream: ptr::null_mut(), buffer: vec![0; block] }));
     let mode = [access.letter, if access.plus { b'+' } else { 0 }, 0];
     // SAFETY: the functions take the cookie; the mode is terminated.

@@ -15,8 +15,8 @@ use libc::FILE;
 use stripewise_datapath::notice;
 use stripewise_sys::{Errno, OFlags, Result};
 
+use crate::calls::close;
 use crate::calls::open::{self, open_any};
-use crate::calls::{close, dup};
 use crate::descriptors::paths::FdPath;
 use crate::descriptors::subject::Subject;
 use crate::descriptors::table::{self, Known};
@@ -129,7 +129,7 @@ interpose!(
         unsafe { file::flush(stream) };
         if let Err(error) = managed {
             // The stream is closed, as when the file cannot be opened.
-            unsafe { fclose_any(stream) };
+            unsafe { libc::fclose(stream) };
             return fail(error);
         }
         let new = open_any(libc::AT_FDCWD, name, access.flags, MODE, || kernel_open(name, access.flags));
@@ -139,15 +139,15 @@ interpose!(
                 notice::warn_once(
                     "freopen of a stream on a file in a planned layout is not supported; use fopen",
                 );
-                unsafe { close_any(new) };
+                unsafe { libc::close(new) };
             }
-            unsafe { fclose_any(stream) };
+            unsafe { libc::fclose(stream) };
             errno::set(error);
             return std::ptr::null_mut();
         }
         // The stream keeps its descriptor number, which then refers to the new file.
-        let moved = unsafe { dup::dup2_any(new, fd) };
-        unsafe { close_any(new) };
+        let moved = unsafe { libc::dup2(new, fd) };
+        unsafe { libc::close(new) };
         if moved < 0 {
             return std::ptr::null_mut();
         }
@@ -168,8 +168,7 @@ fn kernel_open(path: *const c_char, flags: c_int) -> c_int {
 /// stream has it.
 fn permit(fd: c_int, access: Access) -> Result<()> {
     let managed = Subject::managed(fd);
-    // SAFETY: borrowed for the call.
-    let fd = unsafe { rustix::fd::BorrowedFd::borrow_raw(fd) };
+    let fd = kernel::borrow(fd);
     let has = managed.map_or_else(|| rustix::fs::fcntl_getfl(fd), |managed| managed.flags())?;
     let wants = OFlags::from_bits_retain(access.flags.cast_unsigned());
     if has & OFlags::RWMODE != OFlags::RDWR && has & OFlags::RWMODE != wants & OFlags::RWMODE {
@@ -179,14 +178,6 @@ fn permit(fd: c_int, access: Access) -> Result<()> {
         rustix::fs::fcntl_setfl(fd, has | OFlags::APPEND)?;
     }
     Ok(())
-}
-
-unsafe extern "C" {
-    /// These names resolve to this library.
-    #[link_name = "close"]
-    fn close_any(fd: c_int) -> c_int;
-    #[link_name = "fclose"]
-    fn fclose_any(stream: *mut FILE) -> c_int;
 }
 
 #[cfg(test)]

@@ -52,7 +52,6 @@ pub fn descriptor_replaced(fd: c_int) {
     if Subject::managed(fd).is_none() {
         return;
     }
-    let before = errno::get();
     let _ = errno::guarded(|| {
         // SAFETY: libc's variables. A program that uses one in another thread during dup2 gets the
         // old or the new stream.
@@ -65,7 +64,6 @@ pub fn descriptor_replaced(fd: c_int) {
         }
         Ok(())
     });
-    errno::set(before);
 }
 
 unsafe fn take_over(fd: c_int, old: *mut FILE) -> stripewise_sys::Result<*mut FILE> {

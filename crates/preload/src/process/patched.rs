@@ -8,42 +8,24 @@
 //! function.
 
 use std::cell::Cell;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use rustix::mm::{MprotectFlags, mprotect};
 use stripewise_datapath::notice;
 
-use crate::calls::mmap::{self, MmapFn};
-use crate::process::errno;
-use crate::process::real::interpose;
+use crate::process::kernel;
+use crate::process::real::MmapFn;
 
 unsafe extern "C" {
-    /// The first byte of this library's `mmap`. The name `mmap` itself may resolve to another
-    /// library.
+    /// The first bytes of this library's `mmap` (`calls/mmap.rs`). The name `mmap` itself may
+    /// resolve to another library.
     #[link_name = "stripewise_mmap_entry"]
     static ENTRY: u8;
-}
-
-// Arguments and result are those of the function that the jump leads to.
-#[unsafe(no_mangle)]
-#[unsafe(naked)]
-unsafe extern "C" fn mmap() {
-    std::arch::naked_asm!(
-        ".globl stripewise_mmap_entry",
-        ".hidden stripewise_mmap_entry",
-        "stripewise_mmap_entry:",
-        // A near jump, in an encoding that is known byte for byte.
-        ".byte 0xe9",
-        ".long {target} - . - 4",
-        // Padding: patches of the entry are up to 13 bytes long.
-        ".fill 27, 1, 0xcc",
-        // The function is the first in its section, so this alignment of the section also aligns
-        // the function.
-        ".p2align 4",
-        target = sym mmap::mmap,
-    )
+    /// A copy of them, which is never executed.
+    #[link_name = "stripewise_mmap_copy"]
+    static COPY: u64;
 }
 
 /// The function that another library's patch jumps to; null if there was no patch.
@@ -72,13 +54,18 @@ pub fn forward(real: MmapFn, call: impl FnOnce(MmapFn) -> *mut c_void) -> *mut c
     result
 }
 
-/// Restores the entry if it was changed. Called when a managed or recorded file is opened, and at
-/// calls on managed files.
+/// Restores the entry if it was changed. Called when a managed or recorded file is opened, at calls
+/// on managed files, and after `mprotect` of the entry.
 #[inline]
 pub fn keep_entry() {
     if entry().load(Ordering::Relaxed) != original() {
         restore();
     }
+}
+
+/// Whether the entry is in this memory.
+pub fn is_entry_in(start: *const c_void, len: usize) -> bool {
+    (entry().as_ptr() as usize).wrapping_sub(start as usize) < len
 }
 
 /// The first eight bytes of the entry, of which five are the jump.
@@ -88,9 +75,8 @@ fn entry() -> &'static AtomicU64 {
 }
 
 fn original() -> u64 {
-    let after = entry().as_ptr() as usize + 5;
-    let distance = (mmap::mmap as *const () as usize).wrapping_sub(after) as u32;
-    0xcc_cccc << 40 | u64::from(distance) << 8 | 0xe9
+    // SAFETY: never written to.
+    unsafe { COPY }
 }
 
 #[cold]
@@ -98,7 +84,7 @@ fn restore() {
     if GIVEN_UP.load(Ordering::Relaxed) || AT_WORK.swap(true, Ordering::Acquire) {
         return;
     }
-    let before = errno::get();
+    let before = kernel::errno();
     let changed = entry().load(Ordering::Relaxed) != original();
     if changed && !is_being_changed() {
         let done = target().is_some_and(|target| {
@@ -114,7 +100,7 @@ fn restore() {
             ));
         }
     }
-    errno::set(before);
+    kernel::set_errno(before);
     AT_WORK.store(false, Ordering::Release);
 }
 
@@ -171,16 +157,3 @@ fn write_entry() -> bool {
     entry().store(original(), Ordering::Release);
     set(runs)
 }
-
-// Restores the entry when the library that has patched it makes its page executable again.
-interpose!(
-    mprotect = |real, address: *mut c_void, len: usize, protection: c_int| -> c_int {
-        // SAFETY: as the caller promises.
-        let result = real();
-        let start = (entry().as_ptr() as usize).wrapping_sub(address as usize);
-        if start < len && protection & libc::PROT_WRITE == 0 {
-            keep_entry();
-        }
-        result
-    }
-);

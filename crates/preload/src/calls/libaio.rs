@@ -3,23 +3,24 @@
 //!
 //! As in libaio, all calls return the negated errno, and use system calls.
 
-mod contexts;
-mod trace;
-
+use std::collections::{HashMap, VecDeque};
 use std::ffi::{c_int, c_long, c_void};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use libc::timespec;
 use stripewise_datapath::FileKey;
-use stripewise_recorder::Op;
+use stripewise_recorder::{Event as Record, FileId, Flags, Op, Ticks};
 use stripewise_sys::{Errno, OFlags, Result};
 
 use crate::calls::aio::{self, pool};
 use crate::calls::transfer::{Place, Transfer, move_with_flags};
+use crate::descriptors::entry::Entry;
+use crate::descriptors::record;
 use crate::descriptors::subject::{Managed, Subject};
-use crate::process::{errno, kernel};
-
-use contexts::Context;
+use crate::process::kernel::{self, borrow};
+use crate::process::{errno, state};
 
 /// `struct iocb` of a little-endian machine.
 #[repr(C)]
@@ -104,9 +105,9 @@ unsafe extern "C" fn io_cancel(context: *mut c_void, iocb: *mut Iocb, event: *mu
 #[unsafe(no_mangle)]
 unsafe extern "C" fn io_destroy(context: *mut c_void) -> c_int {
     negative(|| {
-        if let Some(ours) = contexts::find(context as usize) {
-            while pool::wait(None, None, || ours.under_way() == 0).is_err() {}
-            contexts::forget(context as usize);
+        if let Some(ours) = Context::find(context as usize) {
+            while pool::wait(None, None, || ours.under_way.load(Ordering::Acquire) == 0).is_err() {}
+            lock(&CONTEXTS).as_mut().and_then(|contexts| contexts.remove(&(context as usize)));
         }
         unsafe { kernel::call(libc::SYS_io_destroy, [context as usize, 0, 0, 0, 0, 0]) }
             .map(|result| result as c_int)
@@ -152,8 +153,8 @@ unsafe fn submit(context: usize, count: c_long, iocbs: *mut *mut Iocb) -> Result
                     (done..done + run).for_each(|at| note(*iocbs.add(at)));
                     kernel_submit(context, run, iocbs.add(done))
                 };
-                if let (Ok(submitted), Some(ours)) = (&submitted, contexts::find(context)) {
-                    ours.note_kernel(*submitted as i64);
+                if let (Ok(submitted), Some(ours)) = (&submitted, Context::find(context)) {
+                    ours.in_kernel.fetch_add(*submitted as i64, Ordering::Relaxed);
                 }
                 // If the kernel took fewer than that, the next request is invalid.
                 match submitted {
@@ -174,7 +175,7 @@ unsafe fn submit(context: usize, count: c_long, iocbs: *mut *mut Iocb) -> Result
 /// Notes a request on a recorded plain file.
 unsafe fn note(iocb: *mut Iocb) {
     if let Subject::Recorded(entry) = unsafe { subject(iocb) } {
-        trace::submitted(&entry, iocb as u64, unsafe { &*iocb });
+        note_submission(&entry, iocb as u64, unsafe { &*iocb });
     }
 }
 
@@ -185,8 +186,8 @@ unsafe fn submit_managed(context: usize, address: *mut Iocb, managed: Managed) -
     unsafe { kernel_submit(context, 0, std::ptr::null_mut()) }?;
     let flags = managed.flags()?;
     let work = work_of(&iocb, flags)?;
-    let ours = contexts::find_or_make(context);
-    ours.start();
+    let ours = Context::find_or_make(context);
+    ours.under_way.fetch_add(1, Ordering::AcqRel);
     let after_all = matches!(work, Work::Sync { .. });
     let (key, fd) = (FileKey::of(managed.anchor()?), iocb.fd.cast_signed());
     let id = address as usize;
@@ -194,19 +195,19 @@ unsafe fn submit_managed(context: usize, address: *mut Iocb, managed: Managed) -
         ours.complete(Event { data: iocb.data, iocb: id as u64, result, result2: 0 });
         if iocb.flags & IOCB_FLAG_RESFD != 0 {
             let one = 1u64.to_ne_bytes();
-            // SAFETY: the application's event descriptor.
-            let event_fd = unsafe { rustix::fd::BorrowedFd::borrow_raw(iocb.event_fd.cast_signed()) };
-            let _ = rustix::io::write(event_fd, &one);
+            let _ = rustix::io::write(borrow(iocb.event_fd.cast_signed()), &one);
         }
     };
-    trace::submitted(managed.entry(), address as u64, &iocb);
+    note_submission(managed.entry(), address as u64, &iocb);
     let (finished, cancelled) = (ours.clone(), ours.clone());
     let run = Box::new(move || {
         let result = errno::guarded(|| work.run(&managed, flags));
         finish(&finished, result.unwrap_or_else(|error| -i64::from(error.raw_os_error())));
     });
     let cancel = Box::new(move || finish(&cancelled, -i64::from(libc::ECANCELED)));
-    pool::submit(pool::Task { id, fd, key, after_all, run, cancel }).inspect_err(|_| ours.withdraw())
+    pool::submit(pool::Task { id, fd, key, after_all, run, cancel }).inspect_err(|_| {
+        ours.under_way.fetch_sub(1, Ordering::AcqRel);
+    })
 }
 
 enum Work {
@@ -253,7 +254,7 @@ impl Work {
 unsafe fn traced(events: *mut Event, count: Result<c_int>) -> Result<c_int> {
     if let Ok(count @ 1..) = count {
         // SAFETY: as the caller promises.
-        trace::completed(unsafe { std::slice::from_raw_parts(events, count as usize) });
+        record_completions(unsafe { std::slice::from_raw_parts(events, count as usize) });
     }
     count
 }
@@ -269,7 +270,7 @@ unsafe fn get_events(
     let kernel = |least: c_long, most: c_long, events: *mut Event, timeout: *const timespec| unsafe {
         kernel_events(context, least, most, events, timeout, signals)
     };
-    let Some(ours) = contexts::find(context) else { return kernel(least, most, events, timeout) };
+    let Some(ours) = Context::find(context) else { return kernel(least, most, events, timeout) };
     if least < 0 || most < least {
         return Err(Errno::INVAL);
     }
@@ -282,7 +283,7 @@ unsafe fn get_events(
             let more = kernel(0, most - got, unsafe { events.add(got as usize) }, &now);
             match more {
                 Ok(more) => {
-                    ours.note_kernel(-i64::from(more));
+                    ours.in_kernel.fetch_sub(more.into(), Ordering::Relaxed);
                     got += c_long::from(more);
                 }
                 Err(error) if got == 0 => return Err(error),
@@ -293,11 +294,13 @@ unsafe fn get_events(
             return Ok(got as c_int);
         }
         // There is no wait for both sources at once, so the kernel is polled.
-        let pause = (ours.kernel_under_way() > 0 || ours.under_way() == 0).then_some(Duration::from_millis(1));
-        let before = ours.completed();
+        let polls = ours.in_kernel.load(Ordering::Relaxed) > 0 || ours.under_way.load(Ordering::Acquire) == 0;
+        let pause = polls.then_some(Duration::from_millis(1));
+        let completed = || ours.completed.load(Ordering::Acquire);
+        let before = completed();
         let mut asked = false;
         let woken =
-            pool::wait(deadline, pause, || std::mem::replace(&mut asked, true) || ours.completed() != before);
+            pool::wait(deadline, pause, || std::mem::replace(&mut asked, true) || completed() != before);
         match woken {
             Ok(()) => {}
             Err(Errno::INTR) if got == 0 => return Err(Errno::INTR),
@@ -325,4 +328,106 @@ unsafe fn kernel_events(
         }
     };
     result.map(|count| count as c_int)
+}
+
+/// A context (`io_context_t`): this library's unfinished requests, and completions to return.
+/// Contexts are not inherited by fork.
+#[derive(Default)]
+struct Context {
+    done: Mutex<VecDeque<Event>>,
+    /// Number of this library's requests that have not ended.
+    under_way: AtomicI64,
+    /// Number of this library's requests that have ended so far.
+    completed: AtomicI64,
+    /// Estimated number of requests in the kernel: those since this context is known.
+    in_kernel: AtomicI64,
+}
+
+/// Whether any context is known. Most programs that use libaio have none with managed files.
+static ANY: AtomicBool = AtomicBool::new(false);
+static CONTEXTS: Mutex<Option<HashMap<usize, Arc<Context>>>> = Mutex::new(None);
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Context {
+    /// The context, if it ever had a request on a managed file.
+    fn find(context: usize) -> Option<Arc<Self>> {
+        if !ANY.load(Ordering::Acquire) {
+            return None;
+        }
+        lock(&CONTEXTS).as_ref()?.get(&context).cloned()
+    }
+
+    /// The context; it is known from now on.
+    fn find_or_make(context: usize) -> Arc<Self> {
+        ANY.store(true, Ordering::Release);
+        lock(&CONTEXTS).get_or_insert_default().entry(context).or_default().clone()
+    }
+
+    /// Stores the completion of a request.
+    fn complete(&self, event: Event) {
+        lock(&self.done).push_back(event);
+        self.under_way.fetch_sub(1, Ordering::AcqRel);
+        self.completed.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Moves up to `most` completions to `events`, and returns their number.
+    ///
+    /// # Safety
+    /// `events` has space for `most` completions.
+    unsafe fn take(&self, events: *mut Event, most: c_long) -> c_long {
+        let mut done = lock(&self.done);
+        let count = done.len().min(most.max(0) as usize);
+        for (at, event) in done.drain(..count).enumerate() {
+            unsafe { events.add(at).write(event) };
+        }
+        count as c_long
+    }
+}
+
+/// The parameters of a recorded request, until the application fetches its result.
+struct Pending {
+    file: FileId,
+    op: Op,
+    offset: u64,
+    size: u64,
+    start: Ticks,
+}
+
+/// By the address of the request, which stays in use until the request has ended.
+static PENDING: Mutex<Option<HashMap<u64, Pending>>> = Mutex::new(None);
+
+fn note_submission(entry: &Entry, address: u64, iocb: &Iocb) {
+    let Some((recorder, file)) = record::wanted(entry) else { return };
+    let op = match iocb.opcode {
+        IOCB_CMD_PREAD | IOCB_CMD_PREADV => Op::Read,
+        IOCB_CMD_PWRITE | IOCB_CMD_PWRITEV => Op::Write,
+        _ => Op::Sync,
+    };
+    let vectors = matches!(iocb.opcode, IOCB_CMD_PREADV | IOCB_CMD_PWRITEV);
+    let size = if vectors { unsafe { total(iocb) } } else { iocb.len };
+    let pending = Pending { file, op, offset: iocb.offset.max(0) as u64, size, start: recorder.now() };
+    lock(&PENDING).get_or_insert_default().insert(address, pending);
+}
+
+unsafe fn total(iocb: &Iocb) -> u64 {
+    let vectors = iocb.buffer as usize as *const libc::iovec;
+    let count = iocb.len.min(1024) as usize;
+    // SAFETY: the application's array, which the kernel reads at submission.
+    (0..count).map(|at| unsafe { (*vectors.add(at)).iov_len as u64 }).sum()
+}
+
+fn record_completions(events: &[Event]) {
+    let Some(recorder) = state::recorder() else { return };
+    let end = recorder.now();
+    let mut all = lock(&PENDING);
+    let Some(all) = all.as_mut() else { return };
+    for event in events {
+        if let Some(Pending { file, op, offset, size, start }) = all.remove(&event.iocb) {
+            let flags = Flags::POSITIONAL.with(Flags::ASYNC);
+            recorder.record(&Record { file, op, flags, offset, size, start, end, result: event.result });
+        }
+    }
 }

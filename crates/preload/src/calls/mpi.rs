@@ -6,7 +6,6 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::os::fd::{AsFd, AsRawFd};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use stripewise_datapath::FileKey;
@@ -14,49 +13,10 @@ use stripewise_policy::sieving::{self, Strided};
 use stripewise_recorder::{Event, FileId, Flags, MpiCall, Op, Recorder, Ticks};
 
 use crate::descriptors::paths::{Absolute, to_path};
-use crate::process::closing::Closing;
 use crate::process::guard::SignalForkGuard;
-use crate::process::{errno, identity, state};
-use crate::process::{kernel, launcher};
-
-/// A process's place in an MPI job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Job {
-    /// Number of processes of the job.
-    pub ranks: u32,
-    /// The rank of this process.
-    pub rank: u32,
-    /// Number of the job's processes on this node; 0 if not known.
-    pub ranks_on_node: u32,
-    /// The index of this node in the job, if known.
-    pub node: Option<u32>,
-}
-
-/// Number of ranks; 0 until an MPI library calls [`stripewise_note_mpi`].
-static RANKS: AtomicU32 = AtomicU32::new(0);
-static RANK: AtomicU32 = AtomicU32::new(0);
-static RANKS_ON_NODE: AtomicU32 = AtomicU32::new(0);
-/// 1 + the index of the node; 0 if not known.
-static NODE: AtomicU32 = AtomicU32::new(0);
-
-/// The job that the MPI library has reported, if it has.
-pub fn job() -> Option<Job> {
-    let ranks = RANKS.load(Ordering::Acquire);
-    (ranks > 0).then(|| Job {
-        ranks,
-        rank: RANK.load(Ordering::Relaxed),
-        ranks_on_node: RANKS_ON_NODE.load(Ordering::Relaxed),
-        node: NODE.load(Ordering::Relaxed).checked_sub(1),
-    })
-}
-
-/// Number of processes that use the files at the same time, and of those on this node: from MPI, or
-/// else from the launcher.
-pub fn processes() -> Option<(u32, u32)> {
-    let Some(job) = job() else { return launcher::processes() };
-    let on_node = if job.ranks_on_node == 0 { launcher::on_node(job.ranks) } else { job.ranks_on_node };
-    Some((job.ranks, on_node))
-}
+use crate::process::job::{self, Job};
+use crate::process::kernel::Closing;
+use crate::process::{errno, identity, kernel, state};
 
 /// Called when MPI is initialized: this process is `rank` of `ranks`, and `ranks_on_node` of them
 /// are on its node, which has the index `node` in the job (`ranks_on_node` 0, `node` -1: not
@@ -67,15 +27,13 @@ extern "C" fn stripewise_note_mpi(ranks: c_int, rank: c_int, ranks_on_node: c_in
     if rank >= ranks || identity::is_vfork_child() {
         return;
     }
-    RANK.store(rank, Ordering::Relaxed);
-    RANKS_ON_NODE.store(u32::try_from(ranks_on_node).unwrap_or(0), Ordering::Relaxed);
-    NODE.store(u32::try_from(node).map_or(0, |node| node + 1), Ordering::Relaxed);
-    RANKS.store(ranks, Ordering::Release);
+    let (ranks_on_node, node) = (u32::try_from(ranks_on_node).unwrap_or(0), u32::try_from(node).ok());
+    Job { ranks, rank, ranks_on_node, node }.note();
     quietly(|| {
-        if let (Some(recorder), Some(job)) = (state::recorder(), job()) {
-            recorder.set_job(job.rank, job.ranks, job.node);
+        if let Some(recorder) = state::recorder() {
+            recorder.set_job(rank, ranks, node);
         }
-        if let (Some(runtime), Some((procs, on_node))) = (state::runtime_if_used(), processes()) {
+        if let (Some(runtime), Some((procs, on_node))) = (state::runtime_if_used(), job::processes()) {
             runtime.set_procs(procs, on_node);
         }
     });
@@ -176,7 +134,7 @@ unsafe extern "C" fn stripewise_sieving_pays(
         // SAFETY: the caller's string, which the kernel could read.
         let path = to_path(unsafe { CStr::from_ptr(path) }.to_bytes());
         let procs = u32::try_from(processes).ok()?.max(1);
-        let on_node = job().map_or(procs, |job| job.ranks_on_node.clamp(1, procs));
+        let on_node = job::noted().map_or(procs, |job| job.ranks_on_node.clamp(1, procs));
         let strided = Strided {
             writes: writes != 0,
             procs: (procs, on_node),
@@ -193,10 +151,7 @@ unsafe extern "C" fn stripewise_sieving_pays(
 
 /// Runs `body` and leaves errno unchanged. A panic becomes the default value.
 fn quietly<T: Default>(body: impl FnOnce() -> T) -> T {
-    let before = errno::get();
-    let result = errno::caught(|| Ok(body())).unwrap_or_default();
-    errno::set(before);
-    result
+    errno::caught(|| Ok(body())).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -205,14 +160,14 @@ mod tests {
 
     #[test]
     fn a_job_is_what_was_said_last_if_it_can_be() {
-        assert_eq!(job(), None);
+        assert_eq!(job::noted(), None);
         for nonsense in [(0, 0), (2, 2), (-1, -1), (4, -1)] {
             stripewise_note_mpi(nonsense.0, nonsense.1, 1, 0);
-            assert_eq!(job(), None);
+            assert_eq!(job::noted(), None);
         }
         stripewise_note_mpi(8, 3, 4, 1);
-        assert_eq!(job(), Some(Job { ranks: 8, rank: 3, ranks_on_node: 4, node: Some(1) }));
+        assert_eq!(job::noted(), Some(Job { ranks: 8, rank: 3, ranks_on_node: 4, node: Some(1) }));
         stripewise_note_mpi(8, 7, 0, -1);
-        assert_eq!(job(), Some(Job { ranks: 8, rank: 7, ranks_on_node: 0, node: None }));
+        assert_eq!(job::noted(), Some(Job { ranks: 8, rank: 7, ranks_on_node: 0, node: None }));
     }
 }

@@ -1,0 +1,99 @@
+//! Passes calls on to the recorder.
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{OFlags, SeekFrom, fcntl_getfl, seek};
+use stripewise_recorder::{Event, FileId, Flags, Op, Recorder};
+
+use crate::descriptors::entry::{Entry, UNKNOWN_OFFSET};
+use crate::process::kernel::borrow;
+use crate::process::{errno, identity, state};
+
+/// The parameters of a call for its record.
+#[derive(Clone, Copy)]
+pub struct Call {
+    pub op: Op,
+    /// Positional, vector, append and so on.
+    pub flags: Flags,
+    /// Offset in the file, bytes.
+    pub offset: u64,
+    /// Requested bytes.
+    pub size: u64,
+}
+
+impl Call {
+    /// A call without offset and size.
+    pub fn plain(op: Op) -> Self {
+        Self { op, flags: Flags::NONE, offset: 0, size: 0 }
+    }
+
+    /// A call on a range of the file. Negative numbers, which the call refuses, count as 0.
+    pub fn on_range(op: Op, offset: i64, size: i64) -> Self {
+        Self { offset: offset.max(0) as u64, size: size.max(0) as u64, ..Self::plain(op) }
+    }
+}
+
+/// The recorder, if calls on this entry are recorded.
+#[inline]
+pub fn wanted(entry: &Entry) -> Option<(Recorder, FileId)> {
+    if entry.record_as == FileId::NOT_RECORDED { None } else { Some((state::recorder()?, entry.record_as)) }
+}
+
+/// Makes a call and records it. A negative result is recorded as minus errno.
+#[inline]
+pub fn timed<T: Copy + TryInto<i64>>(entry: &Entry, call: Call, run: impl FnOnce() -> T) -> T {
+    timed_as(entry, run, |_| call)
+}
+
+/// As [`timed`], with the parameters that `call` determines from the result.
+#[inline]
+pub fn timed_as<T: Copy + TryInto<i64>>(
+    entry: &Entry,
+    run: impl FnOnce() -> T,
+    call: impl FnOnce(T) -> Call,
+) -> T {
+    let Some((recorder, file)) = wanted(entry) else { return run() };
+    let start = recorder.now();
+    let value = run();
+    let end = recorder.now();
+    let result = value.try_into().ok().filter(|&value| value >= 0);
+    let result = result.unwrap_or_else(|| -i64::from(errno::get()));
+    let Call { op, flags, offset, size } = call(value);
+    recorder.record(&Event { file, op, flags, offset, size, start, end, result });
+    value
+}
+
+/// Makes a `read` or `write` of a plain file at the descriptor's offset, and records it with that
+/// offset.
+#[inline]
+pub fn timed_at_offset(fd: c_int, entry: &Entry, call: Call, run: impl FnOnce() -> isize) -> isize {
+    let appends = call.op == Op::Write && entry.appends.load(Ordering::Relaxed);
+    let before = if appends { 0 } else { known_offset(fd, entry) };
+    timed_as(entry, run, |result| {
+        let moved = result.max(0) as u64;
+        let offset = if appends { kernel_offset(fd).saturating_sub(moved) } else { before };
+        entry.offset.store(offset + moved, Ordering::Relaxed);
+        let flags = if appends { call.flags.with(Flags::APPEND) } else { call.flags };
+        Call { offset, flags, ..call }
+    })
+}
+
+/// Whether the descriptor is in append mode, for a new [`Entry`].
+pub fn appends(fd: c_int) -> bool {
+    fcntl_getfl(borrow(fd)).is_ok_and(|flags| flags.contains(OFlags::APPEND))
+}
+
+/// The offset of the next read or write: the remembered one, unless another process may have moved
+/// it.
+fn known_offset(fd: c_int, entry: &Entry) -> u64 {
+    match entry.offset.load(Ordering::Relaxed) {
+        UNKNOWN_OFFSET => kernel_offset(fd),
+        _ if entry.forks != identity::forks() => kernel_offset(fd),
+        offset => offset,
+    }
+}
+
+fn kernel_offset(fd: c_int) -> u64 {
+    seek(borrow(fd), SeekFrom::Current(0)).unwrap_or(0)
+}
