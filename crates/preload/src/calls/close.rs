@@ -11,10 +11,8 @@ use crate::calls::locks;
 use crate::descriptors::entry::EntryRef;
 use crate::descriptors::record::{self, Call};
 use crate::descriptors::{sniff, table};
-use crate::process::cancel;
 use crate::process::errno::{self, answer};
-use crate::process::guard;
-use crate::process::guard::NoCancellation;
+use crate::process::guard::{self, NoCancellation};
 use crate::process::identity;
 use crate::process::kernel;
 use crate::process::real::interpose;
@@ -28,7 +26,7 @@ interpose!(
             errno::set(libc::EBADF);
             return -1;
         }
-        cancel::point();
+        guard::cancellation_point();
         match table::forget(fd) {
             None => real(),
             Some(entry) => close_entry(entry, real),

@@ -10,9 +10,8 @@ use crate::calls::transfer::{Place, Transfer, move_bytes};
 use crate::descriptors::record::{self, Call};
 use crate::descriptors::subject::{Managed, Subject};
 use crate::descriptors::{adopt, table};
-use crate::process::cancel;
 use crate::process::errno::serve_interruptible;
-use crate::process::guard::NoCancellation;
+use crate::process::guard::{self, NoCancellation};
 use crate::process::real::interpose;
 
 interpose!(
@@ -78,7 +77,7 @@ fn transfer(fd: c_int, request: impl FnOnce() -> Transfer, real: impl Fn() -> is
     if table::is_plain(fd) {
         return real();
     }
-    cancel::point();
+    guard::cancellation_point();
     // An untracked descriptor's call is made here. It may wait for ever, and if the thread is
     // cancelled in it, no value may have to be dropped.
     tracked(fd, request, &real).unwrap_or_else(real)

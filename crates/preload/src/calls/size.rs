@@ -13,9 +13,8 @@ use crate::descriptors::record::{self, Call};
 use crate::descriptors::seen::Found;
 use crate::descriptors::sniff::{self, Named};
 use crate::descriptors::subject::{Managed, Subject};
-use crate::process::cancel;
 use crate::process::errno::{fail, serve, serve_code, serve_interruptible};
-use crate::process::guard::NoCancellation;
+use crate::process::guard::{self, NoCancellation};
 use crate::process::real::interpose;
 use crate::process::{kernel, state};
 
@@ -76,11 +75,11 @@ interpose!(
         on_descriptor(fd, call, real, ours)
     },
     fsync = |real, fd: c_int| -> c_int {
-        cancel::point();
+        guard::cancellation_point();
         on_descriptor(fd, || Call::plain(Op::Sync), real, |managed| sync(managed, false))
     },
     fdatasync = |real, fd: c_int| -> c_int {
-        cancel::point();
+        guard::cancellation_point();
         on_descriptor(fd, || Call::plain(Op::Sync), real, |managed| sync(managed, true))
     },
     syncfs = |real, fd: c_int| -> c_int {

@@ -9,7 +9,7 @@
 //! O_TRUNC is not passed to the kernel, since the kind of the file must be known before it is
 //! truncated. The file is opened without it, examined, and then truncated.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int, c_long};
 use std::mem::MaybeUninit;
 use std::sync::atomic::AtomicU32;
 
@@ -21,8 +21,8 @@ use crate::descriptors::entry::EntryRef;
 use crate::descriptors::paths::Absolute;
 use crate::descriptors::seen::Found;
 use crate::descriptors::{access, adopt, sniff};
-use crate::process::cancel::{self, OpenHow};
 use crate::process::kernel::{self, borrow};
+use crate::process::real::Real;
 use crate::process::{errno, identity, scratch, stack, state};
 
 const RESOLVE_NO_SYMLINKS: u64 = 4;
@@ -45,11 +45,47 @@ pub fn open(
     }
     let kernels = (wanted - OFlags::TRUNC).bits();
     let how = OpenHow { flags: kernels.into(), mode: (mode & MODE_BITS).into(), resolve: RESOLVE_NO_SYMLINKS };
-    match cancel::openat2(dir, path, &how) {
+    match openat2(dir, path, &how) {
         Ok(fd) => settle(fd, wanted).transpose(),
         Err(error) if is_inconclusive(error) => None,
         Err(error) => Some(Err(error)),
     }
+}
+
+/// The argument structure of openat2(2), `struct open_how`.
+#[repr(C)]
+struct OpenHow {
+    flags: u64,
+    mode: u64,
+    resolve: u64,
+}
+
+unsafe extern "C" {
+    fn pthread_setcanceltype(kind: c_int, before: *mut c_int) -> c_int;
+}
+
+type SyscallFn = unsafe extern "C-unwind" fn(c_long, c_int, *const c_char, *const OpenHow, usize) -> c_long;
+
+/// openat2(2), bypassing the library's own functions. A thread that waits in it (for the other end
+/// of a FIFO, or the end of a lease) can be cancelled, as in libc's `open`. As there, a descriptor
+/// that the kernel has just returned then stays open.
+#[inline(never)]
+fn openat2(dir: c_int, path: *const c_char, how: &OpenHow) -> Result<c_int> {
+    const PTHREAD_CANCEL_ASYNCHRONOUS: c_int = 1;
+    // SAFETY: its type, with the arguments of this call.
+    static SYSCALL: Real<SyscallFn> = unsafe { Real::new(c"syscall") };
+    let (system, before, mut kind) = (SYSCALL.get(), errno::get(), 0);
+    // SAFETY: only the kernel reads the path. While the thread may be cancelled at any instruction,
+    // it holds no lock and no value that needs to be dropped.
+    let (fd, failed) = unsafe {
+        pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &raw mut kind);
+        let fd = system(libc::SYS_openat2, dir, path, how, size_of::<OpenHow>());
+        let failed = errno::get();
+        pthread_setcanceltype(kind, std::ptr::null_mut());
+        (fd, failed)
+    };
+    errno::set(before);
+    if fd < 0 { Err(Errno::from_raw_os_error(failed)) } else { Ok(fd as c_int) }
 }
 
 fn applies(flags: OFlags) -> bool {

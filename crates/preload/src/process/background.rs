@@ -16,23 +16,15 @@ static STOPPED: AtomicBool = AtomicBool::new(false);
 
 const LOOK: Duration = Duration::from_micros(100);
 
-struct Working;
-
-impl Drop for Working {
-    fn drop(&mut self) {
-        WORKING.store(false, Ordering::SeqCst);
-    }
-}
-
 /// Does a piece of work like a call on a managed file: forks wait for it, and calls of the
 /// library's dependencies go to the kernel.
 pub fn around(work: &mut dyn FnMut()) {
     let _ = errno::guarded(|| {
         WORKING.store(true, Ordering::SeqCst);
-        let _working = Working;
         if !STOPPED.load(Ordering::SeqCst) {
-            work();
+            let _ = errno::caught(|| Ok(work()));
         }
+        WORKING.store(false, Ordering::SeqCst);
         Ok(())
     });
 }

@@ -6,7 +6,8 @@
 //! ([`is_interrupted`]), and is repeated if the handler asked for that (SA_RESTART).
 //!
 //! **Cancellation** of the thread by `pthread_cancel` waits: functions of libc that the
-//! library's dependencies call are cancellation points.
+//! library's dependencies call are cancellation points. It takes effect at the beginning of a call
+//! ([`cancellation_point`]).
 //!
 //! **fork** by another thread waits. The kernel copies descriptors and memory one after the other
 //! while other threads run, so a child could have records of private descriptors that it does not
@@ -100,6 +101,21 @@ unsafe extern "C" {
     fn pthread_setcancelstate(state: i32, before: *mut i32) -> i32;
 }
 
+unsafe extern "C-unwind" {
+    fn pthread_testcancel();
+}
+
+/// Ends the thread if it was cancelled. Called at the beginning of a call that POSIX defines as a
+/// cancellation point, where no lock is held. The functions between the program's call and this one
+/// have no destructors, because the C library unwinds them.
+#[inline]
+pub fn cancellation_point() {
+    if !active() {
+        // SAFETY: has no arguments.
+        unsafe { pthread_testcancel() }
+    }
+}
+
 /// Disables cancellation of the thread until it is dropped.
 pub struct NoCancellation(i32);
 
@@ -172,8 +188,7 @@ pub fn is_interrupted() -> bool {
         match effect(signal) {
             Effect::None => {}
             Effect::Kill => return true,
-            Effect::Stop => ends = true,
-            Effect::Handler { restart } => (ends, again) = (true, again && restart),
+            Effect::Interrupt { restart } => (ends, again) = (true, again && restart),
         }
     }
     let ends = ends && MAY_END.get();
@@ -185,8 +200,10 @@ pub fn is_interrupted() -> bool {
 enum Effect {
     None,
     Kill,
-    Stop,
-    Handler { restart: bool },
+    /// Stops the process, or runs a handler.
+    Interrupt {
+        restart: bool,
+    },
 }
 
 fn effect(signal: i32) -> Effect {
@@ -202,9 +219,9 @@ fn effect(signal: i32) -> Effect {
     match (action.sa_sigaction, signal) {
         (libc::SIG_IGN, _) => Effect::None,
         (libc::SIG_DFL, libc::SIGCHLD | libc::SIGCONT | libc::SIGURG | libc::SIGWINCH) => Effect::None,
-        (libc::SIG_DFL, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => Effect::Stop,
+        (libc::SIG_DFL, libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => Effect::Interrupt { restart: true },
         (libc::SIG_DFL, _) => Effect::Kill,
-        _ => Effect::Handler { restart: action.sa_flags & libc::SA_RESTART != 0 },
+        _ => Effect::Interrupt { restart: action.sa_flags & libc::SA_RESTART != 0 },
     }
 }
 

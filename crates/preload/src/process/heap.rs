@@ -17,9 +17,10 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use dlmalloc::{Allocator, Dlmalloc};
-use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap_anonymous, mremap, munmap};
+use rustix::mm::{MremapFlags, mremap, munmap};
 
 use crate::process::guard::{self, Blocked};
+use crate::process::kernel;
 use crate::process::lock::{Lock, Locked};
 
 #[global_allocator]
@@ -68,7 +69,6 @@ unsafe impl Sync for Heap {}
 
 /// A heap that this thread has locked, until it is dropped.
 struct Held {
-    heap: &'static Heap,
     number: usize,
     // The order matters: the lock is released before signals are unblocked.
     _locked: Locked<'static>,
@@ -130,17 +130,17 @@ impl Held {
         });
         let (number, locked) = free.unwrap_or_else(|| (preferred, ALL[preferred].lock.lock()));
         PREFERRED.set(number);
-        Self { heap: &ALL[number], number, _locked: locked, _signals: signals }
+        Self { number, _locked: locked, _signals: signals }
     }
 
     fn of(number: usize) -> Self {
         let signals = hold_signals();
-        Self { heap: &ALL[number], number, _locked: ALL[number].lock.lock(), _signals: signals }
+        Self { number, _locked: ALL[number].lock.lock(), _signals: signals }
     }
 
     fn state(&mut self) -> &mut State {
         // SAFETY: the lock is held, and `self` is borrowed exclusively.
-        unsafe { &mut *self.heap.state.get() }
+        unsafe { &mut *ALL[self.number].state.get() }
     }
 }
 
@@ -276,18 +276,9 @@ unsafe impl GlobalAlloc for Own {
         allocate(layout.size(), Place::aligned(layout.align()))
     }
 
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        allocate_zeros(layout.size(), Place::aligned(layout.align()))
-    }
-
     unsafe fn dealloc(&self, block: *mut u8, _: Layout) {
         // SAFETY: the caller's promise.
         unsafe { release(block) }
-    }
-
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's promise.
-        unsafe { reallocate(block, size, Place::aligned(layout.align())) }
     }
 }
 
@@ -316,11 +307,7 @@ unsafe impl Allocator for Pages {
         if size <= FIRST_BYTES && !FIRST_TAKEN.swap(true, Ordering::Relaxed) {
             return (FIRST.0.get().cast(), FIRST_BYTES, NOT_FROM_THE_KERNEL);
         }
-        // SAFETY: a new mapping.
-        let pages = unsafe {
-            mmap_anonymous(ptr::null_mut(), size, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
-        };
-        pages.map_or((ptr::null_mut(), 0, 0), |pages| (pages.cast(), size, 0))
+        kernel::memory(size).map_or((ptr::null_mut(), 0, 0), |pages| (pages.cast(), size, 0))
     }
 
     fn remap(&self, pages: *mut u8, old: usize, new: usize, can_move: bool) -> *mut u8 {

@@ -2,7 +2,6 @@
 //! calls the C library and the kernel.
 
 pub mod background;
-pub mod cancel;
 pub mod chunks;
 pub mod errno;
 pub mod filter;

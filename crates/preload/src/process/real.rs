@@ -90,7 +90,7 @@ unsafe extern "C" fn missing() -> c_int {
 /// that name behind this library, so that a library loaded after this one still sees the name that
 /// the program used. Written `&real` it is that function itself, to be called with other arguments.
 /// Bodies never panic: code that may panic runs inside [`crate::process::errno::serve`]. The only
-/// unwinding is that of a cancelled thread ([`crate::process::cancel`]).
+/// unwinding is that of a cancelled thread ([`crate::process::guard`]).
 macro_rules! interpose {
     () => {};
     ($($name:ident)|+ = |& $function:ident $(, $argument:ident: $type:ty)* $(,)?| -> $result:ty $body:block

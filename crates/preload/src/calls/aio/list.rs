@@ -23,8 +23,8 @@ interpose!(
         |real, mode: c_int, blocks: *const *mut Block, count: c_int, event: *mut sigevent| -> c_int {
             // SAFETY: the application's array.
             let requests: Vec<_> =
-                unsafe { list(blocks, count) }.into_iter().filter(|it| it.opcode() != libc::LIO_NOP).collect();
-            let of_interest = |it: &BlockRef| !matches!(Subject::of(it.fd()), Subject::Plain);
+                unsafe { list(blocks, count) }.into_iter().filter(|it| it.opcode != libc::LIO_NOP).collect();
+            let of_interest = |it: &BlockRef| !matches!(Subject::of(it.fd), Subject::Plain);
             if !matches!(mode, libc::LIO_WAIT | libc::LIO_NOWAIT) || !requests.iter().any(of_interest) {
                 return real();
             }
@@ -46,10 +46,11 @@ interpose!(
 
 fn start(it: BlockRef) -> bool {
     // SAFETY: a block of the application's list.
+    let block = it.address() as *mut Block;
     let result = unsafe {
-        match it.opcode() {
-            libc::LIO_READ => aio_read(it.pointer()),
-            libc::LIO_WRITE => aio_write(it.pointer()),
+        match it.opcode {
+            libc::LIO_READ => aio_read(block),
+            libc::LIO_WRITE => aio_write(block),
             _ => {
                 it.finish(-1, libc::EINVAL);
                 -1

@@ -10,7 +10,6 @@ mod notify;
 pub mod pool;
 
 use std::ffi::c_int;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use libc::timespec;
@@ -36,13 +35,13 @@ interpose!(
     aio_fsync | aio_fsync64 = |real, op: c_int, block: *mut Block| -> c_int {
         // SAFETY: as above.
         let it = unsafe { BlockRef::new(block) };
-        let Some(managed) = Subject::managed(it.fd()) else { return real() };
+        let Some(managed) = Subject::managed(it.fd) else { return real() };
         serve(|| {
             if op != libc::O_SYNC && op != libc::O_DSYNC {
                 return Err(Errno::INVAL);
             }
             managed.flags()?;
-            let (key, fd) = (key_of(&managed)?, it.fd());
+            let (key, fd) = (key_of(&managed)?, it.fd);
             it.begin();
             let run = move || {
                 match errno::guarded(|| managed.file()?.sync(op == libc::O_DSYNC)) {
@@ -69,7 +68,7 @@ interpose!(
                 pool::cancel(|_, other| other == fd)
             } else {
                 // SAFETY: as above.
-                if unsafe { BlockRef::new(block) }.fd() != fd {
+                if unsafe { BlockRef::new(block) }.fd != fd {
                     return Err(Errno::INVAL);
                 }
                 pool::cancel(|id, _| id == block as usize)
@@ -101,7 +100,7 @@ interpose!(
 unsafe fn transfer(op: Op, block: *mut Block, real: impl FnOnce() -> c_int) -> c_int {
     // SAFETY: the application passes a control block.
     let it = unsafe { BlockRef::new(block) };
-    match Subject::of(it.fd()) {
+    match Subject::of(it.fd) {
         Subject::Plain => real(),
         Subject::Recorded(entry) => {
             // Marked before the call, because another thread may fetch the result at once.
@@ -117,13 +116,13 @@ unsafe fn transfer(op: Op, block: *mut Block, real: impl FnOnce() -> c_int) -> c
 }
 
 fn submit(op: Op, it: BlockRef, managed: Managed) -> Result<()> {
-    if !(0..=PRIORITY_MAX).contains(&it.priority()) {
+    if !(0..=PRIORITY_MAX).contains(&it.priority) {
         it.finish(-1, libc::EINVAL);
         return Err(Errno::INVAL);
     }
     let flags = managed.flags();
-    let request = Transfer::one(op, it.buffer(), it.len(), Place::At(it.offset()));
-    let (key, fd) = (key_of(&managed).inspect_err(|error| it.finish(-1, error.raw_os_error()))?, it.fd());
+    let request = Transfer::one(op, it.buffer, it.len, Place::At(it.offset));
+    let (key, fd) = (key_of(&managed).inspect_err(|error| it.finish(-1, error.raw_os_error()))?, it.fd);
     it.mark(op, record::wanted(managed.entry()));
     it.begin();
     let appends = op == Op::Write && flags.is_ok_and(|flags| flags.contains(OFlags::APPEND));
@@ -176,6 +175,3 @@ fn wait_for(blocks: &[BlockRef], deadline: Option<Instant>, done: impl Fn(&[Bloc
 pub fn duration(timeout: &timespec) -> Duration {
     Duration::new(timeout.tv_sec.max(0) as u64, timeout.tv_nsec.clamp(0, 999_999_999) as u32)
 }
-
-/// Memory order of the store that publishes a finished request.
-const PUBLISH: Ordering = Ordering::Release;

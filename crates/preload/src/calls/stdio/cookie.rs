@@ -7,8 +7,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use libc::FILE;
 use stripewise_sys::{Errno, Result};
 
-use super::Access;
-use super::file::{self, APPENDING, EOF_SEEN, ERROR_SEEN, Functions, NO_READS, NO_WRITES, fopencookie};
+use super::file::{self, APPENDING, Access, EOF_SEEN, ERROR_SEEN, Functions, NO_READS, NO_WRITES, fopencookie};
 use crate::process::kernel::borrow;
 
 /// The state of such a stream.

@@ -1,7 +1,7 @@
-//! The members of glibc's `FILE` that are needed. All are part of glibc's ABI: programs have had
+//! The mode of a stream, and the members of glibc's `FILE` that are needed. All are part of glibc's ABI: programs have had
 //! them compiled in (by `getc` macros) for decades.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use libc::FILE;
 
@@ -59,6 +59,43 @@ unsafe extern "C" {
     pub fn fopencookie(cookie: *mut c_void, mode: *const c_char, functions: Functions) -> *mut FILE;
     fn fflush(stream: *mut FILE) -> c_int;
     fn __fpurge(stream: *mut FILE);
+}
+
+/// The parsed second argument of `fopen`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The flags for `open`.
+    pub flags: c_int,
+    /// The mode for `fopencookie`: its letter, and whether it has a plus.
+    pub letter: u8,
+    pub plus: bool,
+}
+
+impl Access {
+    /// Parses the mode; `None` if glibc refuses it with EINVAL.
+    pub fn parse(mode: &CStr) -> Option<Self> {
+        let (&letter, options) = mode.to_bytes().split_first()?;
+        // glibc reads the next six letters, up to a comma.
+        let options = options.split(|&byte| byte == b',').next().unwrap_or_default();
+        let options = &options[..options.len().min(6)];
+        let plus = options.contains(&b'+');
+        let create = match letter {
+            b'r' => 0,
+            b'w' => libc::O_CREAT | libc::O_TRUNC,
+            b'a' => libc::O_CREAT | libc::O_APPEND,
+            _ => return None,
+        };
+        let access = if plus {
+            libc::O_RDWR
+        } else if letter == b'r' {
+            libc::O_RDONLY
+        } else {
+            libc::O_WRONLY
+        };
+        let exclusive = if options.contains(&b'x') { libc::O_EXCL } else { 0 };
+        let on_exec = if options.contains(&b'e') { libc::O_CLOEXEC } else { 0 };
+        Some(Self { flags: access | create | exclusive | on_exec, letter, plus })
+    }
 }
 
 /// The structure of a stream.

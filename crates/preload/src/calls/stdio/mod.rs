@@ -24,47 +24,12 @@ use crate::process::errno::{self, answer, fail, serve};
 use crate::process::real::interpose;
 use crate::process::{identity, kernel};
 
+use file::Access;
+
 pub use standard::{at_start, descriptor_replaced};
 
 /// The mode of files that `fopen` creates, before the umask.
 const MODE: libc::mode_t = 0o666;
-
-/// The parsed second argument of `fopen`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Access {
-    /// The flags for `open`.
-    pub flags: c_int,
-    /// The mode for `fopencookie`: its letter, and whether it has a plus.
-    letter: u8,
-    plus: bool,
-}
-
-impl Access {
-    /// Parses the mode; `None` if glibc refuses it with EINVAL.
-    fn parse(mode: &CStr) -> Option<Self> {
-        let (&letter, options) = mode.to_bytes().split_first()?;
-        // glibc reads the next six letters, up to a comma.
-        let options = options.split(|&byte| byte == b',').next().unwrap_or_default();
-        let options = &options[..options.len().min(6)];
-        let plus = options.contains(&b'+');
-        let create = match letter {
-            b'r' => 0,
-            b'w' => libc::O_CREAT | libc::O_TRUNC,
-            b'a' => libc::O_CREAT | libc::O_APPEND,
-            _ => return None,
-        };
-        let access = if plus {
-            libc::O_RDWR
-        } else if letter == b'r' {
-            libc::O_RDONLY
-        } else {
-            libc::O_WRONLY
-        };
-        let exclusive = if options.contains(&b'x') { libc::O_EXCL } else { 0 };
-        let on_exec = if options.contains(&b'e') { libc::O_CLOEXEC } else { 0 };
-        Some(Self { flags: access | create | exclusive | on_exec, letter, plus })
-    }
-}
 
 unsafe fn access_of(mode: *const c_char) -> Option<Access> {
     // SAFETY: the application passes a terminated string.

@@ -8,7 +8,8 @@ use std::ptr::{addr_of, addr_of_mut};
 
 use libc::FILE;
 
-use super::{Access, cookie, file};
+use super::cookie;
+use super::file::{self, Access};
 use crate::descriptors::subject::Subject;
 use crate::process::errno;
 
