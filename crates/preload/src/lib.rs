@@ -7,6 +7,7 @@
 //! forked and vforked children. A call on an unmanaged file allocates nothing and takes no lock.
 //! While a call on a managed file runs, signals and forks wait ([`process::guard`]).
 
+#[macro_use]
+mod process;
 mod calls;
 mod descriptors;
-mod process;

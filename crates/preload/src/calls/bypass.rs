@@ -10,7 +10,6 @@ use libc::{off64_t, pid_t};
 
 use crate::calls::receive;
 use crate::process::guard::NoCancellation;
-use crate::process::real::interpose;
 use crate::process::{errno, fork, guard, kernel};
 
 type Run = extern "C" fn(*mut c_void) -> c_int;

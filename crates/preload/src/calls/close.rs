@@ -15,7 +15,6 @@ use crate::process::errno::{self, answer};
 use crate::process::guard::{self, NoCancellation};
 use crate::process::identity;
 use crate::process::kernel;
-use crate::process::real::interpose;
 
 interpose!(
     close | __close = |real, fd: c_int| -> c_int {

@@ -12,7 +12,6 @@ use crate::calls::ends::{Cursor, End, pump};
 use crate::calls::transfer::{MOST, Place};
 use crate::descriptors::subject::{Managed, Subject};
 use crate::process::errno::{answer, serve};
-use crate::process::real::interpose;
 
 /// Bytes per read and write. cp(1) uses the same size without this call. A cache decides by the
 /// size of requests: a request of 1 MiB does not fit into a small cache and would bypass it.
@@ -51,9 +50,6 @@ interpose!(
 );
 
 /// Reads and writes, piece by piece, bytes that the kernel cannot copy.
-///
-/// # Errors
-/// As copy_file_range(2), except EXDEV.
 unsafe fn copy_range(
     (from, from_at): (&End, *mut off_t),
     (to, to_at): (&End, *mut off_t),
@@ -84,9 +80,7 @@ unsafe fn copy_range(
 }
 
 /// How many of `len` bytes the source has.
-///
-/// # Errors
-/// EOVERFLOW: the range exceeds the largest offset. EINVAL: the two ranges overlap in one file.
+/// Errors: EOVERFLOW: the range exceeds the largest offset. EINVAL: the two ranges overlap in one file.
 fn bytes_to_copy(source: &Cursor<'_>, target: &Cursor<'_>, len: usize) -> Result<usize> {
     for cursor in [source, target] {
         cursor.begin.cast_unsigned().checked_add(len as u64).ok_or(Errno::OVERFLOW)?;

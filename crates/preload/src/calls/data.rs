@@ -12,7 +12,6 @@ use crate::descriptors::subject::{Managed, Subject};
 use crate::descriptors::{adopt, table};
 use crate::process::errno::serve_interruptible;
 use crate::process::guard::{self, NoCancellation};
-use crate::process::real::interpose;
 
 interpose!(
     read = |real, fd: c_int, buffer: *mut c_void, len: size_t| -> ssize_t {

@@ -3,13 +3,12 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use crate::descriptors::subject::Subject;
-use crate::process::real::{Real, interpose};
 
 // C's va_list is passed as a pointer on x86-64 (an array) and on AArch64 (a large structure).
-type VdprintfFn = unsafe extern "C" fn(c_int, *const c_char, *mut c_void) -> c_int;
-type VdprintfChkFn = unsafe extern "C" fn(c_int, c_int, *const c_char, *mut c_void) -> c_int;
-
 unsafe extern "C" {
+    // These two names resolve to this library.
+    fn vdprintf(fd: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
+    fn __vdprintf_chk(fd: c_int, flag: c_int, format: *const c_char, arguments: *mut c_void) -> c_int;
     fn vasprintf(text: *mut *mut c_char, format: *const c_char, arguments: *mut c_void) -> c_int;
     fn __vasprintf_chk(
         text: *mut *mut c_char,
@@ -104,27 +103,6 @@ macro_rules! variadic {
 }
 
 #[cfg(target_arch = "x86_64")]
-variadic!(dprintf, list_dprintf, "rdx", 16);
+variadic!(dprintf, vdprintf, "rdx", 16);
 #[cfg(target_arch = "x86_64")]
-variadic!(__dprintf_chk, list_dprintf_chk, "rcx", 24);
-
-#[cfg(target_arch = "x86_64")]
-unsafe extern "C" fn list_dprintf(fd: c_int, format: *const c_char, arguments: *mut c_void) -> c_int {
-    // SAFETY: the type is that of the C function.
-    static REAL: Real<VdprintfFn> = unsafe { Real::new(c"vdprintf") };
-    let real = || unsafe { REAL.get()(fd, format, arguments) };
-    print(fd, real, |text| unsafe { vasprintf(text, format, arguments) })
-}
-
-#[cfg(target_arch = "x86_64")]
-unsafe extern "C" fn list_dprintf_chk(
-    fd: c_int,
-    flag: c_int,
-    format: *const c_char,
-    arguments: *mut c_void,
-) -> c_int {
-    // SAFETY: as above.
-    static REAL: Real<VdprintfChkFn> = unsafe { Real::new(c"__vdprintf_chk") };
-    let real = || unsafe { REAL.get()(fd, flag, format, arguments) };
-    print(fd, real, |text| unsafe { __vasprintf_chk(text, flag, format, arguments) })
-}
+variadic!(__dprintf_chk, __vdprintf_chk, "rcx", 24);

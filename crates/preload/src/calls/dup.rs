@@ -11,7 +11,6 @@ use crate::descriptors::entry::Entry;
 use crate::descriptors::subject::Subject;
 use crate::descriptors::table::{self, Known};
 use crate::descriptors::{access, adopt, sniff};
-use crate::process::real::interpose;
 use crate::process::{errno, guard, identity, kernel};
 
 interpose!(

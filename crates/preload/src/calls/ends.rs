@@ -80,8 +80,7 @@ impl End {
         }
     }
 
-    /// # Errors
-    /// EISDIR or EINVAL if it is not a regular file.
+    /// Errors: EISDIR or EINVAL if it is not a regular file.
     pub fn check_regular(&self) -> Result<()> {
         if self.is_managed() {
             return Ok(());
@@ -107,8 +106,7 @@ impl End {
         Ok((one.st_dev, one.st_ino) == (two.st_dev, two.st_ino))
     }
 
-    /// # Errors
-    /// EBADF: not open for this operation. EINVAL: a file without offsets, or in append mode.
+    /// Errors: EBADF: not open for this operation. EINVAL: a file without offsets, or in append mode.
     pub fn check(&self, op: Op) -> Result<()> {
         let flags = match self {
             Self::Managed(_, managed) => managed.flags()?,
@@ -173,8 +171,7 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// # Safety
-    /// No Rust reference to the application's offset is in use. Its address may be invalid
+    /// Safety: no Rust reference to the application's offset is in use. Its address may be invalid
     /// (EFAULT).
     pub unsafe fn new(end: &'a End, own: *mut off_t) -> Result<Self> {
         let begin = if own.is_null() {
@@ -189,9 +186,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Stores the offset after `done` bytes.
-    ///
-    /// # Safety
-    /// The application's offset is still there.
+    /// Safety: the application's offset is still there.
     pub unsafe fn advance(self, done: usize) -> Result<()> {
         let at = self.begin + done as off_t;
         if self.own.is_null() {
@@ -205,9 +200,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// The result of a call that moved `done` bytes and then met `error`.
-///
-/// # Safety
-/// As [`Cursor::advance`].
+/// Safety: As [`Cursor::advance`].
 pub unsafe fn finish(cursor: Cursor<'_>, done: usize, error: Option<Errno>) -> Result<ssize_t> {
     match error {
         Some(error) if done == 0 => Err(error),

@@ -248,9 +248,7 @@ impl Work {
 }
 
 /// Records the completions among `count` events.
-///
-/// # Safety
-/// `events` holds that many.
+/// Safety: `events` holds that many.
 unsafe fn traced(events: *mut Event, count: Result<c_int>) -> Result<c_int> {
     if let Ok(count @ 1..) = count {
         // SAFETY: as the caller promises.
@@ -374,9 +372,7 @@ impl Context {
     }
 
     /// Moves up to `most` completions to `events`, and returns their number.
-    ///
-    /// # Safety
-    /// `events` has space for `most` completions.
+    /// Safety: `events` has space for `most` completions.
     unsafe fn take(&self, events: *mut Event, most: c_long) -> c_long {
         let mut done = lock(&self.done);
         let count = done.len().min(most.max(0) as usize);

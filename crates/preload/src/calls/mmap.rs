@@ -15,7 +15,7 @@ use crate::process::errno::serve_interruptible;
 use crate::process::kernel::borrow;
 #[cfg(target_arch = "x86_64")]
 use crate::process::patched;
-use crate::process::real::{MmapFn, Real, interpose};
+use crate::process::real::{MmapFn, Real};
 
 interpose!(
     mmap64 = |&real,

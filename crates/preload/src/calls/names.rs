@@ -12,7 +12,6 @@ use crate::descriptors::sniff;
 use crate::descriptors::subject::Subject;
 use crate::process::errno::{fail, serve};
 use crate::process::kernel;
-use crate::process::real::interpose;
 use crate::process::{identity, state};
 
 const CWD: c_int = libc::AT_FDCWD;
@@ -30,10 +29,8 @@ struct Name<'a> {
 impl Name<'_> {
     /// The name, if it belongs to a managed file that this process may use, or to a file that this
     /// process may not read.
-    ///
-    /// # Errors
-    /// The kind of the file could not be determined.
-    unsafe fn look_up(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<Self>> {
+    /// Errors: the kind of the file could not be determined.
+    fn look_up(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<Self>> {
         // SAFETY: the path is used only after the kernel has read it.
         let name = |certain| unsafe { Self { dir, path: CStr::from_ptr(path), certain } };
         let found = match sniff::look_up(dir, path, follows(flags)) {
@@ -48,28 +45,25 @@ impl Name<'_> {
 
     /// As [`Name::look_up`], for managed files only. A file that may not be read counts as plain:
     /// the kernel does the same with the name, and `fsck` finds objects that are left behind.
-    ///
-    /// # Errors
-    /// The kind of the file could not be determined.
-    unsafe fn managed(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<Self>> {
-        unsafe { Self::look_up(dir, path, flags) }.map(|name| name.filter(|name| name.certain))
+    /// Errors: the kind of the file could not be determined.
+    fn managed(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<Self>> {
+        Self::look_up(dir, path, flags).map(|name| name.filter(|name| name.certain))
     }
 }
 
 interpose!(
-    unlink = |real, path: *const c_char| -> c_int { unsafe { unlink_any(CWD, path, real) } },
+    unlink = |real, path: *const c_char| -> c_int { unlink_any(CWD, path, real) },
     unlinkat = |real, dir: c_int, path: *const c_char, flags: c_int| -> c_int {
         if flags & libc::AT_REMOVEDIR != 0 {
             return real();
         }
-        unsafe { unlink_any(dir, path, real) }
+        unlink_any(dir, path, real)
     },
-    remove = |real, path: *const c_char| -> c_int { unsafe { unlink_any(CWD, path, real) } },
-    rename = |real, old: *const c_char, new: *const c_char| -> c_int {
-        unsafe { rename_any(CWD, old, CWD, new, 0, real) }
-    },
+    remove = |real, path: *const c_char| -> c_int { unlink_any(CWD, path, real) },
+    rename =
+        |real, old: *const c_char, new: *const c_char| -> c_int { rename_any(CWD, old, CWD, new, 0, real) },
     renameat = |real, old_dir: c_int, old: *const c_char, new_dir: c_int, new: *const c_char| -> c_int {
-        unsafe { rename_any(old_dir, old, new_dir, new, 0, real) }
+        rename_any(old_dir, old, new_dir, new, 0, real)
     },
     renameat2 = |real,
                  old_dir: c_int,
@@ -77,46 +71,39 @@ interpose!(
                  new_dir: c_int,
                  new: *const c_char,
                  flags: c_uint|
-     -> c_int { unsafe { rename_any(old_dir, old, new_dir, new, flags, real) } },
+     -> c_int { rename_any(old_dir, old, new_dir, new, flags, real) },
     chmod = |real, path: *const c_char, mode: mode_t| -> c_int {
-        unsafe { change_named(CWD, path, 0, || to_mode(mode), real) }
+        change_named(CWD, path, 0, || to_mode(mode), real)
     },
     fchmod = |real, fd: c_int, mode: mode_t| -> c_int { change_opened(fd, || to_mode(mode), real) },
     fchmodat = |real, dir: c_int, path: *const c_char, mode: mode_t, flags: c_int| -> c_int {
-        unsafe { change_named(dir, path, flags, || to_mode(mode), real) }
+        change_named(dir, path, flags, || to_mode(mode), real)
     },
     chown = |real, path: *const c_char, user: uid_t, group: gid_t| -> c_int {
-        unsafe { change_named(CWD, path, 0, || to_owner(user, group), real) }
+        change_named(CWD, path, 0, || to_owner(user, group), real)
     },
     lchown = |real, path: *const c_char, user: uid_t, group: gid_t| -> c_int {
         let flags = libc::AT_SYMLINK_NOFOLLOW;
-        unsafe { change_named(CWD, path, flags, || to_owner(user, group), real) }
+        change_named(CWD, path, flags, || to_owner(user, group), real)
     },
     fchown = |real, fd: c_int, user: uid_t, group: gid_t| -> c_int {
         change_opened(fd, || to_owner(user, group), real)
     },
     fchownat = |real, dir: c_int, path: *const c_char, user: uid_t, group: gid_t, flags: c_int| -> c_int {
-        match stands_for_descriptor(path, flags) {
-            Ok(false) => {}
-            Ok(true) => {
-                return change_opened(dir, || to_owner(user, group), real);
-            }
-            Err(error) => return fail(error),
-        }
-        unsafe { change_named(dir, path, flags, || to_owner(user, group), real) }
+        change_at(dir, path, flags, || to_owner(user, group), real)
     },
     utime = |real, path: *const c_char, times: *const utimbuf| -> c_int {
         let change = || match unsafe { times.as_ref() } {
             None => Some(now()),
             Some(times) => Some(to_times(seconds(times.actime, 0), seconds(times.modtime, 0))),
         };
-        unsafe { change_named(CWD, path, 0, change, real) }
+        change_named(CWD, path, 0, change, real)
     },
     utimes = |real, path: *const c_char, times: *const timeval| -> c_int {
-        unsafe { change_named(CWD, path, 0, || of_timevals(times), real) }
+        change_named(CWD, path, 0, || unsafe { of_timevals(times) }, real)
     },
     lutimes = |real, path: *const c_char, times: *const timeval| -> c_int {
-        unsafe { change_named(CWD, path, libc::AT_SYMLINK_NOFOLLOW, || of_timevals(times), real) }
+        change_named(CWD, path, libc::AT_SYMLINK_NOFOLLOW, || unsafe { of_timevals(times) }, real)
     },
     futimes = |real, fd: c_int, times: *const timeval| -> c_int {
         change_opened(fd, || unsafe { of_timevals(times) }, real)
@@ -125,25 +112,18 @@ interpose!(
         if path.is_null() {
             return change_opened(dir, || unsafe { of_timevals(times) }, real);
         }
-        unsafe { change_named(dir, path, 0, || of_timevals(times), real) }
+        change_named(dir, path, 0, || unsafe { of_timevals(times) }, real)
     },
     futimens = |real, fd: c_int, times: *const timespec| -> c_int {
         change_opened(fd, || unsafe { of_timespecs(times) }, real)
     },
     utimensat = |real, dir: c_int, path: *const c_char, times: *const timespec, flags: c_int| -> c_int {
-        match stands_for_descriptor(path, flags) {
-            Ok(false) => {}
-            Ok(true) => {
-                return change_opened(dir, || unsafe { of_timespecs(times) }, real);
-            }
-            Err(error) => return fail(error),
-        }
-        unsafe { change_named(dir, path, flags, || of_timespecs(times), real) }
+        change_at(dir, path, flags, || unsafe { of_timespecs(times) }, real)
     },
 );
 
-unsafe fn unlink_any(dir: c_int, path: *const c_char, real: impl FnOnce() -> c_int) -> c_int {
-    match unsafe { Name::managed(dir, path, libc::AT_SYMLINK_NOFOLLOW) } {
+fn unlink_any(dir: c_int, path: *const c_char, real: impl FnOnce() -> c_int) -> c_int {
+    match Name::managed(dir, path, libc::AT_SYMLINK_NOFOLLOW) {
         Err(error) => fail(error),
         Ok(None) => real(),
         Ok(Some(name)) => serve(|| {
@@ -155,7 +135,7 @@ unsafe fn unlink_any(dir: c_int, path: *const c_char, real: impl FnOnce() -> c_i
 
 /// A managed file moves with its anchor. The data path is needed only where the rename replaces a
 /// managed file.
-unsafe fn rename_any(
+fn rename_any(
     old_dir: c_int,
     old: *const c_char,
     new_dir: c_int,
@@ -164,8 +144,7 @@ unsafe fn rename_any(
     real: impl FnOnce() -> c_int,
 ) -> c_int {
     let keeps = flags & (libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE) != 0;
-    let replaced =
-        if keeps { Ok(None) } else { unsafe { Name::managed(new_dir, new, libc::AT_SYMLINK_NOFOLLOW) } };
+    let replaced = if keeps { Ok(None) } else { Name::managed(new_dir, new, libc::AT_SYMLINK_NOFOLLOW) };
     let new = match replaced {
         Ok(Some(new)) => new,
         Ok(None) => return real(),
@@ -185,14 +164,14 @@ unsafe fn rename_any(
 }
 
 /// Changes attributes by name; those of anchor and objects if the file is managed.
-unsafe fn change_named(
+fn change_named(
     dir: c_int,
     path: *const c_char,
     flags: c_int,
     change: impl FnOnce() -> Option<Change>,
     real: impl FnOnce() -> c_int,
 ) -> c_int {
-    let name = match unsafe { Name::look_up(dir, path, flags) } {
+    let name = match Name::look_up(dir, path, flags) {
         Ok(Some(name)) => name,
         Ok(None) => return real(),
         Err(error) => return fail(error),
@@ -232,12 +211,25 @@ fn to_owner(user: uid_t, group: gid_t) -> Option<Change> {
     Some(Change::Owner(given(user), given(group)))
 }
 
+/// As [`change_named`], where an empty path may stand for the descriptor `dir`.
+fn change_at(
+    dir: c_int,
+    path: *const c_char,
+    flags: c_int,
+    change: impl FnOnce() -> Option<Change>,
+    real: impl FnOnce() -> c_int,
+) -> c_int {
+    match stands_for_descriptor(path, flags) {
+        Ok(false) => change_named(dir, path, flags, change, real),
+        Ok(true) => change_opened(dir, change, real),
+        Err(error) => fail(error),
+    }
+}
+
 /// Whether a path is empty and so stands for the descriptor `dir`. A stat by the kernel detects an
 /// invalid pointer before this function reads the path; the kernel then refuses it in the real
 /// call, too.
-///
-/// # Errors
-/// ENOMEM from that stat.
+/// Errors: ENOMEM from that stat.
 fn stands_for_descriptor(path: *const c_char, flags: c_int) -> Result<bool> {
     if flags & libc::AT_EMPTY_PATH == 0 {
         return Ok(false);

@@ -11,7 +11,6 @@ use crate::descriptors::adopt;
 use crate::descriptors::record::{self, Call};
 use crate::descriptors::subject::{Managed, Subject};
 use crate::process::errno::serve;
-use crate::process::real::interpose;
 
 interpose!(
     lseek | lseek64 = |real, fd: c_int, offset: off_t, whence: c_int| -> off_t {

@@ -21,7 +21,6 @@ use crate::descriptors::{access, adopt, sniff};
 use crate::process::errno::{self, answer, fail, guarded, serve};
 use crate::process::guard;
 use crate::process::kernel;
-use crate::process::real::interpose;
 use crate::process::{identity, stack, state};
 
 // The variable argument of C's `open` is passed like a third fixed one in the 64-bit calling
@@ -100,9 +99,7 @@ fn opened_at(start: Option<Ticks>, fd: c_int, entry: Option<EntryRef>, flags: c_
 }
 
 /// The name, if the data path has to open it: the open would truncate a managed file or create one.
-///
-/// # Errors
-/// The kind of the file could not be determined, or the path does not exist.
+/// Errors: the kind of the file could not be determined, or the path does not exist.
 fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<&'static CStr>> {
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let creates = flags.contains(OFlags::CREATE) && state::has_plan() && !identity::is_vfork_child();
@@ -132,9 +129,7 @@ fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<
 /// The name, if the kernel refused to open it for writing because it is an anchor: no user may
 /// write to an anchor, and the data path decides who may write to the file. A vfork child must not
 /// use the data path; for it, `opened` is set here.
-///
-/// # Errors
-/// The kind of the file could not be determined. Otherwise errno is unchanged.
+/// Errors: the kind of the file could not be determined. Otherwise errno is unchanged.
 fn refused_name(
     dir: c_int,
     path: *const c_char,
@@ -160,9 +155,7 @@ fn follows_link(flags: OFlags) -> bool {
 }
 
 /// Whether opening the path gives a managed file.
-///
-/// # Errors
-/// The kind of the file could not be determined, or the path does not exist.
+/// Errors: the kind of the file could not be determined, or the path does not exist.
 pub fn is_managed_name(path: *const c_char, flags: c_int) -> Result<bool> {
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let follow = follows_link(flags) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
@@ -174,9 +167,6 @@ pub fn is_managed_name(path: *const c_char, flags: c_int) -> Result<bool> {
 
 /// Whether a stream on the path has to go through the library: for a managed file and, in a traced
 /// job, for any regular file.
-///
-/// # Errors
-/// As [`is_managed_name`].
 pub fn wants_stream(path: *const c_char, flags: c_int) -> Result<bool> {
     if identity::is_vfork_child() {
         return Ok(false);

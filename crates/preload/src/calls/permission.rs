@@ -9,7 +9,6 @@ use crate::descriptors::paths::{borrow_dir, follows, to_path};
 use crate::descriptors::seen::Found;
 use crate::descriptors::sniff;
 use crate::process::errno::{self, fail, serve};
-use crate::process::real::interpose;
 use crate::process::{identity, state};
 
 interpose!(

@@ -7,7 +7,6 @@ use libc::{cmsghdr, mmsghdr, msghdr, timespec};
 
 use crate::descriptors::table::{self, Known};
 use crate::process::identity;
-use crate::process::real::interpose;
 
 interpose!(
     recvmsg = |real, socket: c_int, message: *mut msghdr, flags: c_int| -> isize {
@@ -44,9 +43,7 @@ interpose!(
 );
 
 /// Forgets the descriptors in the messages of a call that returned `count`.
-///
-/// # Safety
-/// `count` is negative, or the call has filled as many messages.
+/// Safety: `count` is negative, or the call has filled as many messages.
 pub unsafe fn forget_all(messages: *const mmsghdr, count: c_int) {
     for at in 0..usize::try_from(count).unwrap_or(0) {
         // SAFETY: as the caller promises.

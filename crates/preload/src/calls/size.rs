@@ -15,7 +15,6 @@ use crate::descriptors::sniff::{self, Named};
 use crate::descriptors::subject::{Managed, Subject};
 use crate::process::errno::{fail, serve, serve_code, serve_interruptible};
 use crate::process::guard::{self, NoCancellation};
-use crate::process::real::interpose;
 use crate::process::{kernel, state};
 
 /// Serves one call: by `real` on a plain file, by `ours` on a managed one.

@@ -11,7 +11,6 @@ use stripewise_sys::{Errno, Fd, OFlags};
 
 use crate::calls::open::{is_managed_name, open_any};
 use crate::descriptors::access;
-use crate::process::real::interpose;
 use crate::process::{errno, kernel};
 
 /// Descriptors that wait for children, each with the address of its file actions.

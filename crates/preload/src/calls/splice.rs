@@ -19,7 +19,6 @@ use crate::calls::ends::{Cursor, End, finish, pump};
 use crate::calls::transfer::{MOST, Place};
 use crate::process::errno::answer;
 use crate::process::kernel::borrow;
-use crate::process::real::interpose;
 
 /// Bytes per read: the default capacity of a pipe.
 const PIECE: usize = 64 << 10;

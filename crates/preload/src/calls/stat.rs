@@ -13,7 +13,6 @@ use crate::descriptors::record::{self, Call};
 use crate::descriptors::seen::Found;
 use crate::descriptors::sniff;
 use crate::descriptors::subject::Subject;
-use crate::process::real::interpose;
 use crate::process::{errno, kernel, state};
 
 interpose!(

@@ -73,9 +73,7 @@ impl Transfer {
     }
 
     /// The same transfer with these flags and without the application's array.
-    ///
-    /// # Errors
-    /// EINVAL: too many buffers. EFAULT: the array cannot be read.
+    /// Errors: EINVAL: too many buffers. EFAULT: the array cannot be read.
     pub fn detached(mut self, rwf: c_int) -> Result<Self> {
         if !matches!(self.buffers, Buffers::One(_)) {
             self.buffers = Buffers::Copied(self.vectors()?.to_vec());
@@ -115,9 +113,6 @@ impl Transfer {
 }
 
 /// Serves a transfer on a managed file. Returns its offset and the number of bytes moved.
-///
-/// # Errors
-/// As preadv2(2) and pwritev2(2).
 pub fn move_bytes(managed: &Managed, request: &Transfer) -> Result<(u64, usize)> {
     // The checks have the kernel's order, so that of several errors the same one is reported.
     if matches!(request.place, Place::At(..0)) {
@@ -128,9 +123,6 @@ pub fn move_bytes(managed: &Managed, request: &Transfer) -> Result<(u64, usize)>
 
 /// As [`move_bytes`], with the status flags that the descriptor had. A transfer at [`Place::At`]
 /// does not touch the descriptor, which may be closed by now.
-///
-/// # Errors
-/// As [`move_bytes`].
 pub fn move_with_flags(managed: &Managed, request: &Transfer, flags: OFlags) -> Result<(u64, usize)> {
     if matches!(request.place, Place::At(..0)) {
         return Err(Errno::INVAL);
@@ -257,9 +249,7 @@ fn room_below_limit(offset: u64) -> Result<u64> {
 
 /// Refuses, as the kernel does, to extend a file of `now()` bytes beyond RLIMIT_FSIZE. `now` is
 /// called only if `size` is above the limit.
-///
-/// # Errors
-/// EFBIG, with SIGXFSZ. The error of `now`.
+/// Errors: EFBIG, with SIGXFSZ. The error of `now`.
 pub fn check_limit(size: u64, now: impl FnOnce() -> Result<u64>) -> Result<()> {
     let Some(limit) = getrlimit(Resource::Fsize).current else { return Ok(()) };
     if size > limit && size > now()? { Err(exceeded()) } else { Ok(()) }

@@ -39,9 +39,6 @@ pub fn writes(flags: OFlags) -> bool {
 
 /// Marks the open file description of a managed file, which is open for reading, with the access
 /// mode that the program asked for.
-///
-/// # Errors
-/// ENOMEM.
 pub fn note(fd: c_int, flags: OFlags) -> Result<()> {
     let signal = match flags & OFlags::RWMODE {
         OFlags::WRONLY => MAY_WRITE,
@@ -58,9 +55,6 @@ pub fn note(fd: c_int, flags: OFlags) -> Result<()> {
 /// A mark counts if this user, the file's owner or root set it. So a user who may only read a file
 /// cannot make another user's process write to it by marking a descriptor. A program with more
 /// rights than its caller (AT_SECURE) trusts no mark.
-///
-/// # Errors
-/// The error of the fcntl(2) calls.
 pub fn inherited(fd: c_int, stat: &Stat) -> Result<OFlags> {
     let kernel = fcntl_getfl(borrow(fd))? & OFlags::RWMODE;
     if kernel != OFlags::RDONLY {
@@ -95,9 +89,6 @@ fn marked_by_trusted_user(fd: c_int, stat: &Stat) -> Result<bool> {
 /// Exchanges a descriptor of a managed file, which the kernel has just opened for writing, for one
 /// that is open for reading only. Returns the number of the new descriptor: the lowest free one, so
 /// usually the same.
-///
-/// # Errors
-/// As open(2); the descriptor is closed.
 pub fn exchange(fd: c_int, file: &LogicalFile, flags: OFlags) -> Result<c_int> {
     kernel::close(fd);
     let new = errno::guarded(|| state::runtime()?.open_again(file, flags))?;

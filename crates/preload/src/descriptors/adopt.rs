@@ -61,9 +61,7 @@ fn on_first_use(fd: c_int) -> Option<EntryRef> {
 
 /// Examines a descriptor that was just opened with these flags under this name. Returns that
 /// descriptor, or the one that it was exchanged for.
-///
-/// # Errors
-/// The file is managed and cannot be served, or its kind could not be determined. The descriptor is
+/// Errors: the file is managed and cannot be served, or its kind could not be determined. The descriptor is
 /// closed.
 pub fn opened(fd: c_int, flags: OFlags, name: &CStr) -> Result<(c_int, Option<EntryRef>)> {
     let mut stat = MaybeUninit::uninit();
@@ -82,9 +80,6 @@ pub fn opened(fd: c_int, flags: OFlags, name: &CStr) -> Result<(c_int, Option<En
 }
 
 /// As [`opened`], for a file with these attributes that the plan has no rule for.
-///
-/// # Errors
-/// As [`opened`].
 pub fn opened_unplanned(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int, Option<EntryRef>)> {
     let (fd, entry) = exchanged(fd, stat, flags)?;
     Ok((fd, enter(fd, entry).inspect_err(|_| kernel::close(fd))?))
@@ -107,9 +102,7 @@ fn exchanged(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int, Option<Ent
 }
 
 /// Enters a descriptor that the data path opened. `flags` are those of the program's open.
-///
-/// # Errors
-/// ENFILE, ENOMEM, EMFILE; the descriptor is closed.
+/// Errors: ENFILE, ENOMEM, EMFILE; the descriptor is closed.
 pub fn managed(fd: c_int, file: Arc<LogicalFile>, flags: OFlags) -> Result<Option<EntryRef>> {
     let entry = || {
         access::note(fd, flags)?;

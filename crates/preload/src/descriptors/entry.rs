@@ -71,9 +71,7 @@ impl Entry {
     }
 
     /// The managed file; `None` for a plain file that is only recorded.
-    ///
-    /// # Errors
-    /// The kind of the descriptor could not be determined.
+    /// Errors: the kind of the descriptor could not be determined.
     pub fn file(&self) -> Result<Option<&LogicalFile>> {
         self.file.as_ref().map(Option::as_deref).map_err(|error| *error)
     }
@@ -155,9 +153,7 @@ pub struct EntryRef(&'static Slot);
 
 impl EntryRef {
     /// Stores an entry, and returns its first reference.
-    ///
-    /// # Errors
-    /// ENFILE when a million entries are in use, ENOMEM.
+    /// Errors: ENFILE when a million entries are in use, ENOMEM.
     pub fn new(entry: Entry) -> Result<Self> {
         #[cfg(target_arch = "x86_64")]
         crate::process::patched::keep_entry();
@@ -191,9 +187,7 @@ impl EntryRef {
     }
 
     /// Takes over a reference of the table.
-    ///
-    /// # Safety
-    /// The table owned a reference and does not refer to the slot any more.
+    /// Safety: the table owned a reference and does not refer to the slot any more.
     pub unsafe fn from_static(slot: &'static Slot) -> Self {
         Self(slot)
     }

@@ -55,9 +55,7 @@ pub fn possible(stat: &Stat) -> bool {
 
 /// The kind of an open file; `flags` are its status flags, if known. The descriptor is left
 /// unchanged.
-///
-/// # Errors
-/// The kind could not be determined: the caller must not take the file for a plain one. EACCES if
+/// Errors: the kind could not be determined: the caller must not take the file for a plain one. EACCES if
 /// the process may not read the file.
 pub fn descriptor(fd: BorrowedFd<'_>, stat: &Stat, flags: Option<OFlags>) -> Result<Found> {
     if !possible(stat) {
@@ -77,9 +75,6 @@ pub fn descriptor(fd: BorrowedFd<'_>, stat: &Stat, flags: Option<OFlags>) -> Res
 
 /// The kind of the file of this name. `stat` are its attributes; `follow` says whether a symbolic
 /// link stands for its target.
-///
-/// # Errors
-/// As [`descriptor`]; ESTALE if the name has become another file's.
 pub fn name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> Result<Found> {
     if !possible(stat) {
         return Ok(Found::Plain);
@@ -94,9 +89,6 @@ pub fn name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> Result<Found>
 /// as plain without being read. (On file systems that count holes as blocks this misses an anchor
 /// of an earlier version, which was as long as the file.) A file that is already known as an anchor
 /// is not read again either: the data path reads it and checks for itself.
-///
-/// # Errors
-/// As [`name`].
 pub fn likely_name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> Result<Found> {
     if stat.st_blocks > BLOCKS_MAX || is_of_the_system(path) {
         return Ok(Found::Plain);
@@ -114,9 +106,7 @@ pub struct Named<'a> {
 
 /// Determines the kind of the file that the application's path leads to; `None` if there is no such
 /// file. The result must not outlive the call that the path came with.
-///
-/// # Errors
-/// The error of fstatat(2) for the path, and as [`descriptor`].
+/// Errors: the error of fstatat(2) for the path, and as [`descriptor`].
 pub fn look_up(dir: c_int, path: *const c_char, follow: bool) -> Result<Option<Named<'static>>> {
     for _ in 0..TRIES {
         let stat = match retry_on_intr(|| kernel::stat_at(dir, path, follow)) {
@@ -147,9 +137,7 @@ fn is_of_the_system(path: &CStr) -> bool {
 }
 
 /// Whether the process has this file open as a managed one.
-///
-/// # Errors
-/// EIO after an internal error.
+/// Errors: EIO after an internal error.
 #[inline(never)]
 pub fn is_open(stat: &Stat) -> Result<bool> {
     let Some(runtime) = state::runtime_if_used() else { return Ok(false) };

@@ -109,9 +109,7 @@ impl Managed {
     }
 
     /// The managed file.
-    ///
-    /// # Errors
-    /// EIO if the file cannot be served.
+    /// Errors: EIO if the file cannot be served.
     pub fn file(&self) -> Result<&LogicalFile> {
         self.entry.file()?.ok_or(Errno::IO)
     }
@@ -121,18 +119,13 @@ impl Managed {
     }
 
     /// Result of fstat(2) on the anchor.
-    ///
-    /// # Errors
-    /// The error of that fstat(2).
     pub fn anchor(&self) -> Result<&Stat> {
         self.anchor.as_ref().map_err(|error| *error)
     }
 
     /// The status flags with the access mode that the program asked for. The kernel keeps the other
     /// flags, also for other processes that share the open file description.
-    ///
-    /// # Errors
-    /// EBADF for a descriptor with O_PATH. The error with which the kind of the descriptor could
+    /// Errors: EBADF for a descriptor with O_PATH. The error with which the kind of the descriptor could
     /// not be determined: the access mode is unknown then, too.
     pub fn flags(&self) -> Result<OFlags> {
         self.entry.file()?;
@@ -144,9 +137,7 @@ impl Managed {
     }
 
     /// The managed file, for a call that changes it.
-    ///
-    /// # Errors
-    /// `refusal` when the descriptor is not open for writing.
+    /// Errors: `refusal` when the descriptor is not open for writing.
     pub fn writable(&self, refusal: Errno) -> Result<&LogicalFile> {
         if self.flags()? & OFlags::RWMODE == OFlags::RDONLY { Err(refusal) } else { self.file() }
     }

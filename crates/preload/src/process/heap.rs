@@ -100,8 +100,7 @@ impl State {
         unsafe { self.heap.c_memalign(align, bytes) }
     }
 
-    /// # Safety
-    /// `memory` came from [`take`](Self::take), with at least `bytes` bytes.
+    /// Safety: `memory` came from [`take`](Self::take), with at least `bytes` bytes.
     unsafe fn give_back(&mut self, memory: *mut u8, bytes: usize) {
         match self.spare.get_mut(bytes / STEP) {
             Some(spare) if spare.count < SPARE_MAX => {
@@ -241,8 +240,7 @@ fn allocate_zeros(size: usize, place: Place) -> *mut u8 {
     block
 }
 
-/// # Safety
-/// `block` came from [`allocate`] and is not used again.
+/// Safety: `block` came from [`allocate`] and is not used again.
 unsafe fn release(block: *mut u8) {
     // SAFETY: as promised. The mark is cleared so that later memory there is not taken for a block.
     unsafe {
@@ -253,8 +251,7 @@ unsafe fn release(block: *mut u8) {
     }
 }
 
-/// # Safety
-/// As [`release`], unless the result is null.
+/// Safety: As [`release`], unless the result is null.
 unsafe fn reallocate(block: *mut u8, size: usize, place: Place) -> *mut u8 {
     // SAFETY: as promised.
     unsafe {

@@ -33,12 +33,7 @@ type SyscallFn = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize,
 pub static LIBC: Real<SyscallFn> = unsafe { Real::new(c"syscall") };
 
 /// Makes a system call.
-///
-/// # Errors
-/// The kernel's errno.
-///
-/// # Safety
-/// As the system call requires.
+/// Safety: As the system call requires.
 pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> Result<usize> {
     let before = errno();
     let [a, b, c, d, e, f] = arguments;

@@ -51,9 +51,7 @@ impl Lock {
     }
 
     /// Releases the lock.
-    ///
-    /// # Safety
-    /// The caller holds the lock and has forgotten its [`Locked`].
+    /// Safety: the caller holds the lock and has forgotten its [`Locked`].
     pub unsafe fn unlock(&self) {
         drop(Locked(self));
     }

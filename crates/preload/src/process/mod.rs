@@ -16,6 +16,7 @@ pub mod lock;
 pub mod messages;
 #[cfg(target_arch = "x86_64")]
 pub mod patched;
+#[macro_use]
 pub mod real;
 pub mod scratch;
 pub mod stack;

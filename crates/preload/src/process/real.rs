@@ -99,21 +99,21 @@ macro_rules! interpose {
             type Function = unsafe extern "C" fn($($type),*) -> $result;
             #[allow(clippy::too_many_arguments, reason = "libc's")]
             unsafe fn body($function: Function, $($argument: $type),*) -> $result $body
-            $crate::process::real::interpose!(@all ($($name)+) ($($argument: $type),*) $result);
+            interpose!(@all ($($name)+) ($($argument: $type),*) $result);
         };
-        $($crate::process::real::interpose!($($rest)*);)?
+        $(interpose!($($rest)*);)?
     };
     ($($name:ident)|+ = |$real:ident $(, $argument:ident: $type:ty)* $(,)?| -> $result:ty $body:block
      $(, $($rest:tt)*)?) => {
-        $crate::process::real::interpose!($($name)|+ = |&function $(, $argument: $type)*| -> $result {
+        interpose!($($name)|+ = |&function $(, $argument: $type)*| -> $result {
             // SAFETY: the arguments are the caller's, as the C function requires them.
             let $real = move || unsafe { function($($argument),*) };
             $body
         });
-        $($crate::process::real::interpose!($($rest)*);)?
+        $(interpose!($($rest)*);)?
     };
     (@all ($($name:ident)+) $arguments:tt $result:ty) => {
-        $($crate::process::real::interpose!(@export $name $arguments $result);)+
+        $(interpose!(@export $name $arguments $result);)+
     };
     (@export $name:ident ($($argument:ident: $type:ty),*) $result:ty) => {
         const _: () = {
@@ -132,4 +132,3 @@ macro_rules! interpose {
         };
     };
 }
-pub(crate) use interpose;

@@ -64,17 +64,14 @@ impl std::ops::Deref for BlockRef {
 }
 
 /// The blocks of a list, without null pointers.
-///
-/// # Safety
-/// `list` has `count` pointers, each null or to a block.
+/// Safety: `list` has `count` pointers, each null or to a block.
 pub unsafe fn list(list: *const *mut Block, count: c_int) -> Vec<BlockRef> {
     let count = if list.is_null() { 0 } else { usize::try_from(count).unwrap_or(0) };
     (0..count).filter_map(|at| unsafe { (*list.add(at)).as_ref() }).map(BlockRef).collect()
 }
 
 impl BlockRef {
-    /// # Safety
-    /// `block` lives until its request has ended.
+    /// Safety: `block` lives until its request has ended.
     pub unsafe fn new(block: *mut Block) -> Self {
         Self(unsafe { &*block })
     }

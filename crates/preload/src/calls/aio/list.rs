@@ -10,7 +10,6 @@ use super::pool::start_thread;
 use super::{notify, wait_for};
 use crate::descriptors::subject::Subject;
 use crate::process::errno::answer;
-use crate::process::real::interpose;
 
 unsafe extern "C" {
     /// These names resolve to this library.

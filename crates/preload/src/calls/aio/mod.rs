@@ -21,7 +21,6 @@ use crate::calls::transfer::{Place, Transfer, move_with_flags};
 use crate::descriptors::record;
 use crate::descriptors::subject::{Managed, Subject};
 use crate::process::errno::{self, answer, serve};
-use crate::process::real::interpose;
 
 use block::{Block, BlockRef};
 

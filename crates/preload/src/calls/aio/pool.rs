@@ -84,9 +84,7 @@ impl Pool {
 }
 
 /// Queues a request.
-///
-/// # Errors
-/// EAGAIN if no thread can be started and none runs.
+/// Errors: EAGAIN if no thread can be started and none runs.
 pub fn submit(task: Task) -> Result<()> {
     let _guard = SignalForkGuard::new();
     let pool = Pool::of_process();
@@ -107,9 +105,6 @@ pub fn submit(task: Task) -> Result<()> {
 }
 
 /// Starts a thread with all signals blocked.
-///
-/// # Errors
-/// EAGAIN.
 pub fn start_thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
     // SAFETY: signal sets of this function.
     unsafe {
@@ -196,9 +191,7 @@ fn announce() {
 
 /// Waits until `done` or the deadline. `done` is called again after each request that ended, and at
 /// least every `most`.
-///
-/// # Errors
-/// EAGAIN: the deadline has passed. EINTR: a signal handler ran.
+/// Errors: EAGAIN: the deadline has passed. EINTR: a signal handler ran.
 pub fn wait(deadline: Option<Instant>, most: Option<Duration>, mut done: impl FnMut() -> bool) -> Result<()> {
     loop {
         let seen = ENDED.load(Ordering::Acquire);

@@ -31,9 +31,7 @@ static CLOSE: AtomicUsize = AtomicUsize::new(0);
 const NO_DESCRIPTOR: c_int = -2;
 
 /// Makes a stream on a descriptor. Closing the stream closes the descriptor.
-///
-/// # Errors
-/// ENOMEM; ENOTSUP if libc's streams have an unknown layout.
+/// Errors: ENOMEM; ENOTSUP if libc's streams have an unknown layout.
 pub fn open(fd: c_int, access: Access) -> Result<*mut FILE> {
     let block = rustix::fs::fstat(borrow(fd)).map_or(4096, |stat| stat.st_blksize.clamp(512, 1 << 20) as usize);
     let cookie = Box::into_raw(Box::new(Cookie { fd, stream: ptr::null_mut(), buffer: vec![0; block] }));
@@ -64,9 +62,7 @@ pub fn open(fd: c_int, access: Access) -> Result<*mut FILE> {
 }
 
 /// Whether the stream is one of this library.
-///
-/// # Safety
-/// The stream is open.
+/// Safety: the stream is open.
 pub unsafe fn is_ours(stream: *mut FILE) -> bool {
     let methods = METHODS.load(Ordering::Acquire);
     // SAFETY: every stream has methods. The functions are read only if the methods are those of
@@ -80,9 +76,7 @@ pub unsafe fn is_ours(stream: *mut FILE) -> bool {
 }
 
 /// Resets a stream whose descriptor has become another file's, as if it was just opened.
-///
-/// # Safety
-/// The stream is open, and one of this library.
+/// Safety: the stream is open, and one of this library.
 pub unsafe fn reopen(stream: *mut FILE, access: Access) {
     let layout = unsafe { file::layout(stream) };
     layout.flags &= !(NO_READS | NO_WRITES | EOF_SEEN | ERROR_SEEN | APPENDING);

@@ -99,9 +99,7 @@ impl Access {
 }
 
 /// The structure of a stream.
-///
-/// # Safety
-/// The stream is open.
+/// Safety: the stream is open.
 pub unsafe fn layout<'a>(stream: *mut FILE) -> &'a mut Layout {
     // SAFETY: as the caller promises. Members behind the plain structure are read only in streams
     // with a cookie.
@@ -109,17 +107,13 @@ pub unsafe fn layout<'a>(stream: *mut FILE) -> &'a mut Layout {
 }
 
 /// The stream's descriptor; negative if it has none.
-///
-/// # Safety
-/// The stream is open.
+/// Safety: the stream is open.
 pub unsafe fn descriptor(stream: *mut FILE) -> c_int {
     unsafe { (*stream.cast::<Layout>()).fileno }
 }
 
 /// Writes buffered output, and discards read-ahead.
-///
-/// # Safety
-/// The stream is open.
+/// Safety: the stream is open.
 pub unsafe fn flush(stream: *mut FILE) {
     unsafe {
         fflush(stream);

@@ -21,7 +21,6 @@ use crate::descriptors::paths::FdPath;
 use crate::descriptors::subject::Subject;
 use crate::descriptors::table::{self, Known};
 use crate::process::errno::{self, answer, fail, serve};
-use crate::process::real::interpose;
 use crate::process::{identity, kernel};
 
 use file::Access;
