@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use stripewise_cluster::Profile;
 use stripewise_cluster::profile::{Fit, MeasuredClass, MeasuredNetwork};
-use stripewise_model::{Access, Op};
+use stripewise_model::ClassParams;
 
 use crate::device::Options;
 use crate::fit::fit_line;
@@ -33,10 +33,7 @@ fn class_of(reports: &[&ServerReport]) -> MeasuredClass {
     MeasuredClass {
         target: names.join(", "),
         direct_io: reports.iter().all(|report| report.mode == IoMode::Direct),
-        read_random: fit(Op::Read, Access::Random),
-        read_sequential: fit(Op::Read, Access::Sequential),
-        write_random: fit(Op::Write, Access::Random),
-        write_sequential: fit(Op::Write, Access::Sequential),
+        fits: ClassParams::of(fit),
     }
 }
 

@@ -43,8 +43,8 @@ fn a_directory_is_measured_and_left_as_it_was() {
     }
     let class = &combine(&[report.clone(), report.clone()])["c"];
     assert_eq!((class.target.as_str(), class.direct_io), ("t/0, t/0", report.mode == IoMode::Direct));
-    assert_eq!(class.read_random.samples, 2 * report.kinds[0].samples());
-    let (both, one) = (class.read_random.service, report.kinds[0].line.service());
+    assert_eq!(class.fits.read.random.samples, 2 * report.kinds[0].samples());
+    let (both, one) = (class.fits.read.random.service, report.kinds[0].line.service());
     assert!((both.startup_s - one.startup_s).abs() < 1e-9, "the average of two alike");
 }
 

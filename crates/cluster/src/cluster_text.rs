@@ -3,24 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use stripewise_model::{ByAccess, ClassParams, Network, Service};
+use stripewise_model::{ClassParams, Network, Service};
 
+use crate::class_text::{SERVICE, read_four, service_keys, write_four};
 use crate::cluster::{CAPACITY_MIN, Cluster, Tier};
 use crate::driver_text;
 use crate::error::FileError;
 use crate::profile::Profile;
-use crate::reader::{Document, Item, Table};
+use crate::reader::{Document, Table};
 use crate::size;
-use crate::write::{key, quoted, service_line};
-
-/// Whether a tier's class may be missing.
-#[derive(Clone, Copy, PartialEq)]
-enum Classes {
-    /// The class must exist.
-    Needed,
-    /// The class may be missing unless the tier is emulated: it is about to be measured.
-    ToBeMeasured,
-}
+use crate::write::{key, quoted};
 
 impl Cluster {
     /// Parses `cluster.toml`; `file_name` is only used in messages.
@@ -37,10 +29,7 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::parse`].
     pub fn parse_with(text: &str, file_name: &str, profile: Option<&Profile>) -> Result<Self, FileError> {
-        let document = Document::parse(text, file_name)?;
-        let root = document.root();
-        root.allow_only(&["network", "class", "tier"])?;
-        read_cluster(&root, profile, Classes::Needed)
+        parse(text, file_name, profile, false)
     }
 
     /// As [`Cluster::parse`], but classes of servers that are not emulated may be missing, because
@@ -49,10 +38,7 @@ impl Cluster {
     /// # Errors
     /// As [`Cluster::parse`].
     pub fn parse_uncalibrated(text: &str, file_name: &str) -> Result<Self, FileError> {
-        let document = Document::parse(text, file_name)?;
-        let root = document.root();
-        root.allow_only(&["network", "class", "tier"])?;
-        read_cluster(&root, None, Classes::ToBeMeasured)
+        parse(text, file_name, None, true)
     }
 
     /// The cluster as the text of a `cluster.toml`, which [`Cluster::parse`] reads back.
@@ -90,23 +76,32 @@ impl Cluster {
 fn write_classes(out: &mut String, prefix: &str, classes: &BTreeMap<String, ClassParams>) {
     for (name, params) in classes {
         let _ = writeln!(out, "\n[{prefix}.{}]", key(name));
-        for (op, by_access) in [("read", &params.read), ("write", &params.write)] {
-            for (access, service) in [("random", &by_access.random), ("sequential", &by_access.sequential)] {
-                let _ = writeln!(out, "{op}.{access} = {{ {} }}", service_line(service));
-            }
-        }
+        write_four(out, params, service_keys);
     }
+}
+
+fn parse(
+    text: &str,
+    file_name: &str,
+    profile: Option<&Profile>,
+    uncalibrated: bool,
+) -> Result<Cluster, FileError> {
+    let document = Document::parse(text, file_name)?;
+    let root = document.root();
+    root.allow_only(&["network", "class", "tier"])?;
+    read_cluster(&root, profile, uncalibrated)
 }
 
 /// Reads the cluster embedded in a plan, which keeps measured classes next to those given by hand.
 pub(crate) fn read_embedded(table: &Table<'_>) -> Result<Cluster, FileError> {
     table.allow_only(&["network", "class", "measured", "tier", "native"])?;
-    let mut cluster = read_cluster(table, None, Classes::Needed)?;
+    let mut cluster = read_cluster(table, None, false)?;
     cluster.native_targets = driver_text::read_native_targets(table, &cluster)?;
     Ok(cluster)
 }
 
-fn read_cluster(root: &Table<'_>, profile: Option<&Profile>, need: Classes) -> Result<Cluster, FileError> {
+/// `uncalibrated`: classes that are not emulated may be missing.
+fn read_cluster(root: &Table<'_>, profile: Option<&Profile>, uncalibrated: bool) -> Result<Cluster, FileError> {
     let network = match root.get("network") {
         None => Network::default(),
         Some(item) => read_network(&item.table()?)?,
@@ -126,7 +121,7 @@ fn read_cluster(root: &Table<'_>, profile: Option<&Profile>, need: Classes) -> R
         );
     }
     for table in &tiers {
-        let tier = read_tier(table, &cluster, need)?;
+        let tier = read_tier(table, &cluster, uncalibrated)?;
         if cluster.tiers.iter().any(|other| other.name == tier.name) {
             let item = table.need("name", "")?;
             return Err(item.error("another tier has this name; give every tier its own"));
@@ -138,9 +133,10 @@ fn read_cluster(root: &Table<'_>, profile: Option<&Profile>, need: Classes) -> R
 }
 
 fn read_network(table: &Table<'_>) -> Result<Network, FileError> {
-    table.allow_only(&["establish_s", "per_byte_s"])?;
-    let value = |key| table.need(key, "give seconds, 0 where there is no network")?.amount();
-    Ok(Network { establish_s: value("establish_s")?, per_byte_s: value("per_byte_s")? })
+    let keys = ["establish_s", "per_byte_s"];
+    table.allow_only(&keys)?;
+    let [establish_s, per_byte_s] = table.amounts(keys, "give seconds, 0 where there is no network")?;
+    Ok(Network { establish_s, per_byte_s })
 }
 
 fn read_classes(root: &Table<'_>, key: &str) -> Result<BTreeMap<String, ClassParams>, FileError> {
@@ -158,24 +154,18 @@ fn read_classes(root: &Table<'_>, key: &str) -> Result<BTreeMap<String, ClassPar
 
 fn read_class(table: &Table<'_>) -> Result<ClassParams, FileError> {
     table.allow_only(&["read", "write"])?;
-    let by_access = |key| -> Result<ByAccess, FileError> {
-        let table =
-            table.need(key, "give read.random, read.sequential, write.random, write.sequential")?.table()?;
-        table.allow_only(&["random", "sequential"])?;
-        let service = |key| read_service(&table.need(key, "give { startup_s = ..., per_byte_s = ... }")?);
-        Ok(ByAccess { random: service("random")?, sequential: service("sequential")? })
-    };
-    Ok(ClassParams { read: by_access("read")?, write: by_access("write")? })
+    let remedies = [
+        "give read.random, read.sequential, write.random, write.sequential",
+        "give { startup_s = ..., per_byte_s = ... }",
+    ];
+    read_four(table, remedies, |table| {
+        table.allow_only(&SERVICE)?;
+        let [startup_s, per_byte_s] = table.amounts(SERVICE, "give seconds")?;
+        Ok(Service { startup_s, per_byte_s })
+    })
 }
 
-fn read_service(item: &Item<'_>) -> Result<Service, FileError> {
-    let table = item.table()?;
-    table.allow_only(&["startup_s", "per_byte_s"])?;
-    let value = |key| table.need(key, "give seconds")?.amount();
-    Ok(Service { startup_s: value("startup_s")?, per_byte_s: value("per_byte_s")? })
-}
-
-fn read_tier(table: &Table<'_>, known: &Cluster, need: Classes) -> Result<Tier, FileError> {
+fn read_tier(table: &Table<'_>, known: &Cluster, uncalibrated: bool) -> Result<Tier, FileError> {
     table.allow_only(&[
         "name",
         "class",
@@ -204,7 +194,7 @@ fn read_tier(table: &Table<'_>, known: &Cluster, need: Classes) -> Result<Tier, 
     let class_item = table.need("class", "name a [class....] table")?;
     let class = class_item.text()?;
     let given = known.classes.contains_key(class);
-    let usable = given || known.measured.contains_key(class) || need == Classes::ToBeMeasured;
+    let usable = given || known.measured.contains_key(class) || uncalibrated;
     if !usable || (emulate && !given) {
         let remedy = format!("there is no table [class.{class}]; write one, or run `stripewise calibrate`");
         let emulated = format!("there is no table [class.{class}] to emulate; write one");

@@ -65,11 +65,8 @@ fn read_native_target(table: &Table<'_>, cluster: &Cluster) -> Result<NativeTarg
     let item = table.need("width", "write the bytes of a stripe, like \"64K\"")?;
     let width = item.size()?;
     let servers = cluster.tiers[tier].driver.servers();
-    let count_item = table.need("count", "write how many servers a turn has")?;
-    let count = u32::try_from(count_item.count()?).ok();
-    let count = count.filter(|&count| count > 0 && count as usize <= servers);
     let count =
-        count.ok_or_else(|| count_item.error(format!("must be 1 to {servers}: the pool has so many")))?;
+        table.need("count", "write how many servers a turn has")?.number(servers, ": the pool has so many")?;
     if width == 0 || width.checked_mul(u64::from(count)).is_none_or(|turn| turn > i64::MAX as u64) {
         return Err(item.error("must be at least 1 byte, and a turn over all servers below 2^63"));
     }
@@ -91,7 +88,7 @@ pub(crate) fn read(table: &Table<'_>) -> Result<Driver, FileError> {
         let servers = list(&table.need("servers", remedy)?, remedy)?;
         return Ok(Driver::Dirs { servers: servers.iter().map(directory).collect::<Result<_, _>>()? });
     }
-    let system = FileSystem::from_name(name)
+    let system = FileSystem::by_name(name)
         .ok_or_else(|| driver.error(format!("no such driver; there are {}", names())))?;
     let root = table.need("root", &format!("name a directory on {} to make the targets in", system.title()))?;
     Ok(Driver::Native { system, root: directory(&root)?, members: read_members(table, system)? })
@@ -128,11 +125,8 @@ fn read_members(table: &Table<'_>, system: FileSystem) -> Result<Members, FileEr
             Ok(Members::Servers(names.collect::<Result<_, _>>()?))
         }
         (None, Some(pool)) => {
-            let item = table.need("count", "write how many servers the pool has")?;
-            let count = u32::try_from(item.count()?).ok().filter(|count| (1..=MAX_TARGETS).contains(count));
-            let count = count.ok_or_else(|| {
-                item.error(format!("must be 1 to {MAX_TARGETS}: write how many servers the pool has"))
-            })?;
+            let count = table.need("count", "write how many servers the pool has")?;
+            let count = count.number(MAX_TARGETS as usize, ": write how many servers the pool has")?;
             Ok(Members::Pool { name: name(&pool)?, count })
         }
     }

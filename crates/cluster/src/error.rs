@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::size::shorten;
-
 /// An error in a file: one line that names file, line, key, value and remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileError {
@@ -40,9 +38,4 @@ impl std::error::Error for FileError {}
 /// A text without line breaks or other control characters.
 fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
-/// A value for [`FileError::value`], shortened if it is long.
-pub(crate) fn shown(value: &str) -> String {
-    shorten(value)
 }

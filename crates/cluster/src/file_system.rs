@@ -1,4 +1,9 @@
-//! The parallel file systems that stripewise supports.
+//! The parallel file systems that stripewise supports, and the stripe widths that they accept.
+
+use crate::names::named;
+
+/// Unit of the widths on the file systems that restrict them, bytes.
+const UNIT: u64 = 64 << 10;
 
 /// A parallel file system: a value of `driver = "..."` in a tier other than `dirs`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -13,20 +18,9 @@ pub enum FileSystem {
     OrangeFs,
 }
 
+named!(FileSystem: CephFs = "cephfs", Lustre = "lustre", BeeGfs = "beegfs", OrangeFs = "orangefs");
+
 impl FileSystem {
-    /// All supported file systems.
-    pub const ALL: [Self; 4] = [Self::CephFs, Self::Lustre, Self::BeeGfs, Self::OrangeFs];
-
-    /// The name in `cluster.toml`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::CephFs => "cephfs",
-            Self::Lustre => "lustre",
-            Self::BeeGfs => "beegfs",
-            Self::OrangeFs => "orangefs",
-        }
-    }
-
     /// The name for people.
     pub fn title(self) -> &'static str {
         match self {
@@ -37,9 +31,39 @@ impl FileSystem {
         }
     }
 
-    /// The file system called `name` in `cluster.toml`.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|system| system.name() == name)
+    /// The unit of widths, bytes: every width that the file system accepts is a whole multiple of
+    /// it.
+    ///
+    /// Sources: Ceph `src/include/fs_types.h` (`CEPH_MIN_STRIPE_UNIT`), Lustre `lustre_user.h`
+    /// (`LOV_MIN_STRIPE_SIZE`), BeeGFS `STRIPEPATTERN_MIN_CHUNKSIZE`, OrangeFS
+    /// `dist-simple-stripe.c` (any size above 0).
+    pub fn width_unit(self) -> u64 {
+        match self {
+            Self::CephFs | Self::Lustre | Self::BeeGfs => UNIT,
+            Self::OrangeFs => 1,
+        }
+    }
+
+    /// Whether the file system accepts stripes of `width` bytes.
+    pub fn has_width(self, width: u64) -> bool {
+        let powers_only = self == Self::BeeGfs;
+        width > 0 && width.is_multiple_of(self.width_unit()) && (!powers_only || width.is_power_of_two())
+    }
+
+    /// The smallest accepted width that is at least `width`.
+    pub fn width_above(self, width: u64) -> u64 {
+        let multiple = width.max(1).next_multiple_of(self.width_unit());
+        if self.has_width(multiple) { multiple } else { multiple.next_power_of_two() }
+    }
+
+    /// The rule of [`FileSystem::has_width`], for messages.
+    pub fn width_rule(self) -> &'static str {
+        match self {
+            Self::CephFs => "CephFS has widths that are whole multiples of 64K",
+            Self::Lustre => "Lustre has widths that are whole multiples of 64K",
+            Self::BeeGfs => "BeeGFS has widths that are powers of two from 64K on",
+            Self::OrangeFs => "OrangeFS has any width above 0",
+        }
     }
 }
 
@@ -50,9 +74,9 @@ mod tests {
     #[test]
     fn names_read_back() {
         for system in FileSystem::ALL {
-            assert_eq!(FileSystem::from_name(system.name()), Some(system));
+            assert_eq!(FileSystem::by_name(system.name()), Some(system));
             assert_eq!(system.title().to_lowercase(), system.name());
         }
-        assert_eq!(FileSystem::from_name("dirs"), None);
+        assert_eq!(FileSystem::by_name("dirs"), None);
     }
 }

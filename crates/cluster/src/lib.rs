@@ -4,6 +4,7 @@
 //! the callers do the I/O. Every error names the file, the key, the value and the remedy
 //! ([`FileError`]). All types are plain values that threads can share.
 
+mod class_text;
 pub mod cluster;
 mod cluster_text;
 mod driver;
@@ -12,20 +13,19 @@ mod error;
 mod file_system;
 mod fold;
 mod layout_text;
+mod names;
 pub mod overlay;
 mod overlay_text;
 pub mod pattern;
 pub mod plan;
 mod plan_text;
 pub mod profile;
-mod reach;
-pub mod reader;
+mod reader;
 pub mod size;
 mod spread;
 #[cfg(test)]
 mod tests;
 mod unfold;
-mod widths;
 mod write;
 
 pub use cluster::{Cluster, TargetKind, TargetSpec, Tier};
@@ -35,8 +35,7 @@ pub use file_system::FileSystem;
 pub use fold::FoldError;
 pub use layout_text::{format_cycle, parse_cycle};
 pub use overlay::{CacheAdmission, CacheMode, CopySpec, Durability, MAX_COPIES, Overlay, OverlayKind};
-pub use plan::{KEEP, Plan, Rule};
+pub use plan::{KEEP, Plan, Reach, Rule};
 pub use plan_text::PLAN_VERSION;
 pub use profile::{Fit, MeasuredClass, MeasuredNetwork, Profile};
-pub use reach::Reach;
 pub use spread::Spread;

@@ -3,6 +3,7 @@
 
 use stripewise_layout::Layout;
 
+use crate::names::named;
 use crate::spread::Spread;
 
 /// Maximum number of copies of one file, including the original: the number of bits in the extent
@@ -107,58 +108,6 @@ impl CopySpec {
     }
 }
 
-impl CacheMode {
-    /// All modes.
-    pub const ALL: [Self; 4] = [Self::Sla, Self::Sca, Self::Nsca, Self::Off];
-
-    /// The name in files and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sla => "sla",
-            Self::Sca => "sca",
-            Self::Nsca => "nsca",
-            Self::Off => "off",
-        }
-    }
-
-    /// The mode of this name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mode| mode.name() == name)
-    }
-}
-
-impl CacheAdmission {
-    /// Both policies.
-    pub const ALL: [Self; 2] = [Self::Balanced, Self::AsPrinted];
-
-    /// The name in files and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Balanced => "balanced",
-            Self::AsPrinted => "as-printed",
-        }
-    }
-
-    /// The admission policy of this name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|admission| admission.name() == name)
-    }
-}
-
-impl Durability {
-    /// Both values.
-    pub const ALL: [Self; 2] = [Self::Sync, Self::EachWrite];
-
-    /// The name in files and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sync => "sync",
-            Self::EachWrite => "each-write",
-        }
-    }
-
-    /// The durability of this name.
-    pub fn by_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|durability| durability.name() == name)
-    }
-}
+named!(CacheMode: Sla = "sla", Sca = "sca", Nsca = "nsca", Off = "off");
+named!(CacheAdmission: Balanced = "balanced", AsPrinted = "as-printed");
+named!(Durability: Sync = "sync", EachWrite = "each-write");

@@ -62,7 +62,7 @@ pub(crate) fn read_overlay(
             item.error(format!("a file has at most {most} copies besides the original; leave some out"))
         );
     }
-    let cache = kind(&tables[0])? == CACHE;
+    let cache = is_cache(&tables[0])?;
     let mut copies: Vec<CopySpec> = Vec::with_capacity(tables.len());
     for table in &tables {
         let copy = read_copy(table, cache, spread, cluster)?;
@@ -77,17 +77,16 @@ pub(crate) fn read_overlay(
     read_settings(rule, table.as_ref(), cache, copies, cluster).map(Some)
 }
 
-fn kind<'d>(table: &Table<'d>) -> Result<&'d str, FileError> {
-    let item = table.need("kind", "write \"replica\" or \"cache\"")?;
-    match item.text()? {
-        kind @ (REPLICA | CACHE) => Ok(kind),
-        _ => Err(item.error("must be \"replica\" or \"cache\"")),
-    }
+/// Whether a copy is a cache copy.
+fn is_cache(table: &Table<'_>) -> Result<bool, FileError> {
+    let by_name = |name: &str| [REPLICA, CACHE].contains(&name).then(|| name == CACHE);
+    let choices = "\"replica\" or \"cache\"";
+    table.need("kind", &format!("write {choices}"))?.one_of(by_name, choices)
 }
 
 fn read_copy(table: &Table<'_>, cache: bool, spread: Spread, cluster: &Cluster) -> Result<CopySpec, FileError> {
     table.allow_only(&["kind", "name", "groups", "spread", "layouts"])?;
-    if (kind(table)? == CACHE) != cache {
+    if is_cache(table)? != cache {
         let problem = "the copies of a rule are all \"replica\" or all \"cache\"; make two rules";
         return Err(table.need("kind", REMEDY)?.error(problem));
     }
@@ -121,8 +120,7 @@ fn read_groups(item: &Item<'_>, cache: bool, servers: usize) -> Result<u32, File
     if !cache {
         return Err(item.error("only cache copies have groups; leave it out"));
     }
-    let groups = u32::try_from(item.count()?).ok().filter(|&groups| groups > 0 && groups as usize <= servers);
-    groups.ok_or_else(|| item.error(format!("must be 1 to {servers}: the copy has {servers} servers")))
+    item.number(servers, &format!(": the copy has {servers} servers"))
 }
 
 fn read_settings(
@@ -146,14 +144,13 @@ fn read_settings(
         }
     };
     let durability = get("durability").map_or(Ok(Durability::default()), |item| {
-        let known = Durability::by_name(item.text()?);
-        known.ok_or_else(|| item.error("must be \"sync\" or \"each-write\""))
+        item.one_of(Durability::by_name, "\"sync\" or \"each-write\"")
     })?;
     let background = get("background").map(|item| match item.size()? {
         0 => Err(item.error("must be at least 1 byte per second; leave it out for no limit")),
         bytes => Ok(bytes),
     });
-    let count = |key, or| get(key).map_or(Ok(or), |item| read_count(&item));
+    let count = |key, or| get(key).map_or(Ok(or), |item| item.number(u32::MAX as usize, ""));
     let procs = count("procs", 1)?;
     let procs_per_node = count("procs_per_node", 1)?;
     if let Some(item) = get("procs_per_node").filter(|_| procs_per_node > procs) {
@@ -170,22 +167,16 @@ fn read_settings(
     })
 }
 
-fn read_count(item: &Item<'_>) -> Result<u32, FileError> {
-    let count = u32::try_from(item.count()?).ok().filter(|&count| count > 0);
-    count.ok_or_else(|| item.error("must be 1 to 4294967295"))
-}
-
 fn read_cache(table: &Table<'_>, copies: &[CopySpec], cluster: &Cluster) -> Result<OverlayKind, FileError> {
     let mode = table.get("mode").map_or(Ok(CacheMode::default()), |item| {
-        let known = CacheMode::by_name(item.text()?);
-        known.ok_or_else(|| item.error("must be \"sla\", \"sca\", \"nsca\" or \"off\""))
+        item.one_of(CacheMode::by_name, "\"sla\", \"sca\", \"nsca\" or \"off\"")
     })?;
     let admission = table.get("admission").map_or(Ok(CacheAdmission::default()), |item| {
-        let known = CacheAdmission::by_name(item.text()?);
-        known.ok_or_else(|| item.error("must be \"balanced\" or \"as-printed\""))
+        item.one_of(CacheAdmission::by_name, "\"balanced\" or \"as-printed\"")
     })?;
     let one_dh = copies.iter().any(|copy| copy.groups == 1);
-    if let Some(item) = table.get("mode").filter(|_| needs_one_dh(mode) && !one_dh) {
+    let needs_one_dh = matches!(mode, CacheMode::Sca | CacheMode::Nsca);
+    if let Some(item) = table.get("mode").filter(|_| needs_one_dh && !one_dh) {
         return Err(
             item.error("this mode caches in 1-DH, and no copy has groups = 1; add one, or write \"sla\"")
         );
@@ -203,8 +194,4 @@ fn read_cache(table: &Table<'_>, copies: &[CopySpec], cluster: &Cluster) -> Resu
         return Err(item.error(format!("the cluster allows only {capacity} on {name}; write at most that")));
     }
     Ok(OverlayKind::Cache { mode, admission, capacity_per_server })
-}
-
-fn needs_one_dh(mode: CacheMode) -> bool {
-    matches!(mode, CacheMode::Sca | CacheMode::Nsca)
 }

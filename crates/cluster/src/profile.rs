@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use stripewise_model::{ByAccess, ClassParams, Service};
+use stripewise_model::{ClassParams, Service};
 
+use crate::class_text::{SERVICE, read_four, service_keys, write_four};
 use crate::error::FileError;
-use crate::reader::{Document, Item, Table};
-use crate::write::{key, quoted, service_line};
+use crate::reader::{Document, Table};
+use crate::write::{key, quoted};
 
 /// The format that this version reads and writes.
 pub const PROFILE_VERSION: u64 = 1;
@@ -47,14 +48,8 @@ pub struct MeasuredClass {
     pub target: String,
     /// Whether the page cache was bypassed (O_DIRECT).
     pub direct_io: bool,
-    /// Random reads.
-    pub read_random: Fit,
-    /// Sequential reads.
-    pub read_sequential: Fit,
-    /// Random writes.
-    pub write_random: Fit,
-    /// Sequential writes.
-    pub write_sequential: Fit,
+    /// The fit of each kind of request.
+    pub fits: ClassParams<Fit>,
 }
 
 /// One least-squares fit of time against size.
@@ -77,23 +72,7 @@ pub struct Fit {
 impl MeasuredClass {
     /// α and β alone.
     pub fn params(&self) -> ClassParams {
-        let by = |random: &Fit, sequential: &Fit| ByAccess {
-            random: random.service,
-            sequential: sequential.service,
-        };
-        ClassParams {
-            read: by(&self.read_random, &self.read_sequential),
-            write: by(&self.write_random, &self.write_sequential),
-        }
-    }
-
-    fn fits(&self) -> [(&'static str, &Fit); 4] {
-        [
-            ("read.random", &self.read_random),
-            ("read.sequential", &self.read_sequential),
-            ("write.random", &self.write_random),
-            ("write.sequential", &self.write_sequential),
-        ]
+        ClassParams::of(|op, access| self.fits.of_kind(op, access).service)
     }
 }
 
@@ -105,7 +84,7 @@ impl Profile {
     pub fn parse(text: &str, file_name: &str) -> Result<Self, FileError> {
         let document = Document::parse(text, file_name)?;
         let root = document.root();
-        check_version(&root, PROFILE_VERSION, "run `stripewise calibrate` again")?;
+        check_version(&root, PROFILE_VERSION, REMEDY)?;
         root.allow_only(&["version", "date", "method", "network", "class"])?;
         let mut classes = BTreeMap::new();
         if let Some(item) = root.get("class") {
@@ -116,7 +95,7 @@ impl Profile {
         Ok(Self {
             date: root.need("date", REMEDY)?.text()?.to_owned(),
             method: root.need("method", REMEDY)?.text()?.to_owned(),
-            network: root.get("network").map(|item| read_network(&item)).transpose()?,
+            network: root.get("network").map(|item| read_network(&item.table()?)).transpose()?,
             classes,
         })
     }
@@ -144,9 +123,7 @@ impl Profile {
         for (name, class) in &self.classes {
             let _ = writeln!(out, "\n[class.{}]\ntarget = {}", key(name), quoted(&class.target));
             let _ = writeln!(out, "direct_io = {}", class.direct_io);
-            for (key, fit) in class.fits() {
-                let _ = writeln!(out, "{key} = {{ {}, {} }}", service_line(&fit.service), spread_line(fit));
-            }
+            write_four(&mut out, &class.fits, fit_keys);
         }
         out
     }
@@ -154,10 +131,15 @@ impl Profile {
 
 const REMEDY: &str = "run `stripewise calibrate` again";
 
-fn spread_line(fit: &Fit) -> String {
+fn fit_keys(fit: &Fit) -> String {
     format!(
-        "startup_spread_s = {:?}, per_byte_spread_s = {:?}, residual_relative = {:?}, samples = {}, outliers = {}",
-        fit.startup_spread_s, fit.per_byte_spread_s, fit.residual_relative, fit.samples, fit.outliers
+        "{}, startup_spread_s = {:?}, per_byte_spread_s = {:?}, residual_relative = {:?}, samples = {}, outliers = {}",
+        service_keys(&fit.service),
+        fit.startup_spread_s,
+        fit.per_byte_spread_s,
+        fit.residual_relative,
+        fit.samples,
+        fit.outliers
     )
 }
 
@@ -170,55 +152,33 @@ pub(crate) fn check_version(root: &Table<'_>, version: u64, remedy: &str) -> Res
     Err(item.error(format!("this program reads version {version}; {remedy}")))
 }
 
-fn read_network(item: &Item<'_>) -> Result<MeasuredNetwork, FileError> {
-    let table = item.table()?;
-    table.allow_only(&["establish_s", "per_byte_s", "establish_spread_s", "per_byte_spread_s", "samples"])?;
-    let amount = |key| table.need(key, REMEDY)?.amount();
-    Ok(MeasuredNetwork {
-        establish_s: amount("establish_s")?,
-        per_byte_s: amount("per_byte_s")?,
-        establish_spread_s: amount("establish_spread_s")?,
-        per_byte_spread_s: amount("per_byte_spread_s")?,
-        samples: table.need("samples", REMEDY)?.count()?,
-    })
+fn read_network(table: &Table<'_>) -> Result<MeasuredNetwork, FileError> {
+    let keys = ["establish_s", "per_byte_s", "establish_spread_s", "per_byte_spread_s"];
+    table.allow_only(&[&keys[..], &["samples"]].concat())?;
+    let [establish_s, per_byte_s, establish_spread_s, per_byte_spread_s] = table.amounts(keys, REMEDY)?;
+    let samples = table.need("samples", REMEDY)?.count()?;
+    Ok(MeasuredNetwork { establish_s, per_byte_s, establish_spread_s, per_byte_spread_s, samples })
 }
 
 fn read_class(table: &Table<'_>) -> Result<MeasuredClass, FileError> {
     table.allow_only(&["target", "direct_io", "read", "write"])?;
-    let pair = |key| -> Result<(Fit, Fit), FileError> {
-        let table = table.need(key, REMEDY)?.table()?;
-        table.allow_only(&["random", "sequential"])?;
-        let fit = |key| read_fit(&table.need(key, REMEDY)?);
-        Ok((fit("random")?, fit("sequential")?))
-    };
-    let ((read_random, read_sequential), (write_random, write_sequential)) = (pair("read")?, pair("write")?);
     Ok(MeasuredClass {
+        fits: read_four(table, [REMEDY; 2], read_fit)?,
         target: table.need("target", REMEDY)?.text()?.to_owned(),
         direct_io: table.need("direct_io", REMEDY)?.flag()?,
-        read_random,
-        read_sequential,
-        write_random,
-        write_sequential,
     })
 }
 
-fn read_fit(item: &Item<'_>) -> Result<Fit, FileError> {
-    let table = item.table()?;
-    table.allow_only(&[
-        "startup_s",
-        "per_byte_s",
-        "startup_spread_s",
-        "per_byte_spread_s",
-        "residual_relative",
-        "samples",
-        "outliers",
-    ])?;
-    let amount = |key| table.need(key, REMEDY)?.amount();
+fn read_fit(table: &Table<'_>) -> Result<Fit, FileError> {
+    let spreads = ["startup_spread_s", "per_byte_spread_s", "residual_relative"];
+    table.allow_only(&[&SERVICE[..], &spreads, &["samples", "outliers"]].concat())?;
+    let [startup_s, per_byte_s] = table.amounts(SERVICE, REMEDY)?;
+    let [startup_spread_s, per_byte_spread_s, residual_relative] = table.amounts(spreads, REMEDY)?;
     Ok(Fit {
-        service: Service { startup_s: amount("startup_s")?, per_byte_s: amount("per_byte_s")? },
-        startup_spread_s: amount("startup_spread_s")?,
-        per_byte_spread_s: amount("per_byte_spread_s")?,
-        residual_relative: amount("residual_relative")?,
+        service: Service { startup_s, per_byte_s },
+        startup_spread_s,
+        per_byte_spread_s,
+        residual_relative,
         samples: table.need("samples", REMEDY)?.count()?,
         outliers: table.need("outliers", REMEDY)?.count()?,
     })

@@ -3,13 +3,12 @@
 //! A thin layer over the `toml` crate's spanned tables: every value carries its full key and its
 //! place, so that a wrong value is reported as precisely as wrong syntax.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::{FileError, shown};
+use crate::error::FileError;
 use crate::size;
 
 /// A parsed text with its file name.
@@ -43,10 +42,7 @@ pub struct Item<'d> {
 }
 
 impl<'t> Document<'t> {
-    /// Parses `text`; `file` is only used in messages.
-    ///
-    /// # Errors
-    /// Syntax errors, with the line and what the parser expected.
+    /// Parses `text`; `file` is only used in messages. A syntax error says what the parser expected.
     pub fn parse(text: &'t str, file: &'t str) -> Result<Self, FileError> {
         let source = Source { file, text };
         match DeTable::parse(text) {
@@ -80,32 +76,19 @@ impl Source<'_> {
 }
 
 impl<'d> Table<'d> {
-    /// The full key of this table, empty for the top level.
-    pub fn key(&self) -> &str {
-        &self.key
-    }
-
     /// The value of `name`; `None`: it is missing.
     pub fn get(&self, name: &str) -> Option<Item<'d>> {
         let value = self.entries.get(name)?;
         Some(Item { source: self.source, key: self.key_of(name), value })
     }
 
-    /// The value of `name`.
-    ///
-    /// # Errors
-    /// It is missing; `remedy` says what to write.
+    /// The value of `name`, which must be there; `remedy` says what to write.
     pub fn need(&self, name: &str, remedy: &str) -> Result<Item<'d>, FileError> {
-        self.get(name).ok_or_else(|| {
-            let line = (!self.key.is_empty()).then(|| self.span.clone());
-            self.source.error(line, self.key_of(name), None, format!("missing; {remedy}"))
-        })
+        self.get(name)
+            .ok_or_else(|| FileError { key: self.key_of(name), ..self.error(format!("missing; {remedy}")) })
     }
 
     /// Refuses every key that is not in `known`.
-    ///
-    /// # Errors
-    /// The first unknown key, with the known ones.
     pub fn allow_only(&self, known: &[&str]) -> Result<(), FileError> {
         match self.entries.keys().find(|key| !known.contains(&key.get_ref().as_ref())) {
             None => Ok(()),
@@ -130,10 +113,16 @@ impl<'d> Table<'d> {
         self.source.error(line, self.key.clone(), None, problem.into())
     }
 
+    /// The numbers of these keys, which must be there.
+    pub fn amounts<const N: usize>(&self, keys: [&str; N], remedy: &str) -> Result<[f64; N], FileError> {
+        let mut amounts = [0.0; N];
+        for (amount, key) in amounts.iter_mut().zip(keys) {
+            *amount = self.need(key, remedy)?.amount()?;
+        }
+        Ok(amounts)
+    }
+
     /// The array of tables `name`; empty where it is missing.
-    ///
-    /// # Errors
-    /// It is not an array of tables.
     pub fn tables(&self, name: &str) -> Result<Vec<Table<'d>>, FileError> {
         match self.get(name) {
             None => Ok(Vec::new()),
@@ -148,9 +137,6 @@ impl<'d> Table<'d> {
 
 impl<'d> Item<'d> {
     /// The value as a text.
-    ///
-    /// # Errors
-    /// The value has another type.
     pub fn text(&self) -> Result<&'d str, FileError> {
         match self.value.get_ref() {
             DeValue::String(text) => Ok(text),
@@ -159,9 +145,6 @@ impl<'d> Item<'d> {
     }
 
     /// The value as a finite number that is not negative.
-    ///
-    /// # Errors
-    /// The value has another type or range.
     pub fn amount(&self) -> Result<f64, FileError> {
         let number = match self.value.get_ref() {
             DeValue::Float(number) => number.as_str().replace('_', "").parse().ok(),
@@ -176,17 +159,18 @@ impl<'d> Item<'d> {
     }
 
     /// The value as a whole number, 0 or more.
-    ///
-    /// # Errors
-    /// The value has another type or range.
     pub fn count(&self) -> Result<u64, FileError> {
         self.integer().ok_or_else(|| self.error("must be a whole number, 0 or more"))
     }
 
+    /// The value as a whole number from 1 to `most`, which the error explains with `why`.
+    pub fn number(&self, most: usize, why: &str) -> Result<u32, FileError> {
+        let number = self.count()?;
+        let number = u32::try_from(number).ok().filter(|&number| number > 0 && number as usize <= most);
+        number.ok_or_else(|| self.error(format!("must be 1 to {most}{why}")))
+    }
+
     /// The value as bytes: a whole number, or a text such as `"64K"`.
-    ///
-    /// # Errors
-    /// The value has another form.
     pub fn size(&self) -> Result<u64, FileError> {
         match self.value.get_ref() {
             DeValue::String(text) => size::parse(text).ok(),
@@ -196,9 +180,6 @@ impl<'d> Item<'d> {
     }
 
     /// The value as `true` or `false`.
-    ///
-    /// # Errors
-    /// The value has another type.
     pub fn flag(&self) -> Result<bool, FileError> {
         match self.value.get_ref() {
             DeValue::Boolean(flag) => Ok(*flag),
@@ -206,10 +187,12 @@ impl<'d> Item<'d> {
         }
     }
 
+    /// The value as one of several words; `choices` lists them.
+    pub fn one_of<T>(&self, by_name: fn(&str) -> Option<T>, choices: &str) -> Result<T, FileError> {
+        by_name(self.text()?).ok_or_else(|| self.error(format!("must be {choices}")))
+    }
+
     /// The value as a table.
-    ///
-    /// # Errors
-    /// The value has another type.
     pub fn table(&self) -> Result<Table<'d>, FileError> {
         match self.value.get_ref() {
             DeValue::Table(entries) => {
@@ -220,9 +203,6 @@ impl<'d> Item<'d> {
     }
 
     /// The elements of the value as an array.
-    ///
-    /// # Errors
-    /// The value has another type.
     pub fn items(&self) -> Result<Vec<Item<'d>>, FileError> {
         let DeValue::Array(array) = self.value.get_ref() else {
             return Err(self.error("must be an array in [ ]"));
@@ -233,21 +213,12 @@ impl<'d> Item<'d> {
 
     /// An error about this value.
     pub fn error(&self, problem: impl Into<String>) -> FileError {
-        let value = shown(&self.written());
-        self.source.error(Some(self.value.span()), self.key.clone(), Some(value), problem.into())
-    }
-
-    /// The full key of this value.
-    pub fn key(&self) -> &str {
-        &self.key
-    }
-
-    /// The value as written in the file.
-    fn written(&self) -> Cow<'d, str> {
-        match self.value.get_ref() {
-            DeValue::Table(_) => Cow::Borrowed("{ ... }"),
-            _ => self.source.text.get(self.value.span()).map_or(Cow::Borrowed("?"), Cow::Borrowed),
-        }
+        let written = match self.value.get_ref() {
+            DeValue::Table(_) => "{ ... }",
+            _ => self.source.text.get(self.value.span()).unwrap_or("?"),
+        };
+        let value = Some(size::shorten(written));
+        self.source.error(Some(self.value.span()), self.key.clone(), value, problem.into())
     }
 
     fn integer(&self) -> Option<u64> {

@@ -1,7 +1,5 @@
 //! Writers for parts of TOML files.
 
-use stripewise_model::Service;
-
 /// A text as a TOML basic string: valid for values and keys, always on one line.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
@@ -22,9 +20,4 @@ pub(crate) fn quoted(text: &str) -> String {
 pub(crate) fn key(text: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !text.is_empty() && text.chars().all(bare) { text.to_owned() } else { quoted(text) }
-}
-
-/// The two keys of a service, for an inline table.
-pub(crate) fn service_line(service: &Service) -> String {
-    format!("startup_s = {:?}, per_byte_s = {:?}", service.startup_s, service.per_byte_s)
 }

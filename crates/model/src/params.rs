@@ -78,33 +78,47 @@ pub enum Access {
 /// The parameters of one direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ByAccess {
-    /// Service of random requests.
-    pub random: Service,
-    /// Service of sequential requests.
-    pub sequential: Service,
+pub struct ByAccess<T = Service> {
+    /// Random requests.
+    pub random: T,
+    /// Sequential requests.
+    pub sequential: T,
 }
 
-/// All parameters of one server class.
+/// All parameters of one server class; `T` is what is known of one kind of request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ClassParams {
+pub struct ClassParams<T = Service> {
     /// Parameters of reads.
-    pub read: ByAccess,
+    pub read: ByAccess<T>,
     /// Parameters of writes.
-    pub write: ByAccess,
+    pub write: ByAccess<T>,
+}
+
+impl<T> ClassParams<T> {
+    /// The class with a value for each kind of request.
+    pub fn of(value: impl Fn(Op, Access) -> T) -> Self {
+        let by_access =
+            |op| ByAccess { random: value(op, Access::Random), sequential: value(op, Access::Sequential) };
+        Self { read: by_access(Op::Read), write: by_access(Op::Write) }
+    }
+
+    /// The value for one kind of request.
+    pub fn of_kind(&self, op: Op, access: Access) -> &T {
+        let by_access = match op {
+            Op::Read => &self.read,
+            Op::Write => &self.write,
+        };
+        match access {
+            Access::Random => &by_access.random,
+            Access::Sequential => &by_access.sequential,
+        }
+    }
 }
 
 impl ClassParams {
     /// The parameters of one kind of request.
     pub fn service(&self, op: Op, access: Access) -> Service {
-        let by_access = match op {
-            Op::Read => self.read,
-            Op::Write => self.write,
-        };
-        match access {
-            Access::Random => by_access.random,
-            Access::Sequential => by_access.sequential,
-        }
+        *self.of_kind(op, access)
     }
 }

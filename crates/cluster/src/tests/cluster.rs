@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use stripewise_model::{Access, Op};
+use stripewise_model::{Access, ClassParams, Op};
 
 use super::{CLUSTER, assert_clear, mutated};
 use crate::{Cluster, Fit, MeasuredClass, MeasuredNetwork, Profile};
@@ -42,10 +42,12 @@ fn some_profile() -> Profile {
     };
     let class = MeasuredClass {
         target: "ssd/0".into(),
-        read_random: fit(1.0),
-        read_sequential: fit(2.0),
-        write_random: fit(3.0),
-        write_sequential: fit(4.0),
+        fits: ClassParams::of(|op, access| match (op, access) {
+            (Op::Read, Access::Random) => fit(1.0),
+            (Op::Read, Access::Sequential) => fit(2.0),
+            (Op::Write, Access::Random) => fit(3.0),
+            (Op::Write, Access::Sequential) => fit(4.0),
+        }),
         ..MeasuredClass::default()
     };
     let network = MeasuredNetwork { establish_s: 0.5, per_byte_s: 0.25, ..MeasuredNetwork::default() };

@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use stripewise_model::{ByAccess, ClassParams};
 
 use super::{assert_clear, mutated};
 use crate::{Fit, MeasuredClass, MeasuredNetwork, Profile};
@@ -25,7 +26,7 @@ write.sequential = { startup_s = 2e-4, per_byte_s = 8e-9, startup_spread_s = 1e-
 #[test]
 fn a_profile_is_read_and_written_back() {
     let profile = Profile::parse(PROFILE, "some.toml").unwrap();
-    assert_eq!(profile.classes["hdd"].write_random.service.startup_s, 4e-4);
+    assert_eq!(profile.classes["hdd"].fits.write.random.service.startup_s, 4e-4);
     assert_eq!(profile.classes["hdd"].params().read.sequential.startup_s, 1e-4);
     assert_eq!(profile.network.unwrap().samples, 2000);
     assert_eq!(Profile::parse(&profile.to_toml(), "some.toml").unwrap(), profile);
@@ -76,16 +77,10 @@ fn fit() -> impl Strategy<Value = Fit> {
 }
 
 fn class() -> impl Strategy<Value = MeasuredClass> {
-    (".{0,20}", any::<bool>(), fit(), fit(), fit(), fit()).prop_map(
-        |(target, direct_io, read_random, read_sequential, write_random, write_sequential)| MeasuredClass {
-            target,
-            direct_io,
-            read_random,
-            read_sequential,
-            write_random,
-            write_sequential,
-        },
-    )
+    let by_access = || (fit(), fit()).prop_map(|(random, sequential)| ByAccess { random, sequential });
+    (".{0,20}", any::<bool>(), by_access(), by_access()).prop_map(|(target, direct_io, read, write)| {
+        MeasuredClass { target, direct_io, fits: ClassParams { read, write } }
+    })
 }
 
 proptest! {
