@@ -1,4 +1,9 @@
-//! Anchors: recognizes them and reads their manifests.
+//! Anchors: recognizes them, reads their manifests, and opens them for applications.
+//!
+//! The kernel opens the application's descriptors of managed files read-only. A writable descriptor
+//! would let everything that bypasses the library (raw system calls, io_uring, writes inside libc)
+//! write into the manifest. The application's side stores and enforces the access mode that was
+//! asked for.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::Path;
@@ -14,6 +19,22 @@ use crate::permissions::{is_protected, of_anchor};
 /// Maximum number of 512-byte blocks of an anchor: twice the largest manifest, for file systems
 /// that preallocate.
 const BLOCKS_MAX: i64 = (TEXT_BYTES_MAX / 512 * 2) as i64;
+
+/// The kernel's identity of a file: device and inode number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FileKey {
+    /// `st_dev`.
+    pub device: u64,
+    /// `st_ino`.
+    pub inode: u64,
+}
+
+impl FileKey {
+    /// The key from an fstat(2) result.
+    pub fn of(stat: &Stat) -> Self {
+        Self { device: stat.st_dev, inode: stat.st_ino }
+    }
+}
 
 /// A manifest as read from an anchor or from `ID.manifest`.
 #[derive(Clone, Debug)]
@@ -137,4 +158,63 @@ pub(crate) fn read_full(sys: &SysRef, fd: BorrowedFd<'_>, buffer: &mut [u8], off
         }
     }
     Ok(done)
+}
+
+/// Whether these flags ask for write access.
+pub(crate) fn writes(flags: OFlags) -> bool {
+    matches!(flags & OFlags::RWMODE, OFlags::WRONLY | OFlags::RDWR)
+}
+
+/// The flags with which the kernel opens the application's descriptor of an existing managed file:
+/// read-only, without creation or truncation.
+pub(crate) fn public_flags(flags: OFlags) -> OFlags {
+    let flags = flags - (OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC);
+    if writes(flags) { (flags - OFlags::RWMODE) | OFlags::RDONLY } else { flags }
+}
+
+/// Opens an anchor whose mode denies it: adds `permission` to the mode for the duration of `open`.
+///
+/// # Errors
+/// The errors of `open`; EPERM if this process does not belong to the owner.
+pub(crate) fn with_lifted_mode<T>(
+    sys: &SysRef,
+    anchor: BorrowedFd<'_>,
+    permission: Mode,
+    open: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    let mode = Mode::from_raw_mode(sys.stat(anchor)?.st_mode & 0o7777);
+    sys.set_mode(Kind::Open(anchor), mode | permission)?;
+    let opened = open();
+    sys.set_mode(Kind::Open(anchor), mode)?;
+    opened
+}
+
+/// Number of entries; each file maps to one by its device and inode number. At most 0.3 MiB of
+/// text, plus the parsed manifests.
+const PLACES: usize = 64;
+
+/// Cache of parsed manifests. The text is still read from the file each time and compared in full,
+/// so an entry is never stale.
+#[derive(Debug, Default)]
+pub(crate) struct KnownManifests(Vec<Option<(Box<[u8]>, Anchored)>>);
+
+impl KnownManifests {
+    /// The manifest of file `key`, if its text, which starts `head`, is known.
+    pub fn find(&self, key: FileKey, head: &[u8]) -> Option<Anchored> {
+        let (text, anchored) = self.0.get(place(key))?.as_ref()?;
+        // The text contains its own length, so a prefix match is a full match.
+        head.starts_with(text).then(|| anchored.clone())
+    }
+
+    /// Stores the manifest of file `key` whose text starts `head`.
+    pub fn note(&mut self, key: FileKey, head: &[u8], anchored: &Anchored) {
+        // Texts longer than `head` are rare and not cached.
+        let Some(text) = head.get(..anchored.text_bytes as usize) else { return };
+        self.0.resize_with(PLACES, Default::default);
+        self.0[place(key)] = Some((text.into(), anchored.clone()));
+    }
+}
+
+fn place(key: FileKey) -> usize {
+    (key.inode ^ key.device) as usize % PLACES
 }

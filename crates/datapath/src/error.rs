@@ -10,7 +10,7 @@ use crate::manifest::ManifestError;
 use crate::notice;
 
 /// The result of every call of the data path.
-pub type Result<T> = std::result::Result<T, Errno>;
+pub type Result<T, E = Errno> = std::result::Result<T, E>;
 
 /// The result of opening a file, or of an operation on one that is not a call of an application.
 pub type FileResult<T> = std::result::Result<T, FileError>;

@@ -32,7 +32,6 @@ pub mod file;
 mod forked;
 pub mod inspect;
 mod intent;
-mod key;
 pub mod manifest;
 pub mod migrate;
 pub mod notice;
@@ -45,11 +44,11 @@ pub mod runtime;
 #[allow(missing_docs, reason = "helpers of tests")]
 mod tests;
 
+pub use anchor::FileKey;
 pub use error::{Errno, FileError, FileResult, Result};
 pub use file::{
     Around, Attributes, Change, Difference, Drained, IoOptions, LogicalFile, MapExtent, Statistics, Tell,
     Whence,
 };
-pub use key::FileKey;
 pub use manifest::{Manifest, ManifestError};
 pub use runtime::{NewFile, Opened, Runtime, Settings, Shape};

@@ -9,12 +9,11 @@ use stripewise_sys::{Mode, OFlags, Stat};
 use stripewise_target::{ComponentSet, FileId, Objects, Opening, Target, read_manifest_copy};
 
 use super::findings::{Finding, Kind, NEVER_SYNCED, of_target};
-use super::scope::{Run, Scope, is_gone};
-use super::stores::Stores;
+use super::findings::{Run, Scope, is_gone};
+use super::walk::Stores;
 use super::{copies, restore};
-use crate::anchor::{self, Anchored};
+use crate::anchor::{self, Anchored, FileKey};
 use crate::intent;
-use crate::key::FileKey;
 use crate::manifest::{CopyRef, HEAD_BYTES, Manifest, TEXT_BYTES_MAX, family};
 use crate::permissions::of_anchor;
 use crate::runtime::Runtime;

@@ -9,7 +9,7 @@ use stripewise_sys::{Mode, OFlags};
 use stripewise_target::{Access, CACHED, ComponentSet, FileId, Objects, Opening};
 
 use super::findings::{Finding, Kind};
-use super::scope::{Options, Run};
+use super::findings::{Options, Run};
 use crate::error::{FileError, FileResult as Result};
 use crate::inspect::{CopyState, Inspection, Lease, MapState, inspect};
 use crate::manifest::{CopyRef, Manifest};

@@ -1,8 +1,14 @@
 //! The findings that a check reports.
 
+use std::fmt::Display;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+use stripewise_sys::{Mode, OFlags};
 use stripewise_target::{FileId, TargetError};
+
+use crate::manifest::Manifest;
+use crate::runtime::Runtime;
 
 /// The kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -141,4 +147,101 @@ impl Finding {
 /// The finding that a target cannot be used, for the file or target at `path`.
 pub(super) fn of_target(path: &Path, error: &TargetError) -> Finding {
     Finding::new(Kind::Target, path, error.to_string())
+}
+
+/// Options of a check.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Finish interrupted truncates, restore anchors and `ID.manifest`, and update anchors.
+    pub repair: bool,
+    /// Remove objects that belong to no file, and temporaries of migrations and creations that did
+    /// not complete.
+    pub remove_orphans: bool,
+    /// With `repair`: make a copy of an anchor the file, if the original is not among the files
+    /// checked.
+    pub adopt: bool,
+    /// Continue with what a node had synced that died while it wrote a file with several copies.
+    pub take_over: bool,
+    /// Read all valid copies and compare them.
+    pub compare: bool,
+    /// Give up bytes that only a lost copy holds, or that only a lost map knew of.
+    pub drop_dirty: bool,
+    /// Objects changed less than this many seconds ago may belong to a creation in progress and are
+    /// not orphans.
+    pub orphan_age_s: u64,
+}
+
+/// A running check.
+pub(super) struct Run<'a> {
+    pub runtime: &'a Runtime,
+    pub options: Options,
+    pub findings: Vec<Finding>,
+}
+
+impl Run<'_> {
+    /// Adds a finding, and repairs it if that is asked for.
+    pub fn add<E: Display>(&mut self, finding: Finding, asked: bool, repair: impl FnOnce() -> Result<(), E>) {
+        self.findings.push(if asked { finding.repair(repair()) } else { finding });
+    }
+
+    /// Adds a finding that `fsck --repair` repairs.
+    pub fn repairable<E: Display>(&mut self, finding: Finding, repair: impl FnOnce() -> Result<(), E>) {
+        self.add(finding, self.options.repair, repair);
+    }
+
+    /// Whether something last changed at `modified_s` is too old to belong to a creation in
+    /// progress.
+    pub fn is_old(&self, modified_s: i64) -> bool {
+        let now_s = (self.runtime.sys().wall_ns() / 1_000_000_000) as i64;
+        now_s.saturating_sub(modified_s) >= self.options.orphan_age_s as i64
+    }
+}
+
+/// The scope of a check.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scope<'a> {
+    /// The directories and files given by the user, without symbolic links; empty if the files were
+    /// found through their targets.
+    pub roots: &'a [PathBuf],
+    /// Everything in the scope could be read.
+    pub complete: bool,
+}
+
+impl Scope<'_> {
+    /// Whether repairs may act on `path`, that is, `path` lies below a root.
+    pub fn has(&self, path: &Path) -> bool {
+        let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
+        let path = parent.zip(path.file_name()).map(|(parent, name)| parent.join(name));
+        path.is_some_and(|path| self.roots.iter().any(|root| path.starts_with(root)))
+    }
+
+    /// Whether the whole file system that holds `directory` was checked.
+    pub fn has_file_system_of(&self, runtime: &Runtime, directory: &Path) -> bool {
+        let device = |path: &Path| runtime.sys().stat_at(None, path, true).map(|stat| stat.st_dev);
+        let Ok(own) = device(directory) else { return false };
+        let mount = directory.ancestors().take_while(|above| device(above) == Ok(own)).last();
+        self.complete && mount.is_some_and(|mount| self.roots.iter().any(|root| mount.starts_with(root)))
+    }
+}
+
+/// Whether the anchor of a file certainly no longer exists under any name: the kernel reports that,
+/// or every place where it could be was checked.
+pub(super) fn is_gone(runtime: &Runtime, manifest: &Manifest, scope: Scope<'_>) -> bool {
+    let sys = runtime.sys();
+    let path = Path::new(&manifest.path);
+    // The anchor's file was overwritten in place: the caller has found no anchor there.
+    let there = sys.open(None, path, OFlags::PATH | OFlags::NOFOLLOW, Mode::empty());
+    let there = there.and_then(|fd| sys.identity(fd.as_fd()));
+    if !manifest.anchor.is_unknown() && there.is_ok_and(|there| there == manifest.anchor) {
+        return true;
+    }
+    let directory = path.ancestors().skip(1).find_map(|above| {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        Some((above, sys.open(None, above, flags, Mode::empty()).ok()?))
+    });
+    let Some((above, opened)) = directory else { return false };
+    match sys.exists(opened.as_fd(), &manifest.anchor) {
+        Ok(Some(exists)) => !exists,
+        _ => path.parent() == Some(above) && scope.has_file_system_of(runtime, above),
+    }
 }

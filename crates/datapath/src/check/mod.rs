@@ -9,8 +9,6 @@ mod copies;
 mod findings;
 mod orphans;
 mod restore;
-mod scope;
-mod stores;
 mod walk;
 
 use std::path::{Path, PathBuf};
@@ -18,14 +16,12 @@ use std::sync::Arc;
 
 use stripewise_target::Target;
 
-pub use findings::{Finding, Kind};
-pub use scope::Options;
+pub use findings::{Finding, Kind, Options};
 pub use walk::{Listing, files_of, walk};
 
 use crate::runtime::Runtime;
-use findings::of_target;
-use scope::{Run, Scope};
-use stores::Stores;
+use findings::{Run, Scope, of_target};
+use walk::Stores;
 
 /// The result of [`check`].
 #[derive(Clone, Debug, Default)]

@@ -6,9 +6,9 @@ use stripewise_target::{ComponentSet, FileId, Objects, remove_extents};
 
 use super::anchors::Known;
 use super::findings::{Finding, Kind};
+use super::findings::{Run, Scope, is_gone};
 use super::restore;
-use super::scope::{Run, Scope, is_gone};
-use super::stores::{Parts, Stores, read_copy};
+use super::walk::{Parts, Stores, read_copy};
 use crate::manifest::{Manifest, family};
 use crate::runtime::{Runtime, temporary_name};
 

@@ -8,12 +8,20 @@ use stripewise_layout::Layout;
 use stripewise_sys::{OFlags, SysRef};
 use stripewise_target::{ComponentSet, Opening, Piece, Server, TargetError};
 
-use super::io::IoOptions;
 use crate::error::{Errno, FileError, LogOnce, Logged, Result};
 use crate::manifest::Manifest;
 
 /// The smallest alignment that any device accepts for direct I/O, bytes.
 const DIRECT_ALIGNMENT_LEAST: u64 = 512;
+
+/// Options of one read or write.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IoOptions {
+    /// The application's descriptor has O_DIRECT. The objects are then accessed with direct I/O if
+    /// stripe widths, offset, lengths and addresses are aligned for it, else through the page
+    /// cache.
+    pub direct: bool,
+}
 
 /// A copy whose objects are open.
 pub(crate) struct OpenCopy {

@@ -6,19 +6,11 @@ use stripewise_layout::MAX_OFFSET;
 use stripewise_sys::{IoVec, raw};
 use stripewise_target::{Outcome, Piece};
 
-use super::LogicalFile;
+use super::copy::IoOptions;
+use super::logical::LogicalFile;
 use super::overlay::Request;
 use super::split::{leading, split, total};
 use crate::error::{Errno, LogOnce, Result};
-
-/// Options of one read or write.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct IoOptions {
-    /// The application's descriptor has O_DIRECT. The objects are then accessed with direct I/O if
-    /// stripe widths, offset, lengths and addresses are aligned for it, else through the page
-    /// cache.
-    pub direct: bool,
-}
 
 impl LogicalFile {
     /// preadv(2). A short count means the end of the file, or an error after that many bytes. Bytes

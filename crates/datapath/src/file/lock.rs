@@ -3,27 +3,18 @@
 //! It is an OFD lock on `ID.manifest`. Each holder, including each thread, needs its own open file
 //! description. Descriptions are opened on demand, and one is cached for the next use.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::Ordering;
 
 use stripewise_sys::{Fd, LockKind, Mode, OFlags};
 use stripewise_target::TargetError;
 
-use super::LogicalFile;
+use super::logical::LogicalFile;
 use crate::error::{Errno, Logged, Result};
 use crate::paths::link_of;
 
 /// The locked byte of `ID.manifest`.
 pub(crate) const SIZE_LOCK_BYTE: u64 = 0;
-
-#[derive(Debug, Default)]
-pub(super) struct Locks {
-    /// A cached descriptor that holds no lock, with the process that opened it: in a forked child
-    /// it would still be the parent's.
-    idle: Option<(u32, Fd)>,
-    /// Descriptors that hold the lock now: (process, descriptor).
-    held: Vec<(u32, RawFd)>,
-}
 
 /// The held size lock; released on drop.
 pub(crate) struct SizeLock<'a> {

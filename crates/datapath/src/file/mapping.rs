@@ -1,11 +1,16 @@
 //! Support for mmap: which extents of which objects make up a mapping.
 
+use std::ops::Range;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::Ordering;
 
+use stripewise_extents::{Copier, CopyId, Select, Span};
 use stripewise_layout::MAX_OFFSET;
+use stripewise_policy::background::CHUNK_BYTES;
+use stripewise_sys::asking;
 
-use super::LogicalFile;
+use super::logical::LogicalFile;
+use super::overlay::CopySet;
 use crate::error::{Errno, Logged, Result};
 
 /// Maximum extents of one mapping. (The kernel's default limit per process is 65530.)
@@ -106,5 +111,205 @@ impl LogicalFile {
             self.components().grow(index, full).logged()?;
         }
         Ok(())
+    }
+}
+
+/// Maximum ranges listed at a time.
+const RANGES: usize = 64;
+/// Maximum wait for other processes without any progress, and the pause between two attempts, ns.
+const PATIENCE_NS: u64 = 30_000_000_000;
+const PAUSE_NS: u64 = 100_000;
+
+/// Limits the wait for other processes, which may be stopped. The limit does not apply while this
+/// process's own background thread is at work: that thread is not stopped as long as this one runs,
+/// however slow the machine is.
+struct Patience<'f> {
+    copies: &'f CopySet<'f>,
+    until_ns: u64,
+}
+
+impl<'f> Patience<'f> {
+    fn new(copies: &'f CopySet<'f>) -> Self {
+        Self { copies, until_ns: copies.file.sys().now_ns() + PATIENCE_NS }
+    }
+
+    /// Restarts the limit after progress.
+    fn renew(&mut self) {
+        *self = Self::new(self.copies);
+    }
+
+    /// Pauses before the next attempt. EAGAIN: no progress within the limit. EINTR: a signal
+    /// arrived.
+    fn pause(&self) -> Result<()> {
+        if asking::is_interrupted() {
+            return Err(Errno::INTR);
+        }
+        let now_ns = self.copies.file.sys().now_ns();
+        if now_ns >= self.until_ns && !self.copies.overlay.turn().is_working() {
+            return Err(Errno::AGAIN);
+        }
+        self.copies.file.sys().sleep_until_ns(now_ns + PAUSE_NS);
+        Ok(())
+    }
+}
+
+impl CopySet<'_> {
+    /// Makes the original complete, and `range` valid in the original alone. From then on, until
+    /// this process leaves the file, all processes write to the original, and no process copies or
+    /// evicts.
+    ///
+    /// # Errors
+    /// ENODEV: this process may not write, and the original is incomplete. EINTR: a signal ended a
+    /// wait. EAGAIN: a process that copies seems to be stopped. Otherwise the errors of pwrite(2).
+    fn bring_to_original(&self, range: Range<u64>) -> Result<()> {
+        if !self.file.is_writable() {
+            return self.map_read_only();
+        }
+        if !self.overlay.has_mapped() || !self.dirty(1)?.is_empty() {
+            self.begin_mapping()?;
+        }
+        self.make_alone(range)
+    }
+
+    fn map_read_only(&self) -> Result<()> {
+        self.map.set_mapped(true).logged()?;
+        if self.dirty(1)?.is_empty() {
+            self.overlay.mapped.store(true, Ordering::Release);
+            return Ok(());
+        }
+        if !self.overlay.has_mapped() {
+            self.map.set_mapped(false).logged()?;
+        }
+        Err(Errno::NODEV)
+    }
+
+    fn begin_mapping(&self) -> Result<()> {
+        if !self.overlay.has_mapped() {
+            self.write_back_once()?;
+        }
+        // Another process that begins a mapping waits here: two of them would keep each other from
+        // copying.
+        let patience = Patience::new(self);
+        let mut copier = loop {
+            match self.map.copier().logged()? {
+                Some(copier) => break copier,
+                None => patience.pause()?,
+            }
+        };
+        self.map.set_mapped(true).logged()?;
+        // All writes go to the original from here on.
+        copier.copies_for_own_mapping();
+        let brought = self.bring_rest(&mut copier);
+        match brought {
+            Ok(()) => self.overlay.mapped.store(true, Ordering::Release),
+            // Earlier mappings of this process still need the flag.
+            Err(_) if self.overlay.has_mapped() => {}
+            Err(_) => self.map.set_mapped(false).logged()?,
+        }
+        brought
+    }
+
+    /// The first `max` ranges below the file size that are not valid in the original.
+    fn dirty(&self, max: usize) -> Result<Vec<Span>> {
+        let size = self.file.size()?;
+        self.dirty_in(0..size, max)
+    }
+
+    fn dirty_in(&self, range: Range<u64>, max: usize) -> Result<Vec<Span>> {
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.map.list(Select::Dirty, range, max).logged()
+    }
+
+    /// Copies the dirty ranges to the original in one pass over the file, so that little remains
+    /// for the time when no other process may copy. Skips ranges that other processes are writing.
+    fn write_back_once(&self) -> Result<()> {
+        let (mut at, size) = (0, self.file.size()?);
+        loop {
+            let dirty = self.dirty_in(at..size, RANGES)?;
+            let Some(last) = dirty.last() else { return Ok(()) };
+            at = last.end;
+            if let Some(mut copier) = self.map.copier().logged()? {
+                self.copy_dirty(&mut copier, &dirty)?;
+            }
+        }
+    }
+
+    /// Copies dirty ranges to the original, except where other processes are writing. Returns
+    /// bytes.
+    fn copy_dirty(&self, copier: &mut Copier<'_>, dirty: &[Span]) -> Result<u64> {
+        let mut bytes = 0;
+        for span in dirty {
+            let from = self.preferred(span.mask.bits() & self.present_mask());
+            if from == 0 {
+                return Err(self.log_lost(std::slice::from_ref(span), 0));
+            }
+            let mut at = span.start;
+            while at < span.end {
+                let end = span.end.min(at + CHUNK_BYTES);
+                bytes += self.copy_between(copier, at..end, from.trailing_zeros() as usize, 0)?;
+                at = end;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Makes the original complete while all processes write to it: the dirty ranges only become
+    /// fewer.
+    fn bring_rest(&self, copier: &mut Copier<'_>) -> Result<()> {
+        let mut patience = Patience::new(self);
+        loop {
+            let size = self.file.size()?;
+            let dirty = self.dirty_in(0..size, RANGES)?;
+            if dirty.is_empty() {
+                return self.bring_what_is_cut_off(size);
+            }
+            match self.copy_dirty(copier, &dirty)? {
+                // Other processes are writing there, which makes the original valid too.
+                0 => patience.pause()?,
+                _ => patience.renew(),
+            }
+        }
+    }
+
+    /// Makes ranges past the file size valid in the original. They were cut off by a truncate and
+    /// are zeros in every copy, but until they are forgotten the map may list them as valid in
+    /// another copy alone, and no process forgets them while the file is mapped. The file may grow
+    /// over them again.
+    fn bring_what_is_cut_off(&self, size: u64) -> Result<()> {
+        loop {
+            let dirty = self.dirty_in(size..u64::MAX, RANGES)?;
+            if dirty.is_empty() {
+                return Ok(());
+            }
+            dirty.iter().try_for_each(|span| self.make_alone(span.range()))?;
+        }
+    }
+
+    /// Makes `range` valid in the original alone, also where other copies are valid too: stores
+    /// through the mapping change only the original. Past the file size all copies are identical.
+    fn make_alone(&self, range: Range<u64>) -> Result<()> {
+        let mut guard = self.map.begin_write(range.clone()).logged()?;
+        guard.wrote(range, CopyId::ORIGINAL).logged()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::setup::Setup;
+    use crate::tests::support::{CREATE, Stage, open};
+
+    #[test]
+    fn only_others_try_the_patience() {
+        let stage = Stage::of(&Setup::replicas());
+        let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+        let copies = opened.file.copies().unwrap().unwrap();
+        let patience = Patience { copies: &copies, until_ns: 0 };
+        let working = copies.overlay.turn().begin().unwrap();
+        assert_eq!(patience.pause(), Ok(()), "its own thread is slow on a busy machine");
+        drop(working);
+        assert_eq!(patience.pause(), Err(Errno::AGAIN));
     }
 }

@@ -1,14 +1,18 @@
 //! The logical size: query, truncate and allocate.
 
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
+use stripewise_extents::{CopyId, Select};
 use stripewise_layout::MAX_OFFSET;
 
+use super::copy::OpenCopy;
 use super::lock::SizeLock;
-use super::{LogicalFile, OpenCopy};
-use crate::error::Logged;
-use crate::{Errno, Result, anchor, intent};
+use super::logical::LogicalFile;
+use super::overlay::CopySet;
+use crate::error::{Errno, Logged, Result};
+use crate::{anchor, intent};
 
 impl LogicalFile {
     /// The current logical size in bytes: the largest size that any copy gives. Costs one fstat per
@@ -166,5 +170,51 @@ impl LogicalFile {
         self.original()
             .each_extent(&(offset..end), |fd, start, bytes| self.sys().allocate(fd, start, bytes, keep_size))?;
         if keep_size { Ok(()) } else { self.grow_mapped_after(end) }
+    }
+}
+
+/// A cache copy and ranges that are valid in it.
+type Cached<'f> = (&'f OpenCopy, Vec<Range<u64>>);
+
+impl<'f> CopySet<'f> {
+    /// The end of the last range that is valid only in lost copies.
+    fn end_of_lost(&self) -> Result<u64> {
+        let (present, mut end) = (self.present_mask(), 0);
+        self.each_span(Select::Listed, 0..u64::MAX, |span| {
+            if span.mask.bits() & present == 0 {
+                end = span.end;
+            }
+        })?;
+        Ok(end)
+    }
+
+    /// Cuts the objects to file size `to` by calling `cut`. The caller holds the size lock. The
+    /// masks past the new size may stay in the map: every copy has zeros there.
+    fn cut_map(&self, to: u64, cut: impl FnOnce() -> Result<()>) -> Result<()> {
+        let guard = self.map.begin_truncate(to).logged()?;
+        cut()?;
+        drop(guard);
+        let freed = self.cached_behind(to)?;
+        if self.map.truncated(to, || self.file.largest()).logged()? {
+            // Ranges that were not forgotten count as used until they are evicted.
+            freed.iter().for_each(|(copy, ranges)| self.give_space(copy, ranges));
+        }
+        Ok(())
+    }
+
+    /// The ranges past `to` that are valid in each cache copy.
+    fn cached_behind(&self, to: u64) -> Result<Vec<Cached<'f>>> {
+        let mut behind: Vec<_> = self.caches().map(|copy| (copy, Vec::new())).collect();
+        if behind.is_empty() {
+            return Ok(behind);
+        }
+        self.each_span(Select::Listed, to..u64::MAX, |span| {
+            for (copy, ranges) in &mut behind {
+                if span.mask.contains(CopyId::new(copy.number())) {
+                    ranges.push(span.range());
+                }
+            }
+        })?;
+        Ok(behind)
     }
 }

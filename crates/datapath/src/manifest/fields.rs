@@ -144,6 +144,12 @@ impl Manifest {
         std::iter::once(original).chain(extra)
     }
 
+    /// The names of all copies, `original` first.
+    pub(crate) fn copy_names(&self) -> impl Iterator<Item = &str> {
+        let extra = self.copies.iter().flat_map(|copies| &copies.list);
+        std::iter::once("original").chain(extra.map(|copy| copy.name.as_str()))
+    }
+
     /// Whether copy `number` is a cache copy.
     pub(crate) fn is_cache(&self, number: usize) -> bool {
         number > 0 && self.copies.as_ref().is_some_and(|copies| copies.is_cache())

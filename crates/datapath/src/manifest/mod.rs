@@ -8,8 +8,6 @@
 mod fields;
 mod format;
 mod parse;
-mod parse_copies;
-mod parse_layout;
 #[cfg(test)]
 mod tests;
 

@@ -1,15 +1,17 @@
 //! Parses manifests: checks every key, and each error names the key and the remedy.
 
 use serde::Deserialize;
-use stripewise_layout::MAX_OFFSET;
-use stripewise_target::FileId;
+use stripewise_cluster::overlay::MAX_COPIES;
+use stripewise_cluster::{CacheAdmission, CacheMode, Durability, OverlayKind};
+use stripewise_layout::{Layout, MAX_OFFSET, Region, Stripe};
+use stripewise_target::{FileId, TargetRef};
 
 use super::fields::{
-    MAGIC, MAGIC_LINES, Manifest, ManifestError, PENDING_BYTES, TEXT_BYTES_MAX, TEXT_BYTES_MIN, check_size,
+    CACHE, Copies, ExtraCopy, MAGIC, MAGIC_LINES, Manifest, ManifestError, PENDING_BYTES, REPLICA,
+    TEXT_BYTES_MAX, TEXT_BYTES_MIN, check_size, copy_id,
 };
 use super::format::{CHECKSUM_DIGITS, CHECKSUM_KEY, PENDING_KEY, checksum, value_offset};
-use super::parse_copies::{self, TextCopy, TextOverlay};
-use super::parse_layout::{RESTORE, TextRegion, TextTarget, layout_of, targets_of};
+use crate::pool::servers_of;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -117,7 +119,7 @@ fn parse(bytes: &[u8]) -> Result<Manifest, String> {
     check_size(tables.chain([(parsed.region.len(), parsed.target.len())]))?;
     let copies = match parsed.overlay {
         Some(overlay) if has_copies => {
-            Some(Box::new(parse_copies::read(overlay, parsed.copy, id, parsed.target.len())?))
+            Some(Box::new(copies_of(overlay, parsed.copy, id, parsed.target.len())?))
         }
         None if !has_copies && parsed.copy.is_empty() => None,
         _ => {
@@ -158,4 +160,174 @@ fn verify_checksum(text: &[u8]) -> Result<(), String> {
     } else {
         Err(format!("key `checksum`: says {said:?}, the text has {is:?}; {RESTORE}"))
     }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextOverlay {
+    mode: Option<String>,
+    admission: Option<String>,
+    capacity_per_server: Option<u64>,
+    lazy_close: bool,
+    durability: String,
+    background: Option<u64>,
+    procs: u32,
+    procs_per_node: u32,
+    servers: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextCopy {
+    kind: String,
+    name: String,
+    id: String,
+    groups: u32,
+    servers: u32,
+    #[serde(default)]
+    pool_servers: Vec<u32>,
+    #[serde(default)]
+    target: Vec<TextTarget>,
+    #[serde(default)]
+    region: Vec<TextRegion>,
+}
+
+impl TextCopy {
+    /// Number of regions and number of targets.
+    fn table_size(&self) -> (usize, usize) {
+        (self.region.len(), self.target.len())
+    }
+}
+
+/// Converts the extra copies of file `id`, whose original lies on `targets` targets, and checks
+/// them.
+fn copies_of(
+    overlay: TextOverlay,
+    copies: Vec<TextCopy>,
+    id: FileId,
+    targets: usize,
+) -> Result<Copies, String> {
+    if copies.is_empty() || copies.len() >= MAX_COPIES {
+        let most = MAX_COPIES - 1;
+        return Err(format!("key `copy`: {} copies, there must be 1 to {most}; {RESTORE}", copies.len()));
+    }
+    let cache = copies[0].kind == CACHE;
+    let kind = kind_of(&overlay, cache)?;
+    let (procs, procs_per_node) = (overlay.procs, overlay.procs_per_node);
+    let bad = |key: &str| Err(format!("key `overlay.{key}`: is not in its range; {RESTORE}"));
+    if procs_per_node == 0 || procs < procs_per_node {
+        return bad("procs");
+    }
+    if overlay.background == Some(0) {
+        return bad("background");
+    }
+    if (overlay.servers as usize) < targets {
+        return bad("servers");
+    }
+    let durability = Durability::by_name(&overlay.durability)
+        .ok_or_else(|| format!("key `overlay.durability`: {:?} is unknown; {RESTORE}", overlay.durability))?;
+    let list: Vec<_> = copies.into_iter().map(|copy| copy_of(copy, cache)).collect::<Result<_, _>>()?;
+    for (index, copy) in list.iter().enumerate() {
+        if copy.id != copy_id(id, index + 1) {
+            return Err(format!("key `copy.id`: {} is not that of copy {}; {RESTORE}", copy.id, index + 1));
+        }
+        if list[..index].iter().any(|other| other.name == copy.name) {
+            return Err(format!("key `copy.name`: {:?} is that of another copy; {RESTORE}", copy.name));
+        }
+    }
+    let TextOverlay { lazy_close, background, servers, .. } = overlay;
+    Ok(Copies { kind, lazy_close, durability, background, procs, procs_per_node, servers, list })
+}
+
+fn kind_of(overlay: &TextOverlay, cache: bool) -> Result<OverlayKind, String> {
+    let unknown = |key: &str, name: &str| format!("key `overlay.{key}`: {name:?} is unknown; {RESTORE}");
+    match (&overlay.mode, &overlay.admission, overlay.capacity_per_server) {
+        (None, None, None) if !cache => Ok(OverlayKind::Replicas),
+        (Some(mode), Some(admission), Some(capacity_per_server)) if cache && capacity_per_server > 0 => {
+            let mode = CacheMode::by_name(mode).ok_or_else(|| unknown("mode", mode))?;
+            let admission =
+                CacheAdmission::by_name(admission).ok_or_else(|| unknown("admission", admission))?;
+            Ok(OverlayKind::Cache { mode, admission, capacity_per_server })
+        }
+        _ => Err(format!(
+            "keys `overlay.mode`, `overlay.admission` and `overlay.capacity_per_server`: caches have all, replicas \
+             none; {RESTORE}"
+        )),
+    }
+}
+
+fn copy_of(text: TextCopy, cache: bool) -> Result<ExtraCopy, String> {
+    if text.kind != if cache { CACHE } else { REPLICA } {
+        return Err(format!(
+            "key `copy.kind`: {:?}, but all must be \"{REPLICA}\" or all \"{CACHE}\"; {RESTORE}",
+            text.kind
+        ));
+    }
+    let id = FileId::from_hex(&text.id)
+        .ok_or_else(|| format!("key `copy.id`: {:?} must be 32 hexadecimal digits; {RESTORE}", text.id))?;
+    let count = text.target.len();
+    let layout = layout_of("copy.", text.region, count)?;
+    let targets = targets_of("copy.", text.target)?;
+    let all = || targets.iter().map(|target| u64::from(servers_of(&target.name, &target.path))).sum();
+    let groups_max = if cache { all() } else { 1 };
+    if text.groups == 0 || u64::from(text.groups) > groups_max || (text.servers as usize) < count {
+        return Err(format!("keys `copy.groups` and `copy.servers`: are not in their ranges; {RESTORE}"));
+    }
+    if !text.pool_servers.is_empty() && text.pool_servers.len() != count {
+        let said = text.pool_servers.len();
+        return Err(format!("key `copy.pool_servers`: has {said} numbers for {count} targets; {RESTORE}"));
+    }
+    let TextCopy { name, groups, servers, pool_servers, .. } = text;
+    Ok(ExtraCopy { name, id, groups, servers, pool_servers, targets, layout })
+}
+
+/// The remedy for a damaged text.
+const RESTORE: &str = "the text is damaged; restore it with `stripewise fsck --repair FILE`";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextTarget {
+    name: String,
+    path: String,
+    id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextRegion {
+    start: u64,
+    end: Option<u64>,
+    cycle: Vec<(u32, u64)>,
+}
+
+fn targets_of(prefix: &str, targets: Vec<TextTarget>) -> Result<Vec<TargetRef>, String> {
+    let target_of = |target: TextTarget| {
+        if target.path.starts_with('/') {
+            return Ok(TargetRef { name: target.name, path: target.path.into(), id: target.id });
+        }
+        Err(format!("key `{prefix}target.path`: {:?} must be an absolute directory; {RESTORE}", target.path))
+    };
+    targets.into_iter().map(target_of).collect()
+}
+
+/// Checks that every index names a target and every target is used, and builds the layout.
+fn layout_of(prefix: &str, regions: Vec<TextRegion>, targets: usize) -> Result<Layout, String> {
+    // Check the indexes first: a layout keeps tables as long as the largest index.
+    let stripes = || regions.iter().flat_map(|region| &region.cycle);
+    if let Some((target, _)) = stripes().find(|(target, _)| *target as usize >= targets) {
+        return Err(format!(
+            "key `{prefix}region.cycle`: target {target} is not in the list of {targets} targets; {RESTORE}"
+        ));
+    }
+    let mut used = vec![false; targets];
+    stripes().for_each(|(target, _)| used[*target as usize] = true);
+    if let Some(unused) = used.iter().position(|used| !used) {
+        return Err(format!("key `{prefix}target`: no region uses target {unused}; {RESTORE}"));
+    }
+    let regions = regions.into_iter().map(|region| Region {
+        start: region.start,
+        end: region.end,
+        cycle: region.cycle.into_iter().map(|(target, width)| Stripe { target, width }).collect(),
+    });
+    Layout::new(regions.collect()).map_err(|error| format!("key `{prefix}region`: {error}; {RESTORE}"))
 }

@@ -8,7 +8,7 @@ use stripewise_target::FileId;
 use super::contents::Contents;
 use super::copy::{checksum, copy_range};
 use super::error::MigrateError;
-use super::progress::{Phase, Progress};
+use super::job::{Phase, Progress};
 use crate::error::{Errno, FileError};
 use crate::runtime::{Runtime, Shape, temporary_name};
 

@@ -7,7 +7,6 @@ use stripewise_sys::Stat;
 use super::contents::{Contents, Version};
 use super::error::{MigrateError, Result};
 use super::place::Place;
-use super::progress::Progress;
 use crate::error::{Errno, FileError};
 use crate::file::sync_directory;
 use crate::runtime::Runtime;
@@ -103,4 +102,26 @@ pub(super) fn refuse_if_open(runtime: &Runtime, path: &Path, source: &Contents) 
         sys.sleep_until_ns(now_ns + OPEN_LOOK_NS);
     }
     Ok(())
+}
+
+/// The phase of a long operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Resuming an earlier run, which has copied `done` bytes. Reported once, first.
+    Found,
+    /// Copying data.
+    Copy,
+    /// Reading back the copy.
+    Verify,
+}
+
+/// The progress of a long operation.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// The current phase.
+    pub phase: Phase,
+    /// Bytes done.
+    pub done: u64,
+    /// Bytes in total.
+    pub total: u64,
 }

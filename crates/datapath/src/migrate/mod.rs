@@ -6,7 +6,6 @@
 //! migration that is killed can be resumed. No program may write to the file meanwhile; a change of
 //! its size or times is detected before the rename.
 
-mod chunks;
 mod contents;
 mod copy;
 mod duplicate;
@@ -15,11 +14,8 @@ mod extended;
 mod job;
 mod journal;
 mod long;
-mod maker;
 mod place;
-mod progress;
 mod short;
-mod space;
 mod steps;
 
 pub use contents::{Contents, Version};
@@ -27,10 +23,8 @@ pub use duplicate::copy_file;
 pub use error::MigrateError;
 #[cfg(test)]
 pub(crate) use job::Pace;
-pub use maker::Maker;
-pub use place::Goal;
-pub use progress::{Phase, Progress};
-pub(crate) use space::FreeSpace;
+pub use job::{Phase, Progress};
+pub use place::{Goal, Maker};
 #[cfg(test)]
 pub(crate) use steps::migrate_in_chunks;
 pub use steps::{Migration, SHORT_BYTES_MAX, migrate};

@@ -16,7 +16,7 @@ use super::contents::Contents;
 use super::copy::{checksum, copy_range};
 use super::error::{MigrateError, Result};
 use super::job::Job;
-use super::progress::{Phase, Progress};
+use super::job::{Phase, Progress};
 use crate::Errno;
 use crate::runtime::temporary_name;
 

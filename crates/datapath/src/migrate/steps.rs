@@ -7,10 +7,10 @@ use stripewise_target::{FileId, Objects};
 
 use super::contents::Contents;
 use super::error::{MigrateError, Result};
+use super::job::Progress;
 use super::job::{Job, Pace, chunk_count, refuse_if_open};
 use super::journal::{self, Header, Journal};
 use super::place::{Goal, Place};
-use super::progress::Progress;
 use super::short;
 use crate::error::{Errno, FileError};
 use crate::manifest::Manifest;

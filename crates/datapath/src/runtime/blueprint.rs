@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use stripewise_cluster::{Cluster, CopySpec, OverlayKind};
+use stripewise_cluster::{Cluster, CopySpec, MAX_COPIES, Overlay, OverlayKind, Plan, Rule};
 use stripewise_layout::Layout;
-use stripewise_sys::{Identity, SysRef};
+use stripewise_sys::{Dir, Identity, SysRef};
 use stripewise_target::{ComponentSet, FileId, Objects, Target, TargetError, TargetRef, remove_extents};
 
-use super::{Runtime, Shape};
+use super::process::Runtime;
+use crate::error::{Errno, Result};
 use crate::manifest::{Copies, ExtraCopy, Manifest, copy_id};
-use crate::notice;
+use crate::{notice, paths};
 
 /// The layout of one copy, restricted to the targets it uses, and these targets.
 pub(crate) type Placed = (Layout, Vec<Arc<Target>>);
@@ -35,6 +36,39 @@ pub(crate) enum Missing {
 }
 
 impl Runtime {
+    /// The shape that the plan gives a new file at this absolute path.
+    pub fn shape_for(&self, path: &Path) -> Option<Shape<'_>> {
+        Shape::of(self.plan.as_ref()?.rule_for(path)?, path)
+    }
+
+    /// Whether the plan has layouts for a new file at this absolute path. Does not allocate, and
+    /// takes almost no time for paths outside the plan's directories.
+    pub fn is_planned(&self, path: &Path) -> bool {
+        let has_layouts = |plan: &Plan| plan.rule_for(path).is_some_and(|rule| !rule.layouts.is_empty());
+        self.reach.has(path.as_os_str().as_encoded_bytes()) && self.plan().is_some_and(has_layouts)
+    }
+
+    /// The shape of a file that an open would create. The plan's rules are matched against the path
+    /// as given, then against the path with symbolic links followed. `None` if no rule matches or
+    /// no file can be created.
+    ///
+    /// # Errors
+    /// The links could not be followed: the file may match a rule of the plan.
+    pub(super) fn shape_for_open(&self, dir: Dir<'_>, path: &Path) -> Result<Option<Shape<'_>>> {
+        let Some(plan) = self.plan() else { return Ok(None) };
+        if plan.rules.iter().all(|rule| rule.layouts.is_empty()) || path.as_os_str().is_empty() {
+            return Ok(None);
+        }
+        let absolute = paths::absolute(self.sys(), dir, path)?;
+        if let Some(rule) = plan.rule_for(&absolute) {
+            return Ok(Shape::of(rule, &absolute));
+        }
+        match paths::canonical(self.sys(), dir, path) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::INVAL | Errno::LOOP | Errno::NAMETOOLONG) => Ok(None),
+            followed => Ok(self.shape_for(&followed?)),
+        }
+    }
+
     /// Opens the targets of a shape.
     ///
     /// # Errors
@@ -240,5 +274,67 @@ impl Blueprint {
             .rev()
             .map(|(id, (_, targets))| ComponentSet::remove(sys, targets, Objects { id, ..of }));
         removed.fold(journal, Result::and)
+    }
+}
+
+/// The layouts of a file's copies as a plan gives them, with the plan's target numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape<'p> {
+    layout: &'p Layout,
+    /// The original's layouts of all files of the rule.
+    layouts: &'p [Layout],
+    overlay: Option<&'p Overlay>,
+    /// Per extra copy, the index of its layout.
+    chosen: [usize; MAX_COPIES - 1],
+}
+
+impl<'p> Shape<'p> {
+    /// The shape that a rule gives the file at this absolute path; `None` if the rule does not
+    /// match or has no layouts.
+    pub fn of(rule: &'p Rule, path: &Path) -> Option<Self> {
+        let layout = rule.choose(path)?;
+        let mut chosen = [0; MAX_COPIES - 1];
+        let copies = rule.overlay.iter().flat_map(|overlay| &overlay.copies);
+        for (index, copy) in chosen.iter_mut().zip(copies) {
+            *index = copy.spread.index(&rule.pattern, path, copy.layouts.len())?;
+        }
+        Some(Self { layout, layouts: &rule.layouts, overlay: rule.overlay.as_ref(), chosen })
+    }
+
+    /// The original's layout.
+    pub fn layout(&self) -> &'p Layout {
+        self.layout
+    }
+
+    /// The kind and settings of the extra copies, if there are any.
+    pub fn overlay(&self) -> Option<&'p Overlay> {
+        self.overlay
+    }
+
+    /// The extra copies, from copy 1 on, with the layout of each.
+    pub fn copies(&self) -> impl Iterator<Item = (&'p CopySpec, &'p Layout)> + use<'p> {
+        let copies = self.overlay.into_iter().flat_map(|overlay| &overlay.copies).zip(self.chosen);
+        copies.filter_map(|(copy, index)| Some((copy, copy.layouts.get(index)?)))
+    }
+
+    /// The layouts of the copies that hold all bytes once everything is copied: the original and
+    /// replicas.
+    pub fn whole_layouts(&self) -> impl Iterator<Item = &'p Layout> + use<'p> {
+        let replicas = self.overlay.is_some_and(|overlay| overlay.kind == OverlayKind::Replicas);
+        let copies = self.copies().filter(move |_| replicas).map(|(_, layout)| layout);
+        std::iter::once(self.layout).chain(copies)
+    }
+
+    /// The original's layouts of all files of the rule.
+    pub(super) fn layouts(&self) -> &'p [Layout] {
+        self.layouts
+    }
+}
+
+/// The shape of a file with one copy.
+impl<'p> From<&'p Layout> for Shape<'p> {
+    fn from(layout: &'p Layout) -> Self {
+        let layouts = std::slice::from_ref(layout);
+        Self { layout, layouts, overlay: None, chosen: [0; MAX_COPIES - 1] }
     }
 }

@@ -4,17 +4,20 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stripewise_sys::{Dir, Errno, Fd, Identity, Kind, Mode, OFlags, SysRef};
+use stripewise_sys::fd::close_public;
+use stripewise_sys::{Dir, Fd, Identity, Kind, LockKind, Mode, OFlags, Stat, SysRef};
 use stripewise_target::{Access, CACHED, ComponentSet, FileId, Objects, access_list};
 
-use super::blueprint::{Blueprint, Missing, Placed};
-use super::{Runtime, Shape};
-use crate::anchor::Anchored;
-use crate::error::{FileError, FileResult};
+use super::blueprint::{Blueprint, Missing, Placed, Shape};
+
+use super::open::{Opened, Public};
+use super::process::Runtime;
+use crate::anchor::{self, Anchored, FileKey};
+use crate::error::{Errno, FileError, FileResult, Logged, Result};
 use crate::file::{FileParts, LogicalFile, OpenCopy, sync_directory, without_write};
-use crate::key::FileKey;
 use crate::manifest::{Manifest, copy_id};
 use crate::paths;
+use crate::permissions::of_file;
 
 /// Temporary anchors are named `.stripewise-ID.new`.
 pub(crate) const TEMPORARY_PREFIX: &str = ".stripewise-";
@@ -245,6 +248,110 @@ fn utc(seconds: u64) -> String {
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// The byte of an anchor that is locked while another file replaces it: far from bytes that
+/// applications lock.
+const REPLACING: u64 = i64::MAX as u64 - 1;
+
+impl Runtime {
+    /// Creates a managed file. EEXIST: a file exists there, possibly created a moment ago.
+    pub(super) fn create(
+        &self,
+        dir: Dir<'_>,
+        path: &Path,
+        flags: OFlags,
+        mode: Mode,
+        shape: Shape<'_>,
+    ) -> Result<Opened> {
+        let mut new = self.build(dir, path, mode, shape).logged()?;
+        let raw = self.open_new(&new, flags).logged()?;
+        match new.publish(path) {
+            Ok(Some(file)) => Ok(Opened::Managed(raw, self.enter(file))),
+            Ok(None) => Err(Errno::IO),
+            Err(error) => {
+                close_public(raw);
+                Err(error)
+            }
+        }
+    }
+
+    /// Opens the application's descriptor of a new file, read-only regardless of `flags`. The
+    /// creator of a file may access it as asked regardless of its mode (open(2)), so the mode is
+    /// lifted for the open. No other process knows the temporary name.
+    fn open_new(&self, new: &NewFile, flags: OFlags) -> FileResult<i32> {
+        let io = |what| FileError::io(new.temporary(), what);
+        let file = new.file().ok_or(Errno::IO).map_err(io("open the new anchor"))?;
+        let flags = anchor::public_flags(flags);
+        let open = || self.sys().open_public(new.dir(), new.temporary(), flags, Mode::empty()).map(Public);
+        let opened = match open() {
+            Err(Errno::ACCESS) => anchor::with_lifted_mode(self.sys(), file.anchor(), Mode::RUSR, open),
+            opened => opened,
+        };
+        opened.map(Public::give).map_err(io("open the new anchor"))
+    }
+
+    /// O_TRUNC of a managed file whose objects are lost, for example because it was never synced
+    /// before a power cut. O_TRUNC discards its contents anyway, so a new file replaces it. `None`:
+    /// another process has just done that.
+    pub(super) fn create_anew(
+        &self,
+        dir: Dir<'_>,
+        path: &Path,
+        flags: OFlags,
+        lost: &Manifest,
+    ) -> FileResult<Option<Opened>> {
+        let io = |what| FileError::io(path, what);
+        let open = |flags| self.sys().open(dir, path, flags | OFlags::NOFOLLOW, Mode::empty());
+        let old = open(OFlags::RDONLY).map_err(io("replace"))?;
+        // One process at a time: a second one would replace the new file, which the first already
+        // uses.
+        let open = || open(OFlags::RDWR);
+        let old = anchor::with_lifted_mode(self.sys(), old.as_fd(), Mode::WUSR, open).map_err(io("replace"))?;
+        self.sys().lock(old.as_fd(), REPLACING, 1, LockKind::Exclusive).map_err(io("replace"))?;
+        let stat = self.sys().stat(old.as_fd()).map_err(io("replace"))?;
+        let now = self.sys().stat_at(dir, path, false).map_err(io("replace"))?;
+        if FileKey::of(&stat) != FileKey::of(&now) {
+            return Ok(None);
+        }
+        let new = self.build_like(dir, path, self.mode_of_lost(lost, &stat), lost)?;
+        let raw = self.open_new(&new, flags)?;
+        let file = new.replace(path).map_err(io("replace")).inspect_err(|_| close_public(raw))?;
+        // Remove the objects that are left. `fsck` finds the rest.
+        let _ = self.remove_components(lost, stat.st_uid);
+        Ok(Some(Opened::Managed(raw, self.enter(file))))
+    }
+
+    /// The mode of a file with lost objects. If object 0 is lost too, only the owner is known to
+    /// have had write permission.
+    fn mode_of_lost(&self, lost: &Manifest, anchor: &Stat) -> Mode {
+        let first = self.first_target(lost).ok();
+        let of = Objects { id: lost.id, owner: anchor.st_uid };
+        let stats = first.and_then(|first| ComponentSet::stats_by_name(self.sys(), &first, of).ok());
+        let permissions = match stats.as_ref().and_then(|stats| stats.first()) {
+            Some(component) => of_file(anchor.st_mode, component.st_mode),
+            None => anchor.st_mode & 0o777 | 0o200,
+        };
+        Mode::from_raw_mode(anchor.st_mode & 0o7000 | permissions)
+    }
+
+    /// Enters a file that keeps its temporary name.
+    ///
+    /// # Errors
+    /// None for a file that was just built.
+    pub(crate) fn keep_temporary(&self, new: NewFile) -> Result<Arc<LogicalFile>> {
+        new.keep().map(|file| self.enter(file)).ok_or(Errno::IO)
+    }
+
+    /// Creates a managed file at `path`, for commands.
+    ///
+    /// # Errors
+    /// EEXIST; a target is missing or full; the directory is not writable.
+    pub fn create_file(&self, path: &Path, mode: Mode, shape: Shape<'_>) -> FileResult<Arc<LogicalFile>> {
+        let mut new = self.build(None, path, mode, shape)?;
+        let file = new.publish(path).and_then(|file| file.ok_or(Errno::IO));
+        file.map(|file| self.enter(file)).map_err(FileError::io(path, "create"))
+    }
 }
 
 #[cfg(test)]

@@ -8,12 +8,11 @@ use stripewise_extents::MapSpec;
 use stripewise_sys::{Dir, Fd, Kind, Mode, OFlags};
 use stripewise_target::{ComponentSet, Objects, TargetError, read_manifest_copy};
 
-use super::Runtime;
-use crate::anchor::{self, Anchored};
+use super::process::Runtime;
+use crate::anchor::{self, Anchored, FileKey};
 use crate::error::{Errno, FileError, FileResult, LogOnce, Logged, Result};
 use crate::file::Change;
 use crate::file::{LogicalFile, forget_times, sync_directory, without_write};
-use crate::key::FileKey;
 use crate::manifest::{Manifest, TEXT_BYTES_MAX};
 use crate::notice;
 use crate::paths;

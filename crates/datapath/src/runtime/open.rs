@@ -9,11 +9,10 @@ use stripewise_sys::fd::{borrow, close_public};
 use stripewise_sys::{Dir, Fd, Mode, OFlags, Stat, StatVfsMountFlags};
 use stripewise_target::{ComponentSet, Objects, Opening, TargetError};
 
-use super::{Runtime, access};
-use crate::anchor::{self, Anchored};
+use super::process::Runtime;
+use crate::anchor::{self, Anchored, FileKey};
 use crate::error::{FileError, FileResult, LogOnce, Logged};
 use crate::file::{FileParts, LogicalFile, Lost, OpenCopy, OpenOrLost, Overlay, Rates, check_times};
-use crate::key::FileKey;
 use crate::manifest::{CopyRef, Manifest};
 use crate::paths;
 use crate::{Errno, Result, notice};
@@ -101,7 +100,7 @@ impl Runtime {
             (attached, _) => attached.logged()?,
         };
         let Some(file) = file else { return Ok(None) };
-        if access::writes(flags) || truncates {
+        if anchor::writes(flags) || truncates {
             self.check_permission(known, &file)?;
         }
         if truncates {
@@ -113,7 +112,7 @@ impl Runtime {
     /// Opens the application's descriptor of a file that is known to be managed: read-only
     /// regardless of `flags`.
     fn open_reading(&self, dir: Dir<'_>, path: &Path, flags: OFlags) -> Result<Public> {
-        match self.sys().open_public(dir, path, access::public(flags), Mode::empty()) {
+        match self.sys().open_public(dir, path, anchor::public_flags(flags), Mode::empty()) {
             Err(Errno::ACCESS) if flags & OFlags::RWMODE == OFlags::WRONLY => {}
             opened => return opened.map(Public),
         }
@@ -130,10 +129,10 @@ impl Runtime {
     /// Same as open(2). EACCES: this process may neither read the anchor nor change its mode.
     pub fn open_again(&self, file: &LogicalFile, flags: OFlags) -> Result<RawFd> {
         let link = paths::link_of(file.anchor().as_raw_fd());
-        let flags = access::public(flags) - OFlags::NOFOLLOW;
+        let flags = anchor::public_flags(flags) - OFlags::NOFOLLOW;
         let open = || self.sys().open_public(None, &link, flags, Mode::empty()).map(Public);
         match open() {
-            Err(Errno::ACCESS) => access::with_lifted_mode(self.sys(), file.anchor(), Mode::RUSR, open),
+            Err(Errno::ACCESS) => anchor::with_lifted_mode(self.sys(), file.anchor(), Mode::RUSR, open),
             opened => opened,
         }
         .map(Public::give)

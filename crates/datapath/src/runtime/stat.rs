@@ -12,11 +12,10 @@ use stripewise_extents::MapError;
 use stripewise_sys::{Dir, Fd, Stat};
 use stripewise_target::{ComponentSet, Objects, TargetError};
 
-use super::Runtime;
-use crate::anchor::{self, Anchored};
+use super::process::Runtime;
+use crate::anchor::{self, Anchored, FileKey};
 use crate::error::{FileError, LogOnce};
 use crate::file::Attributes;
-use crate::key::FileKey;
 use crate::paths;
 use crate::{Errno, Result, intent};
 

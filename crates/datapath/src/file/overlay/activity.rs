@@ -9,16 +9,16 @@
 //! tracked.
 
 use std::collections::HashMap;
-use std::os::fd::AsFd;
-use std::path::PathBuf;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_policy::background::{USED_NS_MAX, recent_ns, used_for_ns};
-use stripewise_sys::{SharedMap, SysRef};
+use stripewise_sys::user::act_as;
+use stripewise_sys::{Errno, Fd, Mode, OFlags, SharedMap, SysRef};
 use stripewise_target::TargetRef;
 
-use super::words::{Base, map_words, open_words};
 use crate::Result;
 use crate::forked::ForkSafe;
 use crate::manifest::Manifest;
@@ -32,27 +32,67 @@ const SLOT_WORDS: usize = 8;
 /// A word is not advanced by less than this, to save writes.
 const STEP_NS: u64 = 1_000_000;
 
-/// The words that this process has mapped, by directory.
-#[derive(Default)]
-pub(crate) struct Activities {
-    words: ForkSafe<HashMap<PathBuf, Arc<SharedMap>>>,
+/// The directory with the run directories of a user's extent maps and these files.
+#[derive(Clone, Copy)]
+pub(crate) struct Base<'a> {
+    pub path: &'a Path,
+    /// The owner of the files, if root creates them for another user.
+    pub owner: Option<u32>,
 }
 
-impl Activities {
-    fn words(&self, sys: &SysRef, base: Base<'_>) -> Result<Arc<SharedMap>> {
-        let known = self.words.lock().get(base.path).cloned();
+/// Opens or creates a file of words in a directory below the base.
+pub(super) fn open_words(sys: &SysRef, path: &Path, owner: Option<u32>) -> Result<Fd> {
+    let _acting = act_as(owner);
+    let parents: Vec<&Path> = path.ancestors().skip(1).take(2).collect();
+    for parent in parents.into_iter().rev() {
+        match sys.mkdir(None, parent, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
+    sys.open(None, path, flags, Mode::RUSR | Mode::WUSR)
+}
+
+/// Maps the words, which are 0 in a new file. Allocates memory for all of them, so that a shortage
+/// is an error here and not a SIGBUS later.
+pub(super) fn map_words(sys: &SysRef, file: BorrowedFd<'_>, words: usize) -> Result<SharedMap> {
+    let bytes = (words * size_of::<u64>()) as u64;
+    if (sys.stat(file)?.st_size as u64) < bytes {
+        sys.truncate(file, bytes)?;
+        sys.allocate(file, 0, bytes, true)?;
+    }
+    sys.map_shared(file, words)
+}
+
+/// Files of words that this process has mapped, by path.
+#[derive(Default)]
+pub(crate) struct SharedWords(ForkSafe<HashMap<PathBuf, Arc<SharedMap>>>);
+
+impl SharedWords {
+    /// The words of the file at `path`; mapped with `map` at their first use.
+    pub(super) fn get(
+        &self,
+        path: PathBuf,
+        map: impl FnOnce(&Path) -> Result<SharedMap>,
+    ) -> Result<Arc<SharedMap>> {
+        let known = self.0.lock().get(&path).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
-        let file = open_words(sys, &base.path.join("activity").join("servers"), base.owner)?;
-        let map = Arc::new(map_words(sys, file.as_fd(), SLOTS * SLOT_WORDS)?);
-        self.words.lock().insert(base.path.to_owned(), map.clone());
-        Ok(map)
+        let map = Arc::new(map(&path)?);
+        // If another thread was first, its mapping stays.
+        Ok(self.0.lock().entry(path).or_insert(map).clone())
     }
 }
 
+fn words_of(sys: &SysRef, known: &SharedWords, base: Base<'_>) -> Result<Arc<SharedMap>> {
+    let path = base.path.join("activity").join("servers");
+    known.get(path, |path| map_words(sys, open_words(sys, path, base.owner)?.as_fd(), SLOTS * SLOT_WORDS))
+}
+
 /// The activity words of one file's servers.
-pub(super) struct Activity {
+pub(crate) struct Activity {
     /// `None` if the words are unavailable; all servers then count as in use.
     words: Option<Arc<SharedMap>>,
     /// Per copy and object, the index of the word.
@@ -62,7 +102,7 @@ pub(super) struct Activity {
 }
 
 impl Activity {
-    pub fn new(sys: &SysRef, activities: &Activities, base: Base<'_>, manifest: &Manifest) -> Self {
+    pub fn new(sys: &SysRef, activities: &SharedWords, base: Base<'_>, manifest: &Manifest) -> Self {
         let slot = |target: &TargetRef| {
             // The targets of a pool share its servers.
             let pool = pool_of(&target.name, &target.path);
@@ -70,7 +110,8 @@ impl Activity {
             crc32fast::hash(key.as_bytes()) as usize % SLOTS * SLOT_WORDS
         };
         let slots = manifest.all_copies().map(|copy| copy.targets.iter().map(slot).collect());
-        Self { words: activities.words(sys, base).ok(), slots: slots.collect(), took_ns: AtomicU64::new(0) }
+        let words = words_of(sys, activities, base).ok();
+        Self { words, slots: slots.collect(), took_ns: AtomicU64::new(0) }
     }
 
     /// Records that a request of an application uses these objects of a copy.
@@ -110,11 +151,9 @@ impl Activity {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use stripewise_policy::background::USED_NS;
 
-    use super::super::Overlay;
+    use super::super::state::Overlay;
     use super::*;
 
     impl Overlay {
@@ -129,7 +168,7 @@ mod tests {
     /// The activity of a file whose copies use these words, as a process of its own would see it.
     fn activity(base: &Path, slots: &[&[usize]]) -> Activity {
         let sys: SysRef = Arc::new(stripewise_sys::Real);
-        let words = Activities::default().words(&sys, Base { path: base, owner: None }).ok();
+        let words = words_of(&sys, &SharedWords::default(), Base { path: base, owner: None }).ok();
         let slots = slots.iter().map(|slots| slots.iter().map(|slot| slot * SLOT_WORDS).collect()).collect();
         Activity { words, slots, took_ns: AtomicU64::new(0) }
     }

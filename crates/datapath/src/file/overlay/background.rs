@@ -1,13 +1,12 @@
-//! The background thread: one per process, for all its files with several copies.
+//! Background work: one thread per process for all its files with several copies, the exclusion of
+//! its work from the close of a file, and its progress on a file.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use stripewise_policy::background::{POLL_NS, longer_poll_ns};
+use stripewise_policy::background::{POLL_NS, Pace, Pauses, longer_poll_ns};
 use stripewise_sys::SysRef;
 
-use super::super::LogicalFile;
-use super::Turn;
 use crate::forked::ForkSafe;
 
 /// A function called around every unit of background work.
@@ -15,13 +14,15 @@ pub type Around = fn(&mut dyn FnMut());
 
 /// Number of pauses without any file before the thread ends.
 const RESTS_MAX: u32 = 32;
-/// Pause of a file after its background work failed.
-const AFTER_ERROR_NS: u64 = 1_000_000_000;
 
-/// The files with background work, and the thread.
+/// Does one unit of background work on a file. Returns the bytes done; `None` once the file is
+/// dropped.
+pub(crate) type Work = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
+
+/// The background work of all files, and the thread.
 pub(crate) struct Background {
     sys: SysRef,
-    files: ForkSafe<Vec<(Weak<LogicalFile>, Arc<Turn>)>>,
+    works: ForkSafe<Vec<Work>>,
     /// The thread is running in this process.
     running: AtomicBool,
     around: Around,
@@ -29,13 +30,12 @@ pub(crate) struct Background {
 
 impl Background {
     pub fn new(sys: SysRef, around: Around) -> Arc<Self> {
-        Arc::new(Self { sys, files: ForkSafe::default(), running: AtomicBool::new(false), around })
+        Arc::new(Self { sys, works: ForkSafe::default(), running: AtomicBool::new(false), around })
     }
 
-    /// Adds a file to the background work, until its last `Arc` is dropped.
-    pub fn add(self: &Arc<Self>, file: &Arc<LogicalFile>) {
-        let Some(overlay) = file.overlay() else { return };
-        self.files.lock().push((Arc::downgrade(file), overlay.turn().clone()));
+    /// Adds the background work of a file.
+    pub fn add(self: &Arc<Self>, work: Work) {
+        self.works.lock().push(work);
         self.start();
     }
 
@@ -60,14 +60,17 @@ impl Background {
         stripewise_sys::thread::lower_priority();
         let (mut rest_ns, mut rests) = (POLL_NS, 0);
         loop {
-            let files = self.alive();
-            rests = if files.is_empty() { rests + 1 } else { 0 };
+            let works = self.works.lock().clone();
+            rests = if works.is_empty() { rests + 1 } else { 0 };
             if rests > RESTS_MAX && self.ends() {
                 return;
             }
             let mut bytes = 0;
-            for (file, turn) in &files {
-                (self.around)(&mut || bytes += work(file, turn));
+            for work in &works {
+                (self.around)(&mut || match work() {
+                    Some(done) => bytes += done,
+                    None => self.works.lock().retain(|other| !Arc::ptr_eq(work, other)),
+                });
             }
             if bytes > 0 {
                 rest_ns = POLL_NS;
@@ -78,27 +81,135 @@ impl Background {
         }
     }
 
-    fn alive(&self) -> Vec<(Weak<LogicalFile>, Arc<Turn>)> {
-        let mut files = self.files.lock();
-        files.retain(|(file, _)| file.strong_count() > 0);
-        files.clone()
-    }
-
     /// Returns whether the thread may end, that is, no file was added since it last looked.
     fn ends(&self) -> bool {
         self.running.store(false, Ordering::SeqCst);
         // A file added earlier is seen here; one added later starts a new thread.
-        self.files.lock().is_empty() || self.running.swap(true, Ordering::SeqCst)
+        self.works.lock().is_empty() || self.running.swap(true, Ordering::SeqCst)
     }
 }
 
-/// Does one unit of background work on a file. Returns the bytes done.
-fn work(file: &Weak<LogicalFile>, turn: &Turn) -> u64 {
-    let Some(_turn) = turn.begin() else { return 0 };
-    let Some(file) = file.upgrade() else { return 0 };
-    let Some(copies) = file.copies_if_joined() else { return 0 };
-    copies.work().unwrap_or_else(|_| {
-        copies.overlay.progress.rest(file.sys().now_ns() + AFTER_ERROR_NS);
-        0
-    })
+/// Pause between polls for background work to end, ns.
+const LOOK_NS: u64 = 100_000;
+
+/// Shared by a file and the background thread. The thread holds a reference to the file only during
+/// its turn, so its reference is never the last one.
+///
+/// `begin` sets `working` before it reads `paused`, and `pause` sets `paused` before it reads
+/// `working`. All four accesses are sequentially consistent, so at least one side sees the other.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    working: AtomicBool,
+    paused: AtomicBool,
+}
+
+/// The background thread's turn, until dropped.
+pub(crate) struct Working<'a>(&'a Turn);
+
+impl Turn {
+    /// Begins a unit of background work; `None` while the file is paused.
+    pub fn begin(&self) -> Option<Working<'_>> {
+        self.working.store(true, Ordering::SeqCst);
+        let working = Working(self);
+        (!self.paused.load(Ordering::SeqCst)).then_some(working)
+    }
+
+    /// Whether the background thread is at work right now.
+    pub fn is_working(&self) -> bool {
+        self.working.load(Ordering::SeqCst)
+    }
+
+    /// Pauses background work and waits for the current unit to end.
+    pub fn pause(&self, sys: &SysRef) {
+        self.paused.store(true, Ordering::SeqCst);
+        while self.working.load(Ordering::SeqCst) {
+            sys.sleep_until_ns(sys.now_ns() + LOOK_NS);
+        }
+    }
+
+    /// Resumes background work because the file is used again.
+    pub fn resume(&self) {
+        if self.paused.load(Ordering::Relaxed) {
+            self.paused.store(false, Ordering::SeqCst);
+        }
+    }
+
+    /// For a forked child, which has no background thread.
+    pub fn after_fork_child(&self) {
+        self.working.store(false, Ordering::SeqCst);
+    }
+}
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.0.working.store(false, Ordering::SeqCst);
+    }
+}
+
+/// The progress of a file's background work in this process.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Bytes that had been written to caches at the last check.
+    pub written: AtomicU64,
+    /// Earliest time of the next copy, ns.
+    next_ns: AtomicU64,
+    /// Earliest time of the next copy while applications use the file's servers, ns.
+    pub next_under_load_ns: AtomicU64,
+    /// Per copy, the offset at which the next search for missing ranges starts.
+    pub at: [AtomicU64; 8],
+}
+
+impl Progress {
+    /// Allows no background work before this time.
+    pub fn rest(&self, until_ns: u64) {
+        self.next_ns.store(until_ns, Ordering::Relaxed);
+    }
+
+    pub fn pauses(&self) -> Pauses {
+        let load = |time: &AtomicU64| time.load(Ordering::Relaxed);
+        Pauses { next_ns: load(&self.next_ns), next_under_load_ns: load(&self.next_under_load_ns) }
+    }
+
+    /// Schedules the next copy after `bytes` were copied.
+    pub fn copied(&self, pace: Pace, begun_ns: u64, bytes: u64) {
+        if let Some(pause_ns) = pace.pause_ns(bytes) {
+            self.rest(begun_ns.saturating_add(pause_ns));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+
+    use stripewise_sys::Real;
+
+    use super::*;
+
+    #[test]
+    fn work_and_the_end_never_meet() {
+        let (turn, sys): (Turn, SysRef) = (Turn::default(), Arc::new(Real));
+        let (done, at_work) = (AtomicBool::new(false), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    if let Some(_working) = turn.begin() {
+                        at_work.fetch_add(1, Ordering::SeqCst);
+                        std::thread::yield_now();
+                        at_work.fetch_sub(1, Ordering::SeqCst);
+                    }
+                }
+            });
+            for _ in 0..200 {
+                turn.pause(&sys);
+                for _ in 0..20 {
+                    assert_eq!(at_work.load(Ordering::SeqCst), 0);
+                }
+                turn.resume();
+                std::thread::yield_now();
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+    }
 }

@@ -2,19 +2,19 @@
 //! costs of the copies are unknown.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use stripewise_cluster::{Cluster, Plan};
-use stripewise_extents::Span as Known;
+use stripewise_extents::{Map, Span as Known};
 use stripewise_layout::Layout;
-use stripewise_model::ClassParams;
-pub(crate) use stripewise_policy::Part;
-use stripewise_policy::{Cdt, ORIGINAL, Redirected, Request, Rule, RuleCopy, Sent, Span, runs};
+use stripewise_model::{ClassParams, Op};
+use stripewise_policy::{Cdt, ORIGINAL, Redirected, Request, Rule, RuleCopy, Sent, Space, Span, runs};
 use stripewise_target::Few;
 
-use super::space::Reservation;
-use super::{CopySet, Overlay};
 use crate::forked::ForkSafe;
 use crate::manifest::{Copies, Manifest};
+
+pub(crate) use stripewise_policy::Part;
 
 /// The recently seen critical data of all files of a process.
 #[derive(Default)]
@@ -30,34 +30,12 @@ pub(crate) struct Rates {
 
 /// The decision rule for one concurrency (p, c).
 pub(crate) struct Choice {
-    procs: (u32, u32),
+    pub procs: (u32, u32),
     /// `None` if the plan has no costs for these servers: use the lowest valid copy, and put
     /// nothing new into a cache.
     rule: Option<Rule>,
     /// What this process has sent to the file.
     sent: Sent,
-}
-
-impl CopySet<'_> {
-    pub(super) fn choice(&self) -> Arc<Choice> {
-        let procs = self.procs();
-        let Overlay { manifest, copies, rates, choice, .. } = self.overlay;
-        let current = choice.lock().clone();
-        if let Some(current) = current.filter(|current| current.procs == procs) {
-            return current;
-        }
-        let rule = rates.as_ref().and_then(|rates| decide(manifest, copies, rates, procs));
-        let new = Arc::new(Choice { procs, rule, sent: Sent::default() });
-        *choice.lock() = Some(new.clone());
-        new
-    }
-
-    fn procs(&self) -> (u32, u32) {
-        self.overlay.context.concurrency.get().unwrap_or_else(|| {
-            let processes = self.overlay.measured.processes(&self.map);
-            (processes, processes)
-        })
-    }
 }
 
 /// Builds the decision rule; `None` if the plan's figures cannot be used.
@@ -110,26 +88,10 @@ fn renumbered(layout: &Layout, number: impl Fn(u32) -> u32) -> Layout {
 }
 
 impl Choice {
-    /// Chooses the copies from which a read is served. `spans` cover the request, and their masks
-    /// contain only usable copies.
-    pub fn read(
-        &self,
-        data: &CriticalData,
-        request: &Request,
-        spans: &[Span],
-        parts: &mut Few<Part>,
-    ) -> Redirected {
-        match &self.rule {
-            Some(Rule::Replicas(costs)) => {
-                costs.read(request.kind, spans, parts);
-                Redirected::default()
-            }
-            Some(Rule::Cache(identifier)) => {
-                let (cdt, room) = (&mut data.0.lock(), &mut Reservation::none());
-                identifier.redirect(cdt, &self.sent, request, spans, room, parts)
-            }
-            None => by_number(spans, parts),
-        }
+    /// The decision rule for a file; `rates` is `None` if its servers are in no plan.
+    pub fn new(manifest: &Manifest, copies: &Copies, rates: Option<&Rates>, procs: (u32, u32)) -> Self {
+        let rule = rates.and_then(|rates| decide(manifest, copies, rates, procs));
+        Self { procs, rule, sent: Sent::default() }
     }
 
     /// The best copy among `copies` from which to copy a range in the background.
@@ -140,34 +102,33 @@ impl Choice {
         }
     }
 
-    /// Chooses the copies to which a write goes, among those in `allowed`.
-    pub fn write(
+    /// Chooses the copies that serve a request. `spans` cover the request, and their masks contain
+    /// only usable copies. A write goes to copies in `allowed`, and may take `space` in a cache.
+    pub fn choose(
         &self,
         data: &CriticalData,
         request: &Request,
         spans: &[Span],
         allowed: u8,
-        reservation: &mut Reservation<'_>,
+        space: &mut impl Space,
         parts: &mut Few<Part>,
     ) -> Redirected {
         match &self.rule {
+            Some(Rule::Replicas(costs)) if request.kind.op == Op::Read => {
+                costs.read(request.kind, spans, parts);
+            }
             Some(Rule::Replicas(costs)) => {
                 let copy = costs.write(request.kind, request.offset, request.len, allowed);
                 let (start, end) = (request.offset, request.offset + request.len);
                 parts.push(Part { start, end, copy: copy.unwrap_or(ORIGINAL) });
-                Redirected::default()
             }
             Some(Rule::Cache(identifier)) => {
-                identifier.redirect(&mut data.0.lock(), &self.sent, request, spans, reservation, parts)
+                return identifier.redirect(&mut data.0.lock(), &self.sent, request, spans, space, parts);
             }
-            None => by_number(spans, parts),
+            None => parts.extend(runs(spans.iter().map(|span| span.by(lowest(span.mask))))),
         }
+        Redirected::default()
     }
-}
-
-fn by_number(spans: &[Span], parts: &mut Few<Part>) -> Redirected {
-    parts.extend(runs(spans.iter().map(|span| span.by(lowest(span.mask)))));
-    Redirected::default()
 }
 
 fn lowest(mask: u8) -> usize {
@@ -177,6 +138,47 @@ fn lowest(mask: u8) -> usize {
 /// Converts the map's spans for the policy, with the mask of each limited by `usable`.
 pub(super) fn spans_of(known: &[Known], usable: impl Fn(&Known) -> u8) -> Few<Span> {
     known.iter().map(|span| Span { start: span.start, end: span.end, mask: usable(span) }).collect()
+}
+
+/// p and c as given by the MPI library or its launcher, for all files of a process.
+#[derive(Debug, Default)]
+pub(crate) struct Concurrency(AtomicU64);
+
+impl Concurrency {
+    /// Sets p to `procs` and c to `procs_per_node`, adjusted so that both are at least 1 and c is
+    /// at most p.
+    pub fn set(&self, procs: u32, procs_per_node: u32) {
+        let procs = procs.max(1);
+        let per_node = procs_per_node.clamp(1, procs);
+        self.0.store(u64::from(procs) << 32 | u64::from(per_node), Ordering::Relaxed);
+    }
+
+    /// (p, c), if known.
+    pub fn get(&self) -> Option<(u32, u32)> {
+        let both = self.0.load(Ordering::Relaxed);
+        (both != 0).then_some(((both >> 32) as u32, both as u32))
+    }
+}
+
+/// Number of requests between two counts of the processes that have the file open.
+const REQUESTS: u32 = 1024;
+
+/// The measured number of processes that have the file open.
+#[derive(Debug, Default)]
+pub(crate) struct Measured {
+    processes: AtomicU32,
+    requests: AtomicU32,
+}
+
+impl Measured {
+    /// The number of processes that have the file open, recounted every [`REQUESTS`] calls.
+    pub fn processes(&self, map: &Map) -> u32 {
+        if self.requests.fetch_add(1, Ordering::Relaxed).is_multiple_of(REQUESTS) {
+            let now = map.processes().unwrap_or(1).max(1);
+            self.processes.store(now as u32, Ordering::Relaxed);
+        }
+        self.processes.load(Ordering::Relaxed).max(1)
+    }
 }
 
 #[cfg(test)]

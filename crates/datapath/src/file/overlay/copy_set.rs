@@ -1,18 +1,21 @@
 //! The copies of an open file, with the extent map that says where each is valid.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use stripewise_extents::{Counter, Map, MapError, Mask, Select, Span};
 use stripewise_policy::Kind;
 
-use super::super::{LogicalFile, OpenCopy};
-use super::choice::Part;
+use super::choice::{Choice, Part};
 use super::slot::MapRef;
-use super::{Overlay, UnderWay};
-use crate::error::Logged;
+use super::state::{Overlay, UnderWay};
+use super::statistics::Statistics;
+use crate::error::{Errno, Logged, Result};
+use crate::file::copy::OpenCopy;
+use crate::file::logical::LogicalFile;
 use crate::manifest::Copies;
-use crate::{Errno, Result, notice};
+use crate::notice;
 
 /// Maximum spans listed at a time.
 const SPANS_MAX: usize = 4096;
@@ -20,9 +23,9 @@ const SPANS_MAX: usize = 4096;
 /// An open file with several copies, its state in this process, and its extent map, which stays
 /// joined until this is dropped. All operations on the copies are methods of this type.
 pub(crate) struct CopySet<'f> {
-    pub(super) file: &'f LogicalFile,
-    pub(super) overlay: &'f Overlay,
-    pub(super) map: MapRef<'f>,
+    pub(crate) file: &'f LogicalFile,
+    pub(crate) overlay: &'f Overlay,
+    pub(crate) map: MapRef<'f>,
 }
 
 impl LogicalFile {
@@ -41,11 +44,19 @@ impl LogicalFile {
         Some(CopySet { file: self, overlay, map: overlay.slot.known()? })
     }
 
+    /// The counts since the last call; `None` if they are all 0 or the file has one copy.
+    pub fn take_statistics(&self) -> Option<Statistics> {
+        let CopySet { overlay, map, .. } = self.copies_if_joined()?;
+        let now = Statistics::of(&map, self.manifest().copy_names());
+        let news = now.since(&std::mem::replace(&mut *overlay.reported.lock(), now.clone()));
+        (!news.is_empty()).then_some(news)
+    }
+
     /// The copies, for a command that changes them; `None` if the command does not apply to them.
     ///
     /// # Errors
     /// EBADF: this process may not write. Otherwise same as [`LogicalFile::copies`].
-    pub(super) fn copies_to_change(&self, applies: fn(&Copies) -> bool) -> Result<Option<CopySet<'_>>> {
+    pub(crate) fn copies_to_change(&self, applies: fn(&Copies) -> bool) -> Result<Option<CopySet<'_>>> {
         if !self.overlay().is_some_and(|overlay| applies(&overlay.copies)) {
             return Ok(None);
         }
@@ -55,7 +66,7 @@ impl LogicalFile {
 
 impl<'f> CopySet<'f> {
     /// Copy `number`, if it is open.
-    pub(super) fn copy(&self, number: usize) -> Option<&'f OpenCopy> {
+    pub(crate) fn copy(&self, number: usize) -> Option<&'f OpenCopy> {
         match number.checked_sub(1) {
             None => Some(self.file.original()),
             Some(index) => self.file.parts.extra.get(index)?.as_ref().ok(),
@@ -63,23 +74,43 @@ impl<'f> CopySet<'f> {
     }
 
     /// Copy `number`, if it is open and has not failed in this process.
-    pub(super) fn usable(&self, number: usize) -> Option<&'f OpenCopy> {
+    pub(crate) fn usable(&self, number: usize) -> Option<&'f OpenCopy> {
         let failing = self.overlay.failing.load(Ordering::Relaxed) & 1 << number != 0;
         self.copy(number).filter(|_| !failing)
     }
 
     /// The open cache copies.
-    pub(super) fn caches(&self) -> impl Iterator<Item = &'f OpenCopy> {
+    pub(crate) fn caches(&self) -> impl Iterator<Item = &'f OpenCopy> {
         self.file.present().filter(|copy| copy.is_cache())
     }
 
     /// The open copies as a bit mask: bit n is copy n.
-    pub(super) fn present_mask(&self) -> u8 {
+    pub(crate) fn present_mask(&self) -> u8 {
         self.file.present().fold(0, |mask, copy| mask | 1 << copy.number())
     }
 
+    /// The rule that decides which copy serves a request.
+    pub(crate) fn choice(&self) -> Arc<Choice> {
+        let procs = self.procs();
+        let Overlay { manifest, copies, rates, choice, .. } = self.overlay;
+        let current = choice.lock().clone();
+        if let Some(current) = current.filter(|current| current.procs == procs) {
+            return current;
+        }
+        let new = Arc::new(Choice::new(manifest, copies, rates.as_ref(), procs));
+        *choice.lock() = Some(new.clone());
+        new
+    }
+
+    fn procs(&self) -> (u32, u32) {
+        self.overlay.context.concurrency.get().unwrap_or_else(|| {
+            let processes = self.overlay.measured.processes(&self.map);
+            (processes, processes)
+        })
+    }
+
     /// The copies of `copies` that have not failed; all of them if all have failed.
-    pub(super) fn preferred(&self, copies: u8) -> u8 {
+    pub(crate) fn preferred(&self, copies: u8) -> u8 {
         match copies & !self.overlay.failing.load(Ordering::Relaxed) {
             0 => copies,
             preferred => preferred,
@@ -88,7 +119,7 @@ impl<'f> CopySet<'f> {
 
     /// Calls `each` with all spans of `range` that `select` selects. Reads the map in several
     /// steps.
-    pub(super) fn each_span(&self, select: Select, range: Range<u64>, each: impl FnMut(&Span)) -> Result<()> {
+    pub(crate) fn each_span(&self, select: Select, range: Range<u64>, each: impl FnMut(&Span)) -> Result<()> {
         each_span(&self.map, select, range, each).logged()
     }
 
@@ -98,8 +129,7 @@ impl<'f> CopySet<'f> {
         let newly = self.overlay.failing.fetch_or(1 << copy, Ordering::Relaxed) & 1 << copy == 0;
         if newly {
             let path = self.file.path().display();
-            let name = copy.checked_sub(1).and_then(|index| self.overlay.copies.list.get(index));
-            let name = name.map_or("original", |copy| &copy.name);
+            let name = self.overlay.manifest.copy_names().nth(copy).unwrap_or_default();
             notice::warn_once(&format!(
                 "{path}: copy {name} fails ({error}); others are used where they can be"
             ));
@@ -108,13 +138,13 @@ impl<'f> CopySet<'f> {
     }
 
     /// Whether any process has the file mapped: all processes then write to the original.
-    pub(super) fn is_mapped(&self) -> bool {
+    pub(crate) fn is_mapped(&self) -> bool {
         self.map.is_mapped().unwrap_or(true)
     }
 
     /// Starts a request: resumes paused background work, and counts the request so that background
     /// work yields to it.
-    pub(super) fn begin(&self) -> UnderWay<'f> {
+    pub(crate) fn begin(&self) -> UnderWay<'f> {
         self.overlay.turn.resume();
         if let Some(background) = &self.overlay.context.background {
             background.start();
@@ -125,14 +155,14 @@ impl<'f> CopySet<'f> {
     }
 
     /// Describes an application's request for the policy.
-    pub(super) fn policy_request(&self, kind: Kind, offset: u64, len: u64) -> stripewise_policy::Request {
+    pub(crate) fn policy_request(&self, kind: Kind, offset: u64, len: u64) -> stripewise_policy::Request {
         let file = self.overlay.manifest.id.0.as_chunks::<8>().0.first();
         let file = file.map_or(0, |first| u64::from_ne_bytes(*first));
         stripewise_policy::Request { file, kind, offset, len }
     }
 
     /// Counts a request that was served by caches, in full or in part.
-    pub(super) fn count_hits(&self, parts: &[Part]) {
+    pub(crate) fn count_hits(&self, parts: &[Part]) {
         // In a cached file, the default mask is the original alone; in a replicated file it is all
         // copies.
         if self.map.spec().default != Mask::ORIGINAL {

@@ -3,12 +3,16 @@
 
 use std::ops::{ControlFlow, Range};
 
-use stripewise_extents::{CopyId, Select};
-use stripewise_policy::background::{CHUNK_BYTES, PIECES_MAX, Pace};
+use stripewise_extents::{CopyId, Select, Span};
+use stripewise_policy::background::{self, PIECES_MAX, Pace};
+use stripewise_sys::IoVec;
 
-use super::super::{LogicalFile, OpenCopy};
-use super::CopySet;
-use crate::error::{Logged, Result};
+use super::choice::Part;
+use super::copy_set::CopySet;
+use super::request::{Ended, Request, Transfer};
+use crate::error::{Errno, Logged, Result};
+use crate::file::copy::{IoOptions, OpenCopy};
+use crate::file::logical::LogicalFile;
 use crate::manifest::Copies;
 
 /// Pause between polls for a copier of another process to finish, ns.
@@ -117,7 +121,7 @@ impl CopySet<'_> {
         let (mut drained, mut flow) = (Drained::default(), ControlFlow::Continue(()));
         for (to, mut range) in wanted {
             while !range.is_empty() && flow.is_continue() {
-                let end = range.end.min(range.start + CHUNK_BYTES);
+                let end = range.end.min(range.start + background::CHUNK_BYTES);
                 let bytes = self.fetch(to, &(range.start..end))?;
                 drained.bytes += bytes;
                 drained.left_bytes += (end - range.start).saturating_sub(bytes);
@@ -131,7 +135,7 @@ impl CopySet<'_> {
 
     /// Called when the application closes the file or ends: brings replicas in sync, except for
     /// ranges that other processes are writing right now.
-    pub(in super::super) fn bring_in_sync(&self) -> Result<()> {
+    pub(crate) fn bring_in_sync(&self) -> Result<()> {
         if self.overlay.copies.is_cache()
             || self.overlay.copies.lazy_close
             || !self.file.is_writable()
@@ -224,5 +228,149 @@ impl CopySet<'_> {
             self.each_span(of_copy, 0..size, |span| wanted.push((copy.number(), span.range())))?;
         }
         Ok(wanted)
+    }
+}
+
+/// Bytes of each copy compared at a time.
+const COMPARED_BYTES: u64 = 4 << 20;
+/// Maximum number of reported differences.
+const DIFFERENCES_MAX: usize = 1000;
+
+/// A range that should be identical in two copies but is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// From the first differing byte to the last one within the range compared.
+    pub range: Range<u64>,
+    /// The numbers of the two copies.
+    pub copies: (usize, usize),
+}
+
+impl LogicalFile {
+    /// Compares all ranges that are valid in several copies. Other processes may use the file
+    /// meanwhile. `tell` gets the bytes done and the bytes to do.
+    ///
+    /// # Errors
+    /// Same as pread(2).
+    pub fn compare(&self, tell: Tell<'_>) -> Result<Vec<Difference>> {
+        self.copies()?.map_or(Ok(Vec::new()), |copies| copies.compare(tell))
+    }
+}
+
+impl CopySet<'_> {
+    fn compare(&self, tell: Tell<'_>) -> Result<Vec<Difference>> {
+        let size = self.file.size()?;
+        let mut memory = Vec::new();
+        let (mut differences, mut at) = (Vec::new(), 0);
+        while at < size && differences.len() < DIFFERENCES_MAX {
+            let end = size.min(at + COMPARED_BYTES);
+            let guard = self.map.begin_read(at..end).logged()?;
+            let mut found = Vec::new();
+            for span in guard.spans() {
+                self.compare_span(span, size, &mut memory, &mut found)?;
+            }
+            // Differences in ranges that were written meanwhile mean nothing.
+            let mut valid = true;
+            for copy in guard.spans().iter().flat_map(|span| span.mask.iter()) {
+                let chosen =
+                    |span: &Span| if span.mask.contains(copy) { Some(copy) } else { span.mask.lowest() };
+                let still = guard.still_valid(|span| chosen(span).unwrap_or(copy));
+                valid &= found.is_empty() || still.logged()?;
+            }
+            if valid {
+                differences.extend(found);
+            }
+            at = end;
+            if let ControlFlow::Break(()) = tell(at, size) {
+                break;
+            }
+        }
+        Ok(differences)
+    }
+
+    fn compare_span(
+        &self,
+        span: &Span,
+        size: u64,
+        memory: &mut Vec<u8>,
+        found: &mut Vec<Difference>,
+    ) -> Result<()> {
+        let present = self.present_mask();
+        let copies: Vec<usize> =
+            span.mask.iter().map(|copy| copy.index()).filter(|copy| present & 1 << copy != 0).collect();
+        let Some((&first, others)) = copies.split_first() else { return Ok(()) };
+        if others.is_empty() {
+            return Ok(());
+        }
+        let len = span.len() as usize;
+        memory.resize(2 * len, 0);
+        let (one, other) = memory.split_at_mut(len);
+        self.read_copy(span, first, size, one)?;
+        for &copy in others {
+            self.read_copy(span, copy, size, other)?;
+            let differs = |index: &usize| one[*index] != other[*index];
+            if let Some(start) = (0..len).find(differs) {
+                let end = (start..len).rfind(differs).unwrap_or(start) + 1;
+                let range = span.start + start as u64..span.start + end as u64;
+                found.push(Difference { range, copies: (first, copy) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a range of one copy; `size` is the size of the file.
+    fn read_copy(&self, span: &Span, copy: usize, size: u64, into: &mut [u8]) -> Result<()> {
+        let buffers = [IoVec { base: into.as_mut_ptr(), len: into.len() }];
+        let request =
+            Request { buffers: &buffers, offset: span.start, len: span.len(), options: IoOptions::default() };
+        let part = [Part { start: span.start, end: span.end, copy }];
+        // SAFETY: `into` is borrowed exclusively.
+        let ended = unsafe { self.transfer_unmarked(Transfer::ReadBelow(size), &request, &part) };
+        match ended.first() {
+            Some(Ended { done, .. }) if *done == span.len() => Ok(()),
+            Some(Ended { error: Some(error), .. }) => Err(*error),
+            _ => Err(Errno::IO),
+        }
+    }
+}
+
+/// With more invalid ranges than this a copy is skipped: each range costs a sync.
+const RANGES_MAX: usize = 4096;
+
+impl LogicalFile {
+    /// Frees the space of bytes that are not valid in the cache copies that hold them, and counts
+    /// the used space of their servers again.
+    ///
+    /// # Errors
+    /// EBADF: this process may not write. Otherwise the errors of fsync(2); EIO.
+    pub fn tidy(&self) -> Result<()> {
+        self.copies_to_change(Copies::is_cache)?.map_or(Ok(()), |copies| copies.tidy())
+    }
+}
+
+impl CopySet<'_> {
+    fn tidy(&self) -> Result<()> {
+        for copy in self.caches() {
+            self.tidy_copy(copy)?;
+            for target in copy.components().targets() {
+                self.overlay.context.spaces.recount(self.overlay.base(), target)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tidy_copy(&self, copy: &OpenCopy) -> Result<()> {
+        let size = self.file.size()?;
+        if size == 0 {
+            return Ok(());
+        }
+        let invalid = Select::NotValidIn(CopyId::new(copy.number()));
+        let invalid = self.map.list(invalid, 0..size, RANGES_MAX + 1).logged()?;
+        if invalid.len() <= RANGES_MAX {
+            for span in invalid {
+                // Nothing in the range is valid, so the eviction only punches it out.
+                self.evict(copy, span.range())?;
+            }
+        }
+        Ok(())
     }
 }

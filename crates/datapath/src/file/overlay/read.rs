@@ -5,11 +5,12 @@ use stripewise_model::Op;
 use stripewise_policy::Kind;
 use stripewise_target::Few;
 
-use super::super::Lost;
-use super::CopySet;
 use super::choice::{Part, spans_of};
+use super::copy_set::CopySet;
 use super::request::{Ended, Request, Transfer, whole};
+use super::space::Reservation;
 use crate::error::Logged;
+use crate::file::copy::Lost;
 use crate::{Errno, Result, notice};
 
 impl CopySet<'_> {
@@ -18,7 +19,7 @@ impl CopySet<'_> {
     ///
     /// # Safety
     /// Same as `LogicalFile::read_at`.
-    pub(in super::super) unsafe fn read(&self, request: &Request<'_>) -> Result<usize> {
+    pub(crate) unsafe fn read(&self, request: &Request<'_>) -> Result<usize> {
         let _under_way = self.begin();
         let kind = Kind { op: Op::Read, access: self.overlay.streams.access(request.offset, request.len) };
         let mut what = Transfer::Read;
@@ -68,7 +69,14 @@ impl CopySet<'_> {
             return (parts, Some(self.log_lost(known, 0)));
         };
         let asked = self.policy_request(kind, request.offset, end - request.offset);
-        let redirected = self.choice().read(&self.overlay.context.data, &asked, &spans, &mut parts);
+        let redirected = self.choice().choose(
+            &self.overlay.context.data,
+            &asked,
+            &spans,
+            0,
+            &mut Reservation::none(),
+            &mut parts,
+        );
         if redirected.critical.is_some() {
             self.map.count(Counter::Critical, 1);
         }
@@ -87,7 +95,7 @@ impl CopySet<'_> {
     }
 
     /// Logs that a range is valid only in a lost copy, and returns the errno.
-    pub(super) fn log_lost(&self, known: &[Span], first: usize) -> Errno {
+    pub(crate) fn log_lost(&self, known: &[Span], first: usize) -> Errno {
         let Some(span) = known.get(first) else { return Errno::IO };
         let lost = (0..8usize).filter(|&number| span.mask.bits() & 1 << number != 0);
         let lost = lost.filter_map(|number| self.file.parts.extra.get(number.checked_sub(1)?)?.as_ref().err());

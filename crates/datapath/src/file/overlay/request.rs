@@ -3,18 +3,19 @@
 use std::ops::Range;
 
 use smallvec::smallvec;
+use stripewise_extents::{Copier, CopyId};
 use stripewise_sys::{IoVec, raw};
 use stripewise_target::{Few, Outcome, Piece};
 
-use super::super::split::{leading, split};
-use super::super::{IoOptions, OpenCopy};
-use super::CopySet;
 use super::choice::Part;
-use crate::Errno;
+use super::copy_set::CopySet;
+use crate::error::{Errno, Logged, Result};
+use crate::file::copy::{IoOptions, OpenCopy};
+use crate::file::split::{leading, split};
 
 /// An application's request. Its memory is the first `len` bytes of the buffers.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Request<'a> {
+pub(crate) struct Request<'a> {
     pub buffers: &'a [IoVec],
     pub offset: u64,
     pub len: u64,
@@ -203,4 +204,59 @@ pub(super) fn whole(parts: &[Part], ended: &[Ended]) -> (u64, Option<usize>) {
         }
     }
     (done, None)
+}
+
+impl CopySet<'_> {
+    /// Copies the pieces of `range` (at most [`stripewise_policy::background::CHUNK_BYTES`]) that
+    /// are valid in copy `from` and
+    /// invalid in copy `to`. Returns the bytes that became valid; 0 if another process writes
+    /// there, if there is nothing to copy, or if a piece lies past the end of the file.
+    ///
+    /// # Errors
+    /// Same as pread(2) and pwrite(2); EIO.
+    pub(crate) fn copy_between(
+        &self,
+        copier: &mut Copier<'_>,
+        range: Range<u64>,
+        from: usize,
+        to: usize,
+    ) -> Result<u64> {
+        let begun = copier.begin(range, CopyId::new(from), CopyId::new(to)).logged()?;
+        let Some(guard) = begun else { return Ok(0) };
+        // Get the size now: a truncate waits for the guard.
+        let size = self.file.size()?;
+        if guard.parts().iter().any(|part| part.end > size) {
+            return Ok(0);
+        }
+        self.copy_parts(guard.parts(), from, to, size)?;
+        let bytes = guard.parts().iter().map(|part| part.end - part.start).sum();
+        let valid = guard.finish().logged()?;
+        Ok(if valid { bytes } else { 0 })
+    }
+
+    /// Copies ranges, in order and all at once, from one copy to another. Every byte below `size`
+    /// is copied, including zeros.
+    fn copy_parts(&self, ranges: &[Range<u64>], from: usize, to: usize, size: u64) -> Result<()> {
+        let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return Ok(()) };
+        let (offset, len) = (first.start, last.end - first.start);
+        let mut memory = vec![0u8; len as usize];
+        let buffers = [IoVec { base: memory.as_mut_ptr(), len: len as usize }];
+        let request = Request { buffers: &buffers, offset, len, options: IoOptions::default() };
+        let parts = |copy| -> Vec<Part> {
+            ranges.iter().map(|range| Part { start: range.start, end: range.end, copy }).collect()
+        };
+        let (from, to) = (parts(from), parts(to));
+        // SAFETY: `memory` belongs to this frame.
+        unsafe {
+            complete(&from, &self.transfer_unmarked(Transfer::ReadBelow(size), &request, &from))?;
+            complete(&to, &self.transfer_unmarked(Transfer::Write, &request, &to))
+        }
+    }
+}
+
+fn complete(parts: &[Part], ended: &[Ended]) -> Result<()> {
+    match whole(parts, ended) {
+        (_, None) => Ok(()),
+        (_, Some(index)) => Err(ended[index].error.unwrap_or(Errno::IO)),
+    }
 }

@@ -18,7 +18,7 @@ const LOOK_NS: u64 = 1_000_000;
 /// A call increments `users` before it reads `leaving` and `map`; a thread that takes the map out
 /// sets `leaving` before it reads `users`. So a map in use is never taken out.
 #[derive(Default)]
-pub(super) struct MapSlot {
+pub(crate) struct MapSlot {
     /// Null, or from `Box::into_raw`.
     map: AtomicPtr<Map>,
     /// Number of calls that use the map or are about to.

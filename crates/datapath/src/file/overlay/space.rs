@@ -1,189 +1,21 @@
-//! Accounting of the space that cache copies use on their servers: one word per server, shared by
-//! all files and processes of the node.
-//!
-//! The targets of a pool share its servers, and the file system decides which server holds which
-//! bytes. All targets of a pool therefore share one word, whose limit is the sum over all servers
-//! of the pool.
+//! The space of cache copies: reservations for a request, and eviction of clean data, least recently
+//! used first.
 
-use std::collections::HashMap;
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_cluster::OverlayKind;
-use stripewise_policy::background::eviction_order;
+use stripewise_extents::{CopyId, Select, Span};
+use stripewise_policy::background::{self, eviction_order};
 use stripewise_policy::{Space, Want};
-use stripewise_sys::{LockKind, SharedMap, SysRef};
-use stripewise_target::{Target, list_components};
 
-use super::super::OpenCopy;
-use super::CopySet;
-use super::words::{Base, map_words, open_words};
-use crate::Result;
-use crate::anchor;
-use crate::forked::ForkSafe;
-use crate::pool::{pool_of, servers_of};
+use super::accounts::{Account, Accounts, sub, take};
+use super::copy_set::CopySet;
+use crate::error::{Errno, Logged, Result};
+use crate::file::copy::OpenCopy;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"swspace1");
-/// Words of a file: one page.
-const WORDS: usize = 512;
-/// Index of the word that is `MAGIC` once the count is valid.
-const READY: usize = 0;
-/// Index of the word that counts the used bytes.
-const USED: usize = 1;
-/// Bytes of the file that are locked: `COUNTING` while the space is counted, `USING` as long as a
-/// process has the words mapped.
-const COUNTING: u64 = 0;
-const USING: u64 = 1;
-
-/// The words that this process has mapped, by path.
-pub(crate) struct Spaces {
-    sys: SysRef,
-    words: ForkSafe<HashMap<PathBuf, Arc<SharedMap>>>,
-}
-
-impl Spaces {
-    pub fn new(sys: SysRef) -> Self {
-        Self { sys, words: ForkSafe::default() }
-    }
-
-    /// The word of a target. Counts its used space first if no process of the node has the word
-    /// mapped.
-    fn word(&self, base: Base<'_>, target: &Target) -> Result<Arc<SharedMap>> {
-        let pool = pool_of(target.name(), target.path());
-        let path = base.path.join("space").join(pool.map_or(target.id().to_owned(), |(pool, _)| pool.key()));
-        let known = self.words.lock().get(&path).cloned();
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        let map = Arc::new(self.map(&path, base.owner, target)?);
-        // If another thread was first, its mapping stays.
-        Ok(self.words.lock().entry(path).or_insert(map).clone())
-    }
-
-    fn map(&self, path: &Path, owner: Option<u32>, target: &Target) -> Result<SharedMap> {
-        let file = open_words(&self.sys, path, owner)?;
-        self.sys.lock(file.as_fd(), COUNTING, 1, LockKind::Exclusive)?;
-        // Without other users, correct the errors that killed processes left: space reserved but
-        // not used, or used but not counted.
-        let first = self.sys.try_lock(file.as_fd(), USING, 1, LockKind::Exclusive)?;
-        let map = self.map_counted(file.as_fd(), target, first);
-        self.sys.lock(file.as_fd(), USING, 1, LockKind::Shared)?;
-        // Unlock explicitly: the mapping keeps the open file description and its locks. The `USING`
-        // lock stays as long as the mapping.
-        let _ = self.sys.unlock(file.as_fd(), COUNTING, 1);
-        map
-    }
-
-    fn map_counted(&self, file: BorrowedFd<'_>, target: &Target, first: bool) -> Result<SharedMap> {
-        let map = map_words(&self.sys, file, WORDS)?;
-        let known = map.words()[READY].load(Ordering::Acquire) == MAGIC;
-        if !known {
-            map.words()[USED].store(self.count(target), Ordering::Release);
-            map.words()[READY].store(MAGIC, Ordering::Release);
-        } else if first {
-            self.count_again(&map, target);
-        }
-        Ok(map)
-    }
-
-    /// Corrects the count. On file systems that count holes as allocated, the new count is only an
-    /// upper bound.
-    fn count_again(&self, word: &SharedMap, target: &Target) {
-        let (used, counted) = (&word.words()[USED], self.count(target));
-        if anchor::counts_holes(&self.sys, target.dir()) {
-            used.fetch_min(counted, Ordering::AcqRel);
-        } else {
-            used.store(counted, Ordering::Release);
-        }
-    }
-
-    /// The bytes that the objects of cache copies use on a target, or on all targets of its pool.
-    /// Too large where the file system counts holes as allocated.
-    fn count(&self, target: &Target) -> u64 {
-        let cached = |target: &Target| -> u64 {
-            let found = list_components(&self.sys, target).unwrap_or_default();
-            found.iter().filter(|found| found.cached).map(|found| found.allocated).sum()
-        };
-        let pool = pool_of(target.name(), target.path());
-        let others = pool.map_or(Vec::new(), |(pool, _)| pool.targets(&self.sys));
-        let others = others.iter().filter(|other| other.id() != target.id());
-        cached(target) + others.map(cached).sum::<u64>()
-    }
-
-    /// The accounts of a copy's targets; `None` if a word is unavailable. `pool_servers` comes from
-    /// the manifest.
-    fn accounts(&self, base: Base<'_>, targets: &[Arc<Target>], pool_servers: &[u32]) -> Option<Accounts> {
-        let account = |(index, target): (usize, &Arc<Target>)| {
-            // Older manifests record only the servers of one stripe cycle, not all servers of the
-            // pool.
-            let turn = servers_of(target.name(), target.path());
-            let servers = pool_servers.get(index).map_or(turn, |&servers| servers.max(turn));
-            Some(Account { word: self.word(base, target).ok()?, servers: u64::from(servers) })
-        };
-        targets.iter().enumerate().map(account).collect()
-    }
-
-    /// Counts the space that cache copies use on a target again. Space reserved or released during
-    /// the count may be counted wrong.
-    ///
-    /// # Errors
-    /// Same as open(2).
-    pub(super) fn recount(&self, base: Base<'_>, target: &Target) -> Result<()> {
-        self.count_again(&*self.word(base, target)?, target);
-        Ok(())
-    }
-}
-
-/// The space account of a target.
-pub(super) struct Account {
-    word: Arc<SharedMap>,
-    /// Number of servers that the word covers, at least 1: those of the target's pool, or the
-    /// target itself.
-    servers: u64,
-}
-
-/// The accounts of a copy's targets.
-pub(super) type Accounts = Box<[Account]>;
-
-impl Account {
-    fn used(&self) -> &AtomicU64 {
-        &self.word.words()[USED]
-    }
-
-    /// Bytes used per server if spread evenly.
-    fn used_per_server(&self) -> u64 {
-        self.used().load(Ordering::Acquire) / self.servers
-    }
-}
-
-/// Reserves `bytes` on each of the targets, or nothing. Returns false if a server would hold more
-/// than `limit`, or the servers of a pool more than that on average.
-fn take(accounts: &Accounts, bytes: &[u64], limit: u64) -> bool {
-    let wanted = || accounts.iter().zip(bytes.iter().copied()).filter(|&(_, bytes)| bytes > 0);
-    let is_within =
-        |account: &Account, used: u64, more| used.saturating_add(more) <= limit.saturating_mul(account.servers);
-    // Usually the space is full: check first, without changing the words.
-    if !wanted().all(|(account, bytes)| is_within(account, account.used().load(Ordering::Acquire), bytes)) {
-        return false;
-    }
-    let mut taken = 0;
-    let all = wanted().all(|(account, bytes)| {
-        taken += 1;
-        is_within(account, account.used().fetch_add(bytes, Ordering::AcqRel), bytes)
-    });
-    if !all {
-        wanted().take(taken).for_each(|(account, bytes)| sub(account.used(), bytes));
-    }
-    all
-}
-
-/// Subtracts without going below 0: after a crash the count may be too small.
-fn sub(word: &AtomicU64, bytes: u64) {
-    let _ = word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |used| Some(used.saturating_sub(bytes)));
-}
+/// Maximum clean ranges listed in one call.
+const RANGES_MAX: usize = 4096;
 
 impl<'f> CopySet<'f> {
     /// The accounts of a copy's targets; tried again at each call until all words are available.
@@ -211,7 +43,7 @@ impl<'f> CopySet<'f> {
 
     /// Reserves space for a range of a cache copy. Returns false if one of its servers has too
     /// little.
-    pub(super) fn take_space(&self, copy: &OpenCopy, range: &Range<u64>) -> bool {
+    pub(crate) fn take_space(&self, copy: &OpenCopy, range: &Range<u64>) -> bool {
         let OverlayKind::Cache { capacity_per_server, .. } = self.overlay.copies.kind else { return false };
         let mut bytes = vec![0; copy.components().len()];
         copy.layout().bytes_per_target(range.start, range.end - range.start, &mut bytes);
@@ -225,7 +57,7 @@ impl<'f> CopySet<'f> {
     }
 
     /// Releases the space of these ranges of a copy.
-    pub(super) fn give_space(&self, copy: &OpenCopy, ranges: &[Range<u64>]) {
+    pub(crate) fn give_space(&self, copy: &OpenCopy, ranges: &[Range<u64>]) {
         let mut bytes = vec![0; copy.components().len()];
         let mut of_range = bytes.clone();
         for range in ranges {
@@ -287,5 +119,127 @@ impl Space for Reservation<'_> {
             }
         }
         false
+    }
+}
+
+impl CopySet<'_> {
+    /// Evicts at least `bytes` of clean data from a copy, if there is that much. Returns whether
+    /// anything was evicted: nothing is while another process copies or writes there.
+    pub(crate) fn make_room(&self, number: usize, bytes: u64) -> bool {
+        let Some(copy) = self.usable(number) else { return false };
+        // Most requests that miss end here while all cached data is dirty.
+        if self.map.clean_bytes(CopyId::new(number)) == Ok(0) {
+            return false;
+        }
+        let batch = self.batch_bytes(copy);
+        let spans = self.map.least_recent(CopyId::new(number), bytes.max(batch)).unwrap_or_default();
+        let mut given = 0;
+        for range in batches(&spans, batch) {
+            match self.evict(copy, range) {
+                Ok(more) => given += more,
+                Err(_) => break,
+            }
+            if given >= bytes {
+                break;
+            }
+        }
+        given > 0
+    }
+
+    /// Evicts the clean data in `range` of a copy. Returns the bytes; 0 if another process copies
+    /// or writes there.
+    ///
+    /// # Errors
+    /// Same as fsync(2); EIO.
+    pub(crate) fn evict(&self, copy: &OpenCopy, range: Range<u64>) -> Result<u64> {
+        let Some(mut copier) = self.map.copier().logged()? else { return Ok(0) };
+        let number = CopyId::new(copy.number());
+        let clean = || self.map.list(Select::CleanIn(number), range.clone(), RANGES_MAX);
+        let before = clean().logged()?;
+        let punch = |parts: &[Range<u64>]| parts.iter().try_for_each(|part| self.punch(copy, part));
+        let evicted =
+            copier.evict(range.clone(), number, || self.file.sync_components(true), punch).logged()?;
+        if evicted > 0 {
+            let after = clean().logged()?;
+            self.give_space(copy, &without(&before, &after));
+        }
+        Ok(evicted)
+    }
+
+    /// Minimum bytes evicted at once from a copy.
+    fn batch_bytes(&self, copy: &OpenCopy) -> u64 {
+        let OverlayKind::Cache { capacity_per_server, .. } = self.overlay.copies.kind else {
+            return background::BATCH_BYTES;
+        };
+        background::batch_bytes(capacity_per_server, self.servers_of_space(copy))
+    }
+
+    /// Punches a range out of the objects of a copy, which frees its blocks.
+    pub(crate) fn punch(&self, copy: &OpenCopy, range: &Range<u64>) -> Result<()> {
+        copy.each_extent(range, |fd, start, bytes| match self.file.sys().punch_hole(fd, start, bytes) {
+            // The file system cannot punch holes: the space stays allocated until the file is
+            // removed.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            punched => punched,
+        })
+    }
+}
+
+/// Merges ranges that follow each other in the given order, with their gaps, into batches of at
+/// most `most` bytes: each batch costs a sync. Splits longer ranges.
+fn batches(spans: &[Span], most: u64) -> Vec<Range<u64>> {
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for span in spans {
+        match ranges.last_mut() {
+            Some(last) if last.end <= span.start && span.end - last.start <= most => last.end = span.end,
+            _ => {
+                let starts = (span.start..span.end).step_by(most as usize);
+                ranges.extend(starts.map(|start| start..span.end.min(start + most)));
+            }
+        }
+    }
+    ranges
+}
+
+/// The ranges of `spans` that are not in `rest`. Both must be sorted.
+fn without(spans: &[Span], rest: &[Span]) -> Vec<Range<u64>> {
+    let mut ranges = Vec::new();
+    for span in spans {
+        let mut at = span.start;
+        for other in rest.iter().filter(|other| other.start < span.end && span.start < other.end) {
+            if at < other.start {
+                ranges.push(at..other.start);
+            }
+            at = at.max(other.end);
+        }
+        if at < span.end {
+            ranges.push(at..span.end);
+        }
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use stripewise_extents::Mask;
+
+    use super::*;
+
+    fn spans(ranges: &[Range<u64>]) -> Vec<Span> {
+        ranges.iter().map(|range| Span::new(range.clone(), Mask::ORIGINAL)).collect()
+    }
+
+    #[test]
+    fn what_is_left_of_ranges() {
+        let all = spans(&[10..20, 30..40, 50..60]);
+        assert_eq!(without(&all, &[]), [10..20, 30..40, 50..60]);
+        assert_eq!(without(&all, &all), []);
+        assert_eq!(without(&all, &spans(&[0..12, 15..17, 35..55])), [12..15, 17..20, 30..35, 55..60]);
+    }
+
+    #[test]
+    fn close_ranges_are_one_and_long_ones_several() {
+        let found = batches(&spans(&[0..10, 20..30, 95..100, 100..110, 40..50, 200..450]), 100);
+        assert_eq!(found, [0..100, 100..110, 40..50, 200..300, 300..400, 400..450]);
     }
 }

@@ -1,9 +1,6 @@
 //! Counts of what this process has done with a file with several copies.
 
-use stripewise_extents::{CopyId, Counter};
-
-use super::super::LogicalFile;
-use super::{CopySet, Overlay};
+use stripewise_extents::{CopyId, Counter, Map};
 
 const COUNTERS: [(&str, Counter); 8] = [
     ("requests", Counter::Requests),
@@ -35,12 +32,24 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    fn is_empty(&self) -> bool {
+    /// The counts of this process since it joined the map of a file whose copies have these names.
+    pub(super) fn of<'n>(map: &Map, names: impl Iterator<Item = &'n str>) -> Self {
+        let of_copy = |(number, name): (usize, &str)| {
+            let counted = |counter: OfCopy| map.counted_here(counter(CopyId::new(number)));
+            (name.to_owned(), BY_COPY.iter().map(|(name, counter)| (*name, counted(*counter))).collect())
+        };
+        Self {
+            counts: COUNTERS.iter().map(|(name, counter)| (*name, map.counted_here(*counter))).collect(),
+            copies: names.enumerate().map(of_copy).collect(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
         let mut all = self.counts.iter().chain(self.copies.iter().flat_map(|(_, counts)| counts));
         all.all(|(_, count)| *count == 0)
     }
 
-    fn since(&self, earlier: &Self) -> Self {
+    pub(super) fn since(&self, earlier: &Self) -> Self {
         let minus = |now: &[(&'static str, u64)], then: &[(&'static str, u64)]| {
             let then = then.iter().map(|(_, count)| *count).chain(std::iter::repeat(0));
             now.iter().zip(then).map(|((name, now), then)| (*name, now.saturating_sub(then))).collect()
@@ -52,39 +61,6 @@ impl Statistics {
             counts: minus(&self.counts, &earlier.counts),
             copies: copies.map(|((name, now), then)| (name.clone(), minus(now, then))).collect(),
         }
-    }
-}
-
-impl Overlay {
-    /// Resets the last report: the counts start from 0 again.
-    pub(super) fn forget_reported(&self) {
-        *self.reported.lock() = Statistics::default();
-    }
-}
-
-impl CopySet<'_> {
-    /// All counts of this process since it joined the map.
-    fn counted(&self) -> Statistics {
-        let copies = &self.overlay.copies.list;
-        let names = std::iter::once("original").chain(copies.iter().map(|copy| copy.name.as_str()));
-        let of_copy = |(number, name): (usize, &str)| {
-            let counted = |counter: OfCopy| self.map.counted_here(counter(CopyId::new(number)));
-            (name.to_owned(), BY_COPY.iter().map(|(name, counter)| (*name, counted(*counter))).collect())
-        };
-        Statistics {
-            counts: COUNTERS.iter().map(|(name, counter)| (*name, self.map.counted_here(*counter))).collect(),
-            copies: names.enumerate().map(of_copy).collect(),
-        }
-    }
-}
-
-impl LogicalFile {
-    /// The counts since the last call; `None` if they are all 0 or the file has one copy.
-    pub fn take_statistics(&self) -> Option<Statistics> {
-        let copies = self.copies_if_joined()?;
-        let now = copies.counted();
-        let news = now.since(&std::mem::replace(&mut *copies.overlay.reported.lock(), now.clone()));
-        (!news.is_empty()).then_some(news)
     }
 }
 

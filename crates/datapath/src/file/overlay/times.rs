@@ -12,9 +12,10 @@ use stripewise_extents::MapSpec;
 use stripewise_sys::SysRef;
 use stripewise_target::TargetError;
 
-use super::super::{LogicalFile, OpenCopy};
-use super::Overlay;
+use super::state::Overlay;
 use crate::error::FileResult;
+use crate::file::copy::OpenCopy;
+use crate::file::logical::LogicalFile;
 
 const MAGIC: &str = "stripewise times 1";
 const BYTES_MAX: usize = 1 << 20;
@@ -73,7 +74,7 @@ impl Overlay {
     }
 
     /// Removes the record: before and after times are set, and when the file is removed.
-    pub(in super::super) fn forget_times(&self) {
+    pub(crate) fn forget_times(&self) {
         forget_times(&self.context.sys, self.spec());
     }
 }

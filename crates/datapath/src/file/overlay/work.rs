@@ -2,47 +2,42 @@
 //! prefetch queue, and evicting to the watermark.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use stripewise_cluster::OverlayKind;
 use stripewise_extents::{CopyId, Counter, Select, Span};
 use stripewise_policy::background::{
-    Pace, Pauses, Pressure, Step, Unit, WANTED_MAX, free_bytes, lacks_space, pause_under_load_ns,
+    Pace, Pressure, Step, Unit, WANTED_MAX, free_bytes, lacks_space, pause_under_load_ns,
 };
 
-use super::super::OpenCopy;
-use super::{CopySet, Overlay};
+use super::background::Work;
+use super::copy_set::CopySet;
+use super::state::Overlay;
 use crate::error::{Logged, Result};
+use crate::file::copy::OpenCopy;
+use crate::file::logical::LogicalFile;
 
-/// The progress of a file's background work in this process.
-#[derive(Debug, Default)]
-pub(super) struct Progress {
-    /// Bytes that had been written to caches at the last check.
-    written: AtomicU64,
-    /// Earliest time of the next copy, ns.
-    next_ns: AtomicU64,
-    /// Earliest time of the next copy while applications use the file's servers, ns.
-    next_under_load_ns: AtomicU64,
-    /// Per copy, the offset at which the next search for missing ranges starts.
-    at: [AtomicU64; 8],
-}
+/// Pause of a file after its background work failed.
+const AFTER_ERROR_NS: u64 = 1_000_000_000;
 
-impl Progress {
-    /// Allows no background work before this time.
-    pub fn rest(&self, until_ns: u64) {
-        self.next_ns.store(until_ns, Ordering::Relaxed);
-    }
-
-    fn pauses(&self) -> Pauses {
-        let load = |time: &AtomicU64| time.load(Ordering::Relaxed);
-        Pauses { next_ns: load(&self.next_ns), next_under_load_ns: load(&self.next_under_load_ns) }
-    }
-
-    /// Schedules the next copy after `bytes` were copied.
-    fn copied(&self, pace: Pace, begun_ns: u64, bytes: u64) {
-        if let Some(pause_ns) = pace.pause_ns(bytes) {
-            self.rest(begun_ns.saturating_add(pause_ns));
-        }
+impl LogicalFile {
+    /// The background work of a file with several copies. Between two units it holds no reference
+    /// to the file.
+    pub(crate) fn as_work(self: &Arc<Self>) -> Option<Work> {
+        let (file, turn) = (Arc::downgrade(self), self.overlay()?.turn().clone());
+        Some(Arc::new(move || {
+            if file.strong_count() == 0 {
+                return None;
+            }
+            let Some(_turn) = turn.begin() else { return Some(0) };
+            let file = file.upgrade()?;
+            let Some(copies) = file.copies_if_joined() else { return Some(0) };
+            Some(copies.work().unwrap_or_else(|_| {
+                copies.overlay.progress.rest(file.sys().now_ns() + AFTER_ERROR_NS);
+                0
+            }))
+        }))
     }
 }
 
@@ -227,9 +222,7 @@ impl CopySet<'_> {
         }
         copied
     }
-}
 
-impl CopySet<'_> {
     /// The pace of this process: all processes that have the file open together keep to its limit.
     fn pace(&self) -> Pace {
         Pace::new(self.overlay.copies.background, self.map.processes().unwrap_or(1) as u64)

@@ -9,8 +9,8 @@ use stripewise_model::Op;
 use stripewise_policy::{Kind, ORIGINAL, possible_copy};
 use stripewise_target::Few;
 
-use super::CopySet;
 use super::choice::{Part, spans_of};
+use super::copy_set::CopySet;
 use super::read::is_of_device;
 use super::request::{Ended, Request, Transfer, whole};
 use super::space::Reservation;
@@ -29,7 +29,7 @@ impl CopySet<'_> {
     ///
     /// # Safety
     /// Same as `LogicalFile::write_at`.
-    pub(in super::super) unsafe fn write(&self, request: &Request<'_>) -> Result<usize> {
+    pub(crate) unsafe fn write(&self, request: &Request<'_>) -> Result<usize> {
         let _under_way = self.begin();
         let kind = Kind { op: Op::Write, access: self.overlay.streams.access(request.offset, request.len) };
         // SAFETY: the caller's promise.
@@ -102,7 +102,7 @@ impl CopySet<'_> {
         let asked = self.policy_request(kind, request.offset, request.len);
         let mut parts = Few::new();
         let redirected =
-            self.choice().write(&self.overlay.context.data, &asked, &spans, allowed, reservation, &mut parts);
+            self.choice().choose(&self.overlay.context.data, &asked, &spans, allowed, reservation, &mut parts);
         if redirected.critical.is_some() {
             self.map.count(Counter::Critical, 1);
         }
@@ -133,7 +133,7 @@ impl CopySet<'_> {
     }
 
     /// Syncs everything, including the map.
-    pub(in super::super) fn sync(&self, data_only: bool) -> Result<()> {
+    pub(crate) fn sync(&self, data_only: bool) -> Result<()> {
         self.map.sync(|| self.file.sync_components(data_only)).logged()
     }
 }

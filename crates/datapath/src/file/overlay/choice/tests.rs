@@ -183,3 +183,15 @@ fn a_wide_copy_in_a_pool_is_chosen_for_what_its_servers_do_together() {
     assert!((2.0..4.5).contains(&ratio), "{ratio}");
     assert_eq!(costs.cheapest(kind, 0, 4 << 20, 0b11), Some(1));
 }
+
+#[test]
+fn c_is_at_most_p() {
+    let concurrency = Concurrency::default();
+    assert_eq!(concurrency.get(), None);
+    concurrency.set(16, 4);
+    assert_eq!(concurrency.get(), Some((16, 4)));
+    concurrency.set(2, 4);
+    assert_eq!(concurrency.get(), Some((2, 2)));
+    concurrency.set(0, 0);
+    assert_eq!(concurrency.get(), Some((1, 1)));
+}
