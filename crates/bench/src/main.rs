@@ -11,7 +11,6 @@ mod workloads;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use stripewise_console::interrupt;
 
 /// Measures stripewise: a demonstration of the whole chain, and the experiments of the papers.
 #[derive(Parser)]
@@ -28,14 +27,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    stripewise_sys::fd::alone();
-    interrupt::limit_waits();
-    let result = match Cli::parse().command {
+    stripewise_console::run("stripewise-bench", || match Cli::parse().command {
         Command::Demo(args) => demo::run(args),
         Command::Evaluate(args) => evaluate::run(&args),
-    };
-    result.unwrap_or_else(|error| {
-        eprintln!("stripewise-bench: {error:#}");
-        ExitCode::FAILURE
     })
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use stripewise_console::interrupt;
+use stripewise_console::{interrupt, quoted};
 
 use crate::workloads::MPI_ENVIRONMENT;
 
@@ -22,15 +22,7 @@ pub(crate) use words;
 /// relative to it.
 pub fn shown(words: &[OsString], dir: &Path) -> String {
     let prefix = format!("{}/", dir.display());
-    let word = |word: &OsString| {
-        let text = word.to_string_lossy().replace(&prefix, "");
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-        if !text.is_empty() && text.chars().all(plain) {
-            text
-        } else {
-            format!("'{}'", text.replace('\'', r"'\''"))
-        }
-    };
+    let word = |word: &OsString| quoted(&word.to_string_lossy().replace(&prefix, ""));
     words.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 

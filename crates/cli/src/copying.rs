@@ -1,7 +1,6 @@
 //! Migrates files between layouts and reports progress.
 
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use stripewise_datapath::Runtime;
 use stripewise_datapath::migrate::{Goal, Migration, Phase, Progress, SHORT_BYTES_MAX, migrate};
 use stripewise_datapath::parallel::{in_parallel, jobs_usual};
 
-use crate::managed::human;
+use crate::output::human;
 
 /// Above this number of files, progress is reported for all files together instead of per file.
 const NAMED_MAX: usize = 100;
@@ -42,13 +41,13 @@ pub struct Manner {
 /// Migrates files of `total_bytes` in all: short files concurrently, then long files one at a time.
 /// A file that fails does not stop the rest.
 ///
-/// Returns one JSON object per file, in the order of `moves`, and the exit code.
+/// Returns one JSON object per file, in the order of `moves`, and whether a file failed.
 pub fn migrate_all(
     runtime: &Arc<Runtime>,
     moves: &[Move<'_>],
     total_bytes: u64,
     manner: Manner,
-) -> (Vec<Value>, ExitCode) {
+) -> (Vec<Value>, bool) {
     let told = CopyProgress::new(total_bytes, moves.len(), manner.quiet);
     let is_long = |&index: &usize| moves[index].size_bytes > SHORT_BYTES_MAX;
     let (long, short): (Vec<usize>, Vec<usize>) = (0..moves.len()).partition(is_long);
@@ -58,7 +57,7 @@ pub fn migrate_all(
     done.sort_by_key(|(index, _)| *index);
     let done: Vec<Value> = done.into_iter().map(|(_, entry)| entry).collect();
     let failed = done.iter().any(|entry| entry.get("error").is_some());
-    (done, if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    (done, failed)
 }
 
 fn migrate_one(runtime: &Runtime, file: &Move<'_>, verb: &str, told: &CopyProgress) -> Value {

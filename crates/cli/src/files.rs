@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use stripewise_cluster::{Cluster, Profile};
+use anyhow::{Context, bail, ensure};
+use stripewise_cluster::{Cluster, Plan, Profile};
 pub use stripewise_console::files::{directory, read, write_whole};
+use stripewise_trace::Trace;
 
 /// Reads the cluster file, applies a profile, and returns the cluster and the profile's path.
 ///
@@ -21,4 +23,35 @@ pub fn cluster(path: &Path, profile: Option<&Path>) -> anyhow::Result<(Cluster, 
     };
     let cluster = Cluster::parse_with(&read(path)?, &path.display().to_string(), profile.as_ref())?;
     Ok((cluster, profile_path))
+}
+
+/// Reads a cluster file whose classes need not have parameters.
+pub fn uncalibrated_cluster(path: &Path) -> anyhow::Result<Cluster> {
+    Ok(Cluster::parse_uncalibrated(&read(path)?, &path.display().to_string())?)
+}
+
+/// Reads a plan file.
+pub fn plan(path: &Path) -> anyhow::Result<Plan> {
+    Ok(Plan::parse(&read(path)?, &path.display().to_string())?)
+}
+
+/// Opens a trace. One that lacks calls is an error, unless `accept_incomplete`; `verb` says what
+/// the command does with it.
+pub fn trace(path: &Path, accept_incomplete: bool, verb: &str) -> anyhow::Result<Trace> {
+    let trace = Trace::open(path)?;
+    if let (Some(reason), false) = (trace.incomplete(), accept_incomplete) {
+        bail!(
+            "{}: the trace is incomplete: {reason}; trace the program again, or {verb} with --accept-incomplete",
+            path.display()
+        );
+    }
+    Ok(trace)
+}
+
+/// Returns whether writing to `path` would replace a file. Call it before long work: a directory
+/// that does not exist is an error.
+pub fn would_replace(path: &Path) -> anyhow::Result<bool> {
+    let directory = directory(path);
+    ensure!(directory.is_dir(), "cannot write {}: {} is no directory", path.display(), directory.display());
+    path.try_exists().with_context(|| format!("cannot look at {}", path.display()))
 }

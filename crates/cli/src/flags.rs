@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use stripewise_cluster::{Cluster, CopySpec, OverlayKind, Rule, TargetKind, TargetSpec, size};
 
-use crate::{files, managed};
+use crate::files;
 
 /// Selects targets by cluster file or plan.
 #[derive(clap::Args)]
@@ -29,16 +30,11 @@ pub struct TargetDirectory {
 
 impl TargetsOf {
     /// Returns the targets of the cluster file if one is given, else those of the plan.
-    ///
-    /// # Errors
-    /// The file cannot be read or is invalid.
     pub fn directories(&self) -> anyhow::Result<Vec<TargetDirectory>> {
         let (mut cluster, rules) = match (&self.cluster, &self.plan) {
-            (Some(path), _) => {
-                (Cluster::parse_uncalibrated(&files::read(path)?, &path.display().to_string())?, Vec::new())
-            }
+            (Some(path), _) => (files::uncalibrated_cluster(path)?, Vec::new()),
             (None, Some(path)) => {
-                let plan = managed::plan(path)?;
+                let plan = files::plan(path)?;
                 (plan.cluster, plan.rules)
             }
             (None, None) => return Ok(Vec::new()),
@@ -85,13 +81,22 @@ fn capacity_on(rule: &Rule, target: u32) -> Option<u64> {
 }
 
 /// Parses a size of at least 1 byte.
-///
-/// # Errors
-/// A description of the problem.
 pub fn positive_size(text: &str) -> Result<u64, String> {
     match size::parse(text) {
         Ok(0) => Err("must be at least 1 byte".to_owned()),
         Ok(bytes) => Ok(bytes),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// Parses one of some names, each with its value.
+pub fn one_of<T, const N: usize>(choices: [(&'static str, T); N]) -> impl TypedValueParser<Value = T>
+where
+    T: Copy + Send + Sync + 'static,
+{
+    let names = choices.map(|(name, _)| name);
+    PossibleValuesParser::new(names).map(move |given| {
+        let choice = choices.iter().find(|(name, _)| name.eq_ignore_ascii_case(&given));
+        choice.expect("the parser accepts these names only").1
+    })
 }

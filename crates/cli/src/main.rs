@@ -5,15 +5,13 @@ mod copying;
 mod files;
 mod flags;
 mod managed;
-mod mpi;
+mod output;
+mod preload;
 mod preparing;
-mod settling;
-mod trace_launch;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use stripewise_console::interrupt;
 
 use commands::*;
 
@@ -38,8 +36,8 @@ enum Command {
     Place(place::Args),
     Export(export::Args),
     Run(run::Args),
-    Drain(drain::Args),
-    Warm(warm::Args),
+    Drain(settle::Drain),
+    Warm(settle::Warm),
     Status(status::Args),
     Fsck(fsck::Args),
     Cat(cat::Args),
@@ -49,9 +47,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    stripewise_sys::fd::alone();
-    interrupt::limit_waits();
-    let result = match Cli::parse().command {
+    stripewise_console::run("stripewise", || match Cli::parse().command {
         Command::Init(args) => init::run(&args),
         Command::Calibrate(args) => calibrate::run(args),
         Command::Trace(args) => trace::run(args),
@@ -62,17 +58,13 @@ fn main() -> ExitCode {
         Command::Place(args) => place::run(args),
         Command::Export(args) => export::run(args),
         Command::Run(args) => run::run(args),
-        Command::Drain(args) => drain::run(&args),
-        Command::Warm(args) => warm::run(&args),
+        Command::Drain(args) => args.run(),
+        Command::Warm(args) => args.run(),
         Command::Status(args) => status::run(args),
         Command::Fsck(args) => fsck::run(args),
         Command::Cat(args) => cat::run(args),
         Command::Cp(args) => cp::run(args),
         Command::Rm(args) => rm::run(args),
         Command::Report(args) => report::run(args),
-    };
-    result.unwrap_or_else(|error| {
-        eprintln!("stripewise: {error:#}");
-        ExitCode::FAILURE
     })
 }

@@ -1,37 +1,40 @@
 //! Prepares a plan's targets. On parallel file systems, a target's directory gets the native layout
 //! that the plan assigns to it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
-use stripewise_cluster::{Cluster, FileSystem, Plan, TargetKind, TargetSpec};
+use stripewise_cluster::{Cluster, CopySpec, FileSystem, Plan, TargetKind, TargetSpec};
 use stripewise_drivers::{DriverError, driver};
+use stripewise_layout::Layout;
 use stripewise_native::{NativeLayout, target_layout};
 use stripewise_sys::{Real, SysRef};
 use stripewise_target::{COMPONENTS, Target};
 
-use crate::managed;
-
 /// Creates the targets on which a plan puts files, or verifies those that exist. Calling it again
 /// is harmless.
-///
-/// # Errors
-/// A directory is missing, belongs to another target, or did not get its layout. The error names
-/// the directory, the requested layout, the actual layout and the remedy.
 pub fn prepare(plan: &Plan) -> anyhow::Result<()> {
-    for (index, target) in managed::used_targets(plan) {
+    for (index, target) in used_targets(plan) {
         prepare_target(&plan.cluster, index, &target)
             .with_context(|| format!("target {} of the plan", target.name))?;
     }
     Ok(())
 }
 
+/// Returns the targets on which a plan puts files, including those of extra copies, with their
+/// indices.
+fn used_targets(plan: &Plan) -> Vec<(u32, TargetSpec)> {
+    let originals = plan.rules.iter().flat_map(|rule| &rule.layouts).flat_map(Layout::targets);
+    let overlays = plan.rules.iter().filter_map(|rule| rule.overlay.as_ref());
+    let copies = overlays.flat_map(|overlay| &overlay.copies).flat_map(CopySpec::targets);
+    let used: BTreeSet<u32> = originals.chain(copies).collect();
+    (0..).zip(plan.cluster.targets()).filter(|(index, _)| used.contains(index)).collect()
+}
+
 /// Prepares one target of a cluster, as [`prepare`] does for all.
-///
-/// # Errors
-/// As [`prepare`].
 pub fn prepare_target(cluster: &Cluster, index: u32, target: &TargetSpec) -> anyhow::Result<()> {
     if target.kind == TargetKind::PoolMember {
         bail!("the file system picks the servers of a pool; make the plan again with `stripewise plan`");

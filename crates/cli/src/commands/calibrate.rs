@@ -1,30 +1,30 @@
 //! `stripewise calibrate` measures servers and the network, and writes profile.toml.
 
 mod args;
-mod json;
 mod measuring;
 mod subjects;
 mod table;
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
-use stripewise_calibrate::network;
+use serde::Serialize;
+use stripewise_calibrate::{NetworkReport, ServerReport, network};
+use stripewise_cluster::profile::MeasuredNetwork;
+use stripewise_model::{ClassParams, Network};
 
 pub use args::Args;
-use measuring::calibrate;
+use measuring::{Calibrated, calibrate};
 
-/// Runs `stripewise calibrate`.
-///
-/// # Errors
-/// A file cannot be read or is invalid, a server or host cannot be measured, or the output path
-/// holds a file that is not a profile.
+use crate::output;
+
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(address) = &args.serve {
         return serve(address);
     }
     let calibrated = calibrate(&args)?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&json::report(&calibrated))?);
+        output::json(&report(&calibrated))?;
     } else {
         print!("{}", table::report(&calibrated, args.points));
     }
@@ -40,4 +40,38 @@ fn serve(address: &str) -> anyhow::Result<ExitCode> {
         );
     })?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The output of `--json`: the profile's parameters and the measurements behind them.
+#[derive(Serialize)]
+struct Report<'a> {
+    profile: String,
+    date: &'a str,
+    method: &'a str,
+    /// Parameters by class, as written to the profile.
+    classes: BTreeMap<&'a str, ClassParams>,
+    network: Option<Network>,
+    servers: &'a [ServerReport],
+    network_measurements: &'a Option<NetworkReport>,
+    /// Notes on targets that were measured together because they cannot be distinguished.
+    notes: &'a [String],
+}
+
+/// Returns the report for `--json`.
+fn report(calibrated: &Calibrated) -> Report<'_> {
+    let profile = &calibrated.profile;
+    let network = |network: &MeasuredNetwork| Network {
+        establish_s: network.establish_s,
+        per_byte_s: network.per_byte_s,
+    };
+    Report {
+        profile: calibrated.output.display().to_string(),
+        date: &profile.date,
+        method: &profile.method,
+        classes: profile.classes.iter().map(|(name, class)| (name.as_str(), class.params())).collect(),
+        network: profile.network.as_ref().map(network),
+        servers: &calibrated.servers,
+        network_measurements: &calibrated.network,
+        notes: &calibrated.notes,
+    }
 }

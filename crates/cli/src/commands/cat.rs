@@ -30,14 +30,10 @@ pub struct Args {
     length: Option<u64>,
 }
 
-/// Runs `stripewise cat`.
-///
-/// # Errors
-/// A file cannot be read. The bytes before the failure have been written.
+/// The bytes before a failure have been written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
-    let files =
-        args.files.iter().map(|path| managed::existing_file(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let files: Vec<_> = args.files.iter().map(|path| managed::existing_file(path)).collect::<Result<_, _>>()?;
     managed::act_for_owner(&runtime, &files)?;
     for file in &files {
         let contents = Contents::open(&runtime, file)?;

@@ -8,7 +8,7 @@ use stripewise_datapath::Shape;
 use stripewise_datapath::migrate::copy_file;
 
 use crate::copying::CopyProgress;
-use crate::managed;
+use crate::{files, managed};
 
 /// Copies a file between plain and managed layouts, verifying every byte
 ///
@@ -33,14 +33,11 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Runs `stripewise cp`.
-///
-/// # Errors
 /// DST is unchanged after any error.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let source = managed::existing_file(&args.source)?;
     let destination = destination(&args.destination, &args.source)?;
-    let plan = args.layout.as_deref().map(managed::plan).transpose()?;
+    let plan = args.layout.as_deref().map(files::plan).transpose()?;
     let shape = match (&plan, &args.layout) {
         (Some(plan), Some(path)) => {
             let shape = plan.rule_for(&destination).and_then(|rule| Shape::of(rule, &destination));
@@ -70,5 +67,5 @@ fn destination(given: &Path, source: &Path) -> anyhow::Result<PathBuf> {
         return managed::existing(given);
     }
     let Some(name) = given.file_name() else { bail!("{} names no file", given.display()) };
-    Ok(managed::existing(crate::files::directory(given))?.join(name))
+    Ok(managed::existing(files::directory(given))?.join(name))
 }

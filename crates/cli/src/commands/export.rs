@@ -1,15 +1,14 @@
 //! `stripewise export` turns managed files into plain files.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
+use serde_json::json;
 use stripewise_datapath::Runtime;
-use stripewise_datapath::check::walk;
 use stripewise_datapath::migrate::Goal;
 
 use crate::copying::{Manner, Move, migrate_all};
-use crate::managed;
+use crate::{managed, output};
 
 /// Turns managed files back into plain ones
 ///
@@ -36,10 +35,9 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Runs `stripewise export`. A file that fails does not stop the rest.
+/// A file that fails does not stop the rest.
 ///
-/// # Errors
-/// A file does not exist; then no file is exported.
+/// No file is exported if one does not exist.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
     let files = find(&runtime, &args.files)?;
@@ -47,33 +45,23 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let size = |path: &PathBuf| path.metadata().map_or(0, |metadata| metadata.len());
     let moves = files.iter().map(|path| Move { path, size_bytes: size(path), goal: Goal::Plain, scheme: None });
     let moves: Vec<_> = moves.collect();
-    let total: u64 = moves.iter().map(|file| file.size_bytes).sum();
+    let total = moves.iter().map(|file| file.size_bytes).sum();
     let manner = Manner { verb: "exported", jobs: args.jobs, quiet: args.quiet };
-    let (done, code) = migrate_all(&runtime, &moves, total, manner);
+    let (done, failed) = migrate_all(&runtime, &moves, total, manner);
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&serde_json::json!({ "files": done }))?);
+        output::json(&json!({ "files": done }))?;
     }
-    Ok(code)
+    Ok(output::code(failed))
 }
 
 /// Returns the named files, and all managed files in the named directories.
-fn find(runtime: &Arc<Runtime>, given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+fn find(runtime: &Runtime, given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for path in given {
-        let path = managed::existing(path)?;
-        if path.is_dir() {
-            files.extend(anchors_below(runtime, &path));
-        } else {
-            files.push(path);
+    for path in managed::all_existing(given)? {
+        match path.is_dir() {
+            true => files.extend(managed::listing(runtime, &[path]).anchors),
+            false => files.push(path),
         }
     }
     Ok(files)
-}
-
-fn anchors_below(runtime: &Arc<Runtime>, directory: &Path) -> Vec<PathBuf> {
-    let listing = walk(runtime, &[directory.to_owned()]);
-    for (path, errno) in &listing.unreadable {
-        eprintln!("stripewise: {} is left out: {errno}", path.display());
-    }
-    listing.anchors
 }

@@ -9,7 +9,7 @@ use stripewise_console::progress::Progress;
 use stripewise_datapath::check::{Finding, Options, Report, check, files_of, walk};
 
 use crate::flags::TargetsOf;
-use crate::managed;
+use crate::{managed, output};
 
 /// Checks managed files and targets, and repairs them
 ///
@@ -21,14 +21,14 @@ use crate::managed;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise fsck /scratch/run7                       the managed files below a directory
-  stripewise fsck -c cluster.toml                     the files that have components on these targets
+  stripewise fsck -c cluster.toml                     the files that have objects on these targets
   stripewise fsck -p plan.toml --repair /scratch      and finish, restore and bring up to date what can be
   stripewise fsck -c cluster.toml /scratch --remove-orphans
   stripewise fsck --compare /scratch                  and whether copies that should be the same are
   stripewise fsck --repair --drop-dirty out.dat       the cache is gone for good: names what is lost with it
   stripewise fsck --take-over out.dat                 the node that was writing the file is gone for good
 
-Components whose file is not below the directories named and not where it was made either are called orphans: name all
+Objects whose file is not below the directories named and not where it was made either are called orphans: name all
 directories that a file may have been moved to before you remove any, and move none meanwhile.")]
 pub struct Args {
     /// Files, and directories with managed files [default: the paths at which the targets' files
@@ -74,17 +74,13 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Runs `stripewise fsck`.
-///
-/// # Errors
-/// A cluster or plan file cannot be read, or there is nothing to check.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let targets: Vec<PathBuf> = args.targets.directories()?.into_iter().map(|target| target.path).collect();
     if args.files.is_empty() && targets.is_empty() {
         bail!("fsck: nothing to check; name files or directories, or targets with -c CLUSTER or -p PLAN");
     }
     let runtime = managed::runtime(None);
-    let roots = args.files.iter().map(|path| managed::existing(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let roots = managed::all_existing(&args.files)?;
     let listing = if roots.is_empty() { files_of(&runtime, &targets) } else { walk(&runtime, &roots) };
     // Directories may also contain orphans and files of other users, so only a list of files allows
     // the switch to their owner.
@@ -108,11 +104,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     });
     progress.finish();
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&to_json(&report))?);
+        output::json(&to_json(&report))?;
     } else {
         print(&report);
     }
-    Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(output::code(!report.is_clean()))
 }
 
 fn print(report: &Report) {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context, ensure};
 use serde_json::json;
 
-use crate::files;
+use crate::{files, managed, output};
 use drafts::Draft;
 use look::Place;
 
@@ -43,11 +43,6 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs `stripewise init`.
-///
-/// # Errors
-/// A directory cannot be inspected or written to, a file system offers this user no servers, or the
-/// output exists.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(output) = &args.output {
         let there = output.try_exists().with_context(|| format!("cannot look at {}", output.display()))?;
@@ -57,7 +52,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             output.display()
         );
     }
-    let places = args.directories.iter().map(|dir| look::look(dir)).collect::<anyhow::Result<Vec<Place>>>()?;
+    let places: Vec<Place> =
+        managed::all_existing(&args.directories)?.into_iter().map(look::look).collect::<Result<_, _>>()?;
     let drafts = drafts::of(&places)?;
     let text = text::cluster(&places, &drafts);
     // The written file must parse.
@@ -67,13 +63,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         files::write_whole(output, &text)?;
     }
     if args.json {
-        let found = json!({
+        output::json(&json!({
             "cluster": text,
             "output": args.output.as_ref().map(|path| path.display().to_string()),
             "directories": places.iter().map(Place::json).collect::<Vec<_>>(),
             "tiers": drafts.iter().map(Draft::json).collect::<Vec<_>>(),
-        });
-        println!("{}", serde_json::to_string_pretty(&found)?);
+        }))?;
         return Ok(ExitCode::SUCCESS);
     }
     match &args.output {
@@ -82,7 +77,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             for draft in &drafts {
                 println!("{}", draft.summary());
             }
-            places.iter().flat_map(Place::warnings).for_each(|warning| println!("note: {warning}"));
+            for place in &places {
+                for right in place.probe.iter().flat_map(|probe| &probe.rights) {
+                    println!("note: {}: {right}", place.path.display());
+                }
+            }
             println!("{} written; next: stripewise calibrate -c {0}", output.display());
         }
     }

@@ -1,31 +1,78 @@
 //! `stripewise place` prepares a plan's targets and moves existing files into its layouts.
 
-mod args;
 mod find;
 mod native;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use stripewise_cluster::Plan;
+use stripewise_cluster::{Plan, TargetSpec};
 use stripewise_console::progress;
 use stripewise_datapath::Runtime;
 use stripewise_datapath::migrate::Goal;
 
-pub use args::Args;
-
-use crate::copying::{Manner, Move, migrate_all};
-use crate::managed::{self, human};
-use crate::preparing;
+use crate::copying::{Manner, migrate_all};
+use crate::output::{self, human};
+use crate::{files, managed, preparing};
 use find::{Candidate, State};
 
-/// Runs `stripewise place`. A file that fails does not stop the rest.
+/// Prepares a plan's targets and moves existing files into its layouts
 ///
-/// # Errors
-/// The plan cannot be read, a target is missing, or a file does not exist; then no file is moved.
+/// Every byte is copied and verified before the file at the path is replaced in one step. An
+/// interrupted run can be repeated and continues where it stopped. Files that are already in the
+/// planned layout are left alone. So are executable files, unless they are named: the kernel cannot
+/// run a program from a managed file. No program may write to the files meanwhile. Mode, owner,
+/// times and attributes in the user. namespace are kept; access control lists are not.
+///
+/// With --native, programs need no part of stripewise afterwards: directories get the native
+/// layouts of their file system for new files, and existing files are rewritten into them with all
+/// their attributes. The previous layouts are recorded in each directory, in
+/// .stripewise-native.toml.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  stripewise place plan.toml --dry-run        what would be moved, and how much
+  stripewise place plan.toml                  all existing files that the plan's patterns match
+  stripewise place plan.toml /scratch/run7    only those below a directory
+  stripewise export /scratch/run7             and back
+  stripewise place --native plan.toml         as the file system's own layouts, to run without stripewise
+  stripewise place --native --undo plan.toml  and back")]
+pub struct Args {
+    /// The plan
+    #[arg(value_name = "PLAN")]
+    plan: PathBuf,
+    /// Move only these files, and files in these directories
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Use native layouts of the file system for directories and files, so that programs run
+    /// without stripewise
+    #[arg(long)]
+    native: bool,
+    /// With --native: restore the previous layouts of directories, and rewrite files into their
+    /// directories' layouts
+    #[arg(long, requires = "native")]
+    undo: bool,
+    /// Number of short files (up to 64 MiB) to move concurrently [default: eight per core, at most
+    /// 32]
+    #[arg(short, long, env = "STRIPEWISE_JOBS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Show what would be done, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print what was done or would be done as JSON
+    #[arg(long)]
+    json: bool,
+    /// Print only errors
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// A file that fails does not stop the rest.
+///
+/// No file moves if a target is missing or a file does not exist.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let plan = managed::plan(&args.plan)?;
+    let plan = files::plan(&args.plan)?;
     if args.native {
         return native::run(&plan, &args);
     }
@@ -37,37 +84,32 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let found = find::find(&runtime, &plan, &args.files)?;
     looking.finish_and_clear();
     if args.dry_run {
-        return show(&plan, &found, args.json);
+        show(&plan, &found, args.json)?;
+        return Ok(ExitCode::SUCCESS);
     }
-    let (done, code) = place_all(&runtime, &found, &args);
+    let (done, failed) = place_all(&runtime, &found, &args);
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&json!({ "files": done }))?);
+        output::json(&json!({ "files": done }))?;
     } else if !args.quiet {
         let moved = done.iter().filter(|file| file["placed"] == true).count();
         let there = found.iter().filter(|file| file.state == State::Placed).count();
         println!("placed: {moved}; in their layout already: {there}");
     }
-    Ok(code)
+    Ok(output::code(failed))
 }
 
-fn place_all(runtime: &Arc<Runtime>, found: &[Candidate<'_>], args: &Args) -> (Vec<Value>, ExitCode) {
+fn place_all(runtime: &Arc<Runtime>, found: &[Candidate<'_>], args: &Args) -> (Vec<Value>, bool) {
     let to_move = found.iter().filter(|file| file.state != State::Placed);
     let total_bytes = to_move.map(|file| file.size_bytes).sum();
     // Files that are in place are included: a run that was killed at its very end may have left
     // something to finish.
-    let moves = found.iter().map(|file| Move {
-        path: &file.path,
-        size_bytes: file.size_bytes,
-        goal: Goal::Managed(file.shape),
-        scheme: Some(file.scheme),
-    });
-    let moves: Vec<_> = moves.collect();
+    let moves: Vec<_> = found.iter().map(|file| file.as_move(Goal::Managed(file.shape))).collect();
     let manner = Manner { verb: "placed", jobs: args.jobs, quiet: args.quiet };
     migrate_all(runtime, &moves, total_bytes, manner)
 }
 
 /// Prints what would be done.
-fn show(plan: &Plan, found: &[Candidate<'_>], as_json: bool) -> anyhow::Result<ExitCode> {
+fn show(plan: &Plan, found: &[Candidate<'_>], as_json: bool) -> anyhow::Result<()> {
     let targets = plan.cluster.targets();
     let mut bytes = vec![0; targets.len()];
     for file in found.iter().filter(|file| file.state != State::Placed) {
@@ -80,21 +122,19 @@ fn show(plan: &Plan, found: &[Candidate<'_>], as_json: bool) -> anyhow::Result<E
     let needs: Vec<_> = targets.iter().zip(&bytes).filter(|&(_, &bytes)| bytes > 0).collect();
     if as_json {
         let file = |file: &Candidate<'_>| {
-            let state = file.state.name();
-            let path = file.path.display().to_string();
-            json!({ "path": path, "scheme": file.scheme, "bytes": file.size_bytes, "now": state })
+            let (path, now) = (file.path.display().to_string(), file.state.name());
+            json!({ "path": path, "scheme": file.rule.scheme, "bytes": file.size_bytes, "now": now })
         };
-        let need = |(target, bytes): &(&stripewise_cluster::TargetSpec, &u64)| json!({ "name": target.name, "path": target.path.display().to_string(), "bytes": bytes });
+        let need = |&(target, bytes): &(&TargetSpec, &u64)| json!({ "name": target.name, "path": target.path.display().to_string(), "bytes": bytes });
         let files: Vec<_> = found.iter().map(file).collect();
         let needs: Vec<_> = needs.iter().map(need).collect();
-        println!("{}", serde_json::to_string_pretty(&json!({ "files": files, "targets": needs }))?);
-        return Ok(ExitCode::SUCCESS);
+        return output::json(&json!({ "files": files, "targets": needs }));
     }
     for file in found {
         let (path, size) = (file.path.display(), human(file.size_bytes));
         match file.state {
             State::Placed => println!("{path}: {size}, in its layout already"),
-            state => println!("{path}: {size}, {} now, would become {}", state.name(), file.scheme),
+            state => println!("{path}: {size}, {} now, would become {}", state.name(), file.rule.scheme),
         }
     }
     for (target, bytes) in needs {
@@ -105,5 +145,5 @@ fn show(plan: &Plan, found: &[Candidate<'_>], as_json: bool) -> anyhow::Result<E
             "no existing file matches the plan's patterns; new files get their layout when a program creates them"
         );
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

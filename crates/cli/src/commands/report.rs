@@ -6,19 +6,20 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::bail;
-use serde::Serialize;
-use stripewise_cluster::{Cluster, Plan, Rule};
+use serde_json::{Value, json};
+use stripewise_cluster::{Cluster, Rule};
 use stripewise_console::progress::Progress;
+use stripewise_console::quoted;
 use stripewise_plan::workload::{File, FileSet};
 use stripewise_plan::{Candidate, Native, native};
-use stripewise_report::compare::{Compared, compare, elapsed_s};
+use stripewise_report::compare::{compare, elapsed_s};
 use stripewise_report::{
     Activity, Collector, MissingPart, PlanView, Predictions, Report, Results, Statistics, Workload,
     missing_parts, render, units,
 };
 use stripewise_trace::{Summary, Trace};
 
-use crate::files;
+use crate::{files, output};
 
 /// Writes one HTML page: what an application does, how its files are laid out, what was predicted
 /// and measured
@@ -77,61 +78,15 @@ Examples:
   stripewise report -p plan.toml --predictions plan.json -s job.stat
                                                              which copy served what, expected and measured";
 
-/// Summary of the written page for `--json`.
-#[derive(Serialize)]
-struct Written<'a> {
-    report: String,
-    size_bytes: u64,
-    traces: usize,
-    plans: usize,
-    /// Number of files with several copies that have statistics.
-    counted_files: usize,
-    workloads: Vec<Outcome<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    compared: Option<Comparison>,
-    left_out: Vec<LeftOut>,
-}
-
-/// Comparison of the traces before and after a change.
-#[derive(Serialize)]
-struct Comparison {
-    /// Durations of the two runs in seconds.
-    before_s: f64,
-    after_s: f64,
-    phases: Vec<Compared>,
-}
-
-/// Numbers of the layout chosen for a workload.
-#[derive(Serialize)]
-struct Outcome<'a> {
-    name: &'a str,
-    present: &'a str,
-    choice: &'a str,
-    speed_up: Option<f64>,
-    behind_best: Option<f64>,
-}
-
-/// A section that the page lacks.
-#[derive(Serialize)]
-struct LeftOut {
-    part: &'static str,
-    remedy: String,
-}
-
-/// Runs `stripewise report`.
-///
-/// # Errors
-/// No input is given; an input cannot be read, is damaged or has another version; the page cannot
-/// be written.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let nothing = args.traces.is_empty() && args.plans.is_empty() && args.statistics.is_empty();
     if nothing && args.results.is_none() {
         bail!("nothing to report on: give at least one of -t TRACE, -p PLAN.TOML, -r RESULTS.JSON and -s FILE");
     }
     let results = args.results.as_deref().map(read_results).transpose()?;
-    let named = Named::of(results.as_ref(), args.results.as_deref());
-    let traces = if args.traces.is_empty() { named.traces } else { args.traces };
-    let plans = if args.plans.is_empty() { named.plans } else { args.plans };
+    let named = |pick| named(results.as_ref(), args.results.as_deref(), pick);
+    let traces = if args.traces.is_empty() { named(|workload| workload.trace.as_ref()) } else { args.traces };
+    let plans = if args.plans.is_empty() { named(|workload| workload.plan.as_ref()) } else { args.plans };
     if plans.is_empty() && !args.predictions.is_empty() {
         bail!("--predictions needs the plan that was made with them: add -p PLAN.TOML");
     }
@@ -163,34 +118,26 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let html = render(&report);
     files::write_whole(&args.output, &html)?;
-    say(&args.output, html.len() as u64, &report, args.json)?;
+    print(&args.output, html.len() as u64, &report, args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Traces and plans that the results name and that exist.
-#[derive(Default)]
-struct Named {
-    traces: Vec<PathBuf>,
-    plans: Vec<PathBuf>,
-}
-
-impl Named {
-    fn of(results: Option<&Results>, path: Option<&Path>) -> Self {
-        let directory = path.and_then(Path::parent).unwrap_or(Path::new(""));
-        let workloads = results.map_or(&[][..], |results| &results.workloads);
-        let there = |pick: fn(&Workload) -> Option<&String>| {
-            let mut paths: Vec<PathBuf> = Vec::new();
-            // Results may have been copied without the files next to them, and several workloads
-            // may name the same file.
-            for path in workloads.iter().filter_map(pick).map(|name| directory.join(name)) {
-                if path.exists() && !paths.contains(&path) {
-                    paths.push(path);
-                }
-            }
-            paths
-        };
-        Self { traces: there(|w| w.trace.as_ref()), plans: there(|w| w.plan.as_ref()) }
+/// Returns the files that the results at `path` name, as far as they exist: results may have been
+/// copied without the files next to them, and several workloads may name the same file.
+fn named(
+    results: Option<&Results>,
+    path: Option<&Path>,
+    pick: fn(&Workload) -> Option<&String>,
+) -> Vec<PathBuf> {
+    let directory = path.and_then(Path::parent).unwrap_or(Path::new(""));
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for name in results.iter().flat_map(|results| &results.workloads).filter_map(pick) {
+        let path = directory.join(name);
+        if path.exists() && !paths.contains(&path) {
+            paths.push(path);
+        }
     }
+    paths
 }
 
 fn read_results(path: &Path) -> anyhow::Result<Results> {
@@ -209,7 +156,7 @@ fn read_plan(
     predictions: &[Predictions],
     only: bool,
 ) -> anyhow::Result<PlanView> {
-    let plan = Plan::parse(&files::read(path)?, &path.to_string_lossy())?.unfolded();
+    let plan = files::plan(path)?.unfolded();
     let mut view = PlanView::new(&file_name(path), plan, activities);
     let made_with = |p: &&Predictions| file_name(Path::new(&p.plan)) == view.name || only;
     if let Some(predictions) = predictions.iter().find(made_with) {
@@ -257,60 +204,54 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// Formats arguments as one line, with quotes around those that a shell would split or change.
-fn command_line(arguments: impl Iterator<Item = OsString>) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
-    let mut words = Vec::new();
-    for (index, argument) in arguments.enumerate() {
-        let word = argument.to_string_lossy();
-        // The program is shown by its name only, since its installation path carries no
-        // information.
-        let word = if index == 0 { file_name(Path::new(word.as_ref())) } else { word.into_owned() };
-        let quoted = format!("'{}'", word.replace('\'', r"'\''"));
-        words.push(if !word.is_empty() && word.chars().all(plain) { word } else { quoted });
-    }
-    words.join(" ")
+/// Formats arguments as one line. The program is shown by its name only, since its installation
+/// path carries no information.
+fn command_line(mut arguments: impl Iterator<Item = OsString>) -> String {
+    let program = arguments.next().map(|program| file_name(Path::new(&program)));
+    let others = arguments.map(|argument| argument.to_string_lossy().into_owned());
+    program.into_iter().chain(others).map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
 }
 
-fn say(path: &Path, size_bytes: u64, report: &Report<'_>, json: bool) -> anyhow::Result<()> {
+/// Prints what was written.
+fn print(path: &Path, size_bytes: u64, report: &Report<'_>, as_json: bool) -> anyhow::Result<()> {
+    let compared = report.before.zip(report.activities.first());
+    let durations_s = compared.map(|(before, after)| (elapsed_s(before), elapsed_s(after)));
     let remedy = |part: &MissingPart| format!("{} {} and add {}", part.what, part.command, part.flag);
-    let left_out = missing_parts(report).iter().map(|p| LeftOut { part: p.title, remedy: remedy(p) }).collect();
-    let workloads = report.results.map_or(&[][..], |results| &results.workloads);
-    let written = Written {
-        report: path.to_string_lossy().into_owned(),
-        size_bytes,
-        traces: report.activities.len(),
-        plans: report.plans.len(),
-        counted_files: report.statistics.len(),
-        workloads: workloads.iter().map(outcome).collect(),
-        compared: report.before.zip(report.activities.first()).map(|(before, after)| Comparison {
-            before_s: elapsed_s(before),
-            after_s: elapsed_s(after),
-            phases: compare(before, after),
-        }),
-        left_out,
-    };
-    if json {
-        println!("{}", serde_json::to_string_pretty(&written)?);
+    let missing = missing_parts(report);
+    if !as_json {
+        println!("{} ({})", path.display(), units::bytes(size_bytes));
+        if let Some((before_s, after_s)) = durations_s {
+            println!("before: {}; after: {}", units::seconds(before_s), units::seconds(after_s));
+        }
+        missing.iter().for_each(|part| println!("left out: {}. {}", part.title, remedy(part)));
         return Ok(());
     }
-    println!("{} ({})", path.display(), units::bytes(size_bytes));
-    if let Some(runs) = &written.compared {
-        let (before, after) = (runs.before_s, runs.after_s);
-        println!("before: {}; after: {}", units::seconds(before), units::seconds(after));
+    let workloads = report.results.map_or(&[][..], |results| &results.workloads);
+    let left_out = missing.iter().map(|part| json!({ "part": part.title, "remedy": remedy(part) }));
+    let mut written = json!({
+        "report": path.to_string_lossy(),
+        "size_bytes": size_bytes,
+        "traces": report.activities.len(),
+        "plans": report.plans.len(),
+        // Files with several copies that have statistics.
+        "counted_files": report.statistics.len(),
+        "workloads": workloads.iter().map(workload_json).collect::<Vec<_>>(),
+        "left_out": left_out.collect::<Vec<_>>(),
+    });
+    if let (Some((before, after)), Some((before_s, after_s))) = (compared, durations_s) {
+        let phases = compare(before, after);
+        written["compared"] = json!({ "before_s": before_s, "after_s": after_s, "phases": phases });
     }
-    for part in written.left_out {
-        println!("left out: {}. {}", part.part, part.remedy);
-    }
-    Ok(())
+    output::json(&written)
 }
 
-fn outcome(workload: &Workload) -> Outcome<'_> {
-    Outcome {
-        name: &workload.name,
-        present: &workload.present,
-        choice: &workload.choice,
-        speed_up: workload.speed_up(),
-        behind_best: workload.behind_best().map(|(_, behind)| behind),
-    }
+/// Returns the numbers of the layout chosen for a workload.
+fn workload_json(workload: &Workload) -> Value {
+    json!({
+        "name": workload.name,
+        "present": workload.present,
+        "choice": workload.choice,
+        "speed_up": workload.speed_up(),
+        "behind_best": workload.behind_best().map(|(_, behind)| behind),
+    })
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use stripewise_datapath::{FileError, Runtime};
 
-use crate::managed;
+use crate::{managed, output};
 
 /// Removes managed or plain files, with all their objects
 ///
@@ -27,17 +27,17 @@ pub struct Args {
     force: bool,
 }
 
-/// Runs `stripewise rm`. A file that fails does not stop the rest and makes the exit status 1.
+/// A file that fails does not stop the rest and makes the exit status 1.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
-    let mut code = ExitCode::SUCCESS;
+    let mut failed = false;
     for file in &args.files {
         if let Err(error) = remove(&runtime, file, args.force) {
             eprintln!("stripewise: {error:#}");
-            code = ExitCode::FAILURE;
+            failed = true;
         }
     }
-    Ok(code)
+    Ok(output::code(failed))
 }
 
 fn remove(runtime: &Arc<Runtime>, path: &Path, force: bool) -> anyhow::Result<()> {

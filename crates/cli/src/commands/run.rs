@@ -10,9 +10,10 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, bail};
 use stripewise_cluster::Plan;
+use stripewise_console::quoted;
 use stripewise_target::Engine;
 
-use crate::{files, mpi, preparing, trace_launch};
+use crate::{files, output, preload, preparing};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,20 +56,14 @@ pub struct Args {
     /// file
     #[arg(long, value_name = "FILE", env = "STRIPEWISE_STATISTICS")]
     statistics: Option<PathBuf>,
-    /// The preload library [default: libstripewise_posix.so next to this executable]
-    #[arg(long, value_name = "FILE", env = "STRIPEWISE_LIB")]
-    lib: Option<PathBuf>,
     #[command(flatten)]
-    mpi: mpi::Flags,
+    preload: preload::Flags,
     /// The command and its arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "print_env")]
     command: Vec<OsString>,
 }
 
-/// Runs `stripewise run`. Returns only if the command could not be started, or with `--print-env`.
-///
-/// # Errors
-/// The plan cannot be read, a target is missing, or the command does not exist.
+/// Returns only if the command could not be started, or with `--print-env`.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let path =
         args.plan.canonicalize().with_context(|| format!("plan {} cannot be read", args.plan.display()))?;
@@ -96,9 +91,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 /// Returns the environment variables that the command gets.
 fn variables(args: &Args, plan: &Path) -> anyhow::Result<BTreeMap<&'static str, OsString>> {
-    let libraries = trace_launch::libraries(args.lib.as_deref(), &args.mpi)?;
+    let libraries = args.preload.libraries()?;
     let mut variables = BTreeMap::from([
-        ("LD_PRELOAD", trace_launch::ld_preload(&libraries)),
+        ("LD_PRELOAD", preload::ld_preload(&libraries)),
         ("STRIPEWISE_PLAN", plan.as_os_str().to_owned()),
     ]);
     if let Some(engine) = args.fanout {
@@ -124,31 +119,10 @@ fn print(variables: &BTreeMap<&'static str, OsString>, json: bool) -> anyhow::Re
     if json {
         let values = variables.iter().map(|(name, value)| Ok((*name, text(value)?)));
         let values = values.collect::<anyhow::Result<BTreeMap<_, _>>>()?;
-        println!("{}", serde_json::to_string_pretty(&values)?);
-        return Ok(());
+        return output::json(&values);
     }
     for (name, value) in variables {
-        println!("export {name}={}", quote(&text(value)?));
+        println!("export {name}={}", quoted(&text(value)?));
     }
     Ok(())
-}
-
-/// Quotes a value for a shell, in single quotes where needed.
-fn quote(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%".contains(c);
-    if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_survive_a_shell() {
-        for text in ["/a/b.so:/c", "/with space/'quote'/$x", ""] {
-            let script = format!("printf %s {}", quote(text));
-            let output = Command::new("sh").args(["-c", &script]).output().unwrap();
-            assert_eq!(String::from_utf8(output.stdout).unwrap(), text);
-        }
-    }
 }

@@ -1,38 +1,89 @@
 //! `stripewise sim` simulates a traced application on plans in virtual time.
 
-mod args;
 mod candidates;
 mod replay;
-mod simulated;
 mod table;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, bail, ensure};
-use stripewise_cluster::Plan;
+use anyhow::{Context, ensure};
+use stripewise_cluster::{Plan, Rule};
 use stripewise_console::progress::Progress;
+use stripewise_sim::{Options, Outcome, Simulator};
 use stripewise_trace::Trace;
 
-pub use args::Args;
-
-use crate::files;
+use crate::{files, output};
 use replay::Recorded;
-use simulated::simulate;
 
-/// Runs `stripewise sim`: simulates all plans and prints the outcomes.
+const EXAMPLES: &str = "\
+Examples:
+  stripewise sim app.trace -c cluster.toml                       the planner's best candidates
+  stripewise sim app.trace -p now.toml -p new.toml --network     two plans
+  stripewise sim app.trace -p cache.toml --runs 2 --settle       what a second run gains from a cache
+  stripewise synth ior --procs 4096 --transfer 1M --total 64G --shared -o big.trace && stripewise sim big.trace -c big.toml --json";
+
+/// Simulates a traced application on plans: how long it would take, and which server would be
+/// busiest
 ///
-/// # Errors
-/// A file cannot be read or is invalid, the trace is incomplete and this was not accepted, or a
-/// plan has no layout for a file.
+/// Every traced process issues its requests one after the other, as fast as the plan's servers
+/// serve them. A server serves requests in order of arrival, and each takes the time that the
+/// parameters of the server's class give. Files with several copies are served by the same
+/// decisions as at run time. None of the application's files is read or written, and the servers
+/// need not exist.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The trace, from `stripewise trace` or `stripewise synth`
+    trace: PathBuf,
+    /// A plan to simulate; may be given several times [default: the best candidates of
+    /// `stripewise plan`]
+    #[arg(short, long = "plan", value_name = "PLAN.TOML", env = "STRIPEWISE_PLAN", value_delimiter = ':')]
+    plans: Vec<PathBuf>,
+    /// The cluster file, used without plans; a plan contains its own cluster
+    #[arg(short, long, env = "STRIPEWISE_CLUSTER", default_value = "cluster.toml")]
+    cluster: PathBuf,
+    /// The profile from `stripewise calibrate`; `none` for no profile [default: profile.toml next
+    /// to the cluster file, if there is one]
+    #[arg(long, env = "STRIPEWISE_PROFILE")]
+    profile: Option<PathBuf>,
+    /// Without plans: number of candidates to simulate, starting with those that the planner
+    /// expects to be fastest
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
+    top: u32,
+    /// Simulate the network, too: connections (e) and bytes (t), at the nodes of the processes and
+    /// at the servers
+    #[arg(long)]
+    network: bool,
+    /// Treat the time between a process's requests as computation, which takes as long as in the
+    /// trace
+    #[arg(long)]
+    compute: bool,
+    /// Number of runs of the application, one after the other; caches keep their content between
+    /// runs
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Between runs, write back caches, synchronize replicas and fetch what the prefetch queue
+    /// holds, as `stripewise drain` and `stripewise warm` do
+    #[arg(long)]
+    settle: bool,
+    /// Random seed for the service times, which vary by 1 %
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Simulate a trace that is known to lack calls
+    #[arg(long, env = "STRIPEWISE_ACCEPT_INCOMPLETE")]
+    accept_incomplete: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Show no progress bar
+    #[arg(short, long, env = "STRIPEWISE_QUIET")]
+    quiet: bool,
+}
+
+/// Simulates all plans and prints the outcomes.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let trace = Trace::open(&args.trace)?;
-    if let (Some(reason), false) = (trace.incomplete(), args.accept_incomplete) {
-        bail!(
-            "{}: the trace is incomplete: {reason}; trace the program again, or simulate with --accept-incomplete",
-            args.trace.display()
-        );
-    }
+    let trace = files::trace(&args.trace, args.accept_incomplete, "simulate")?;
     let plans = if args.plans.is_empty() { candidates::plans(args, &trace)? } else { read(&args.plans)? };
     let recorded = Recorded::of(&trace)?;
     ensure!(recorded.requests() > 0, "{}: the trace has no reads and no writes", args.trace.display());
@@ -45,7 +96,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     progress.finish();
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&table::json(&recorded, &results))?);
+        output::json(&table::json(&recorded, &results))?;
     } else {
         print!("{}", table::text(&recorded, &results, args.network));
     }
@@ -53,9 +104,45 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<(String, Plan)>> {
-    let plan = |path: &PathBuf| {
-        let name = path.display().to_string();
-        Ok((name.clone(), Plan::parse(&files::read(path)?, &name)?.unfolded()))
-    };
+    let plan = |path: &PathBuf| Ok((path.display().to_string(), files::plan(path)?.unfolded()));
     paths.iter().map(plan).collect()
+}
+
+/// A simulated plan.
+struct Simulated {
+    name: String,
+    /// Time in seconds that the planner expects for one run: the sum over the rules that were used.
+    expected_s: f64,
+    runs: Vec<Outcome>,
+    /// Names of the plan's servers.
+    servers: Vec<String>,
+}
+
+/// Simulates all runs of the traced application on a plan.
+fn simulate(
+    args: &Args,
+    trace: &Trace,
+    recorded: &Recorded,
+    name: &str,
+    plan: &Plan,
+) -> anyhow::Result<Simulated> {
+    let options = Options { network: args.network, seed: args.seed, ..Options::default() };
+    let mut simulator = Simulator::new(&plan.cluster, options)?;
+    let (procs, per_node) = recorded.concurrency();
+    simulator.open(plan, &recorded.files, procs, per_node)?;
+    let mut runs = Vec::with_capacity(args.runs as usize);
+    for run in 0..args.runs {
+        if run > 0 && args.settle {
+            simulator.drain();
+            simulator.warm();
+        }
+        runs.push(recorded.replay(trace, args.compute, |streams| simulator.run(streams))?);
+    }
+    let used = |rule: &&Rule| recorded.files.iter().any(|file| rule.matches(file.as_ref()));
+    Ok(Simulated {
+        name: name.to_owned(),
+        expected_s: plan.rules.iter().filter(used).map(|rule| rule.elapsed_s).sum(),
+        runs,
+        servers: plan.cluster.targets().into_iter().map(|target| target.name).collect(),
+    })
 }

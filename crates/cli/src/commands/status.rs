@@ -2,7 +2,6 @@
 
 mod copies;
 mod files;
-mod table;
 mod targets;
 
 use std::path::PathBuf;
@@ -10,10 +9,14 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use serde_json::json;
+use stripewise_cluster::size;
 use stripewise_datapath::check::walk;
+use stripewise_layout::Stripe;
+use stripewise_target::TargetRef;
 
 use crate::flags::TargetsOf;
-use crate::managed;
+use crate::{managed, output};
+use files::FileStatus;
 
 /// Shows targets, and where the bytes of managed files are
 ///
@@ -26,7 +29,7 @@ use crate::managed;
   stripewise status out.dat               one file: its layout, and how many bytes are where
   stripewise status /scratch/run7         all managed files below a directory
   stripewise status --json out.dat        the same for programs
-  stripewise status -c cluster.toml       the targets: free space, bytes of components, and of caches beside their limit")]
+  stripewise status -c cluster.toml       the targets: free space, bytes of objects, and of caches beside their limit")]
 pub struct Args {
     /// Files, and directories with managed files
     #[arg(value_name = "FILE")]
@@ -38,11 +41,8 @@ pub struct Args {
     json: bool,
 }
 
-/// Runs `stripewise status`. Exits with 1 if a target or a copy is missing or a file cannot be
+/// Exits with 1 if a target or a copy is missing or a file cannot be
 /// used.
-///
-/// # Errors
-/// A cluster or plan file cannot be read, a file does not exist, or there is nothing to show.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let directories = args.targets.directories()?;
     if args.files.is_empty() && directories.is_empty() {
@@ -50,7 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let runtime = managed::runtime(None);
     let targets: Vec<_> = directories.iter().map(|target| targets::look(&runtime, target)).collect();
-    let roots = args.files.iter().map(|path| managed::existing(path)).collect::<anyhow::Result<Vec<_>>>()?;
+    let roots = managed::all_existing(&args.files)?;
     let listing = walk(&runtime, &roots);
     if roots.iter().all(|root| root.is_file()) {
         managed::act_for_owner(&runtime, &listing.anchors)?;
@@ -61,12 +61,34 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         let files: Vec<_> = files.iter().map(files::to_json).collect();
         let targets: Vec<_> = targets.iter().map(targets::to_json).collect();
-        println!("{}", serde_json::to_string_pretty(&json!({ "targets": targets, "files": files }))?);
+        output::json(&json!({ "targets": targets, "files": files }))?;
     } else {
         targets::print(&targets);
         files.iter().for_each(files::print);
     }
-    let failed = targets.iter().any(|target| target.problem.is_some())
-        || files.iter().any(|file| file.problem.is_some() || file.is_incomplete());
-    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let failed =
+        targets.iter().any(|target| target.content.is_err()) || files.iter().any(FileStatus::has_failed);
+    Ok(output::code(failed))
+}
+
+/// Formats a region's stripe cycle over a copy's targets in plan notation: `hdd/0-3:64K ssd/0:8K`.
+fn cycle(stripes: &[Stripe], targets: &[TargetRef]) -> String {
+    let name = |stripe: &Stripe| targets[stripe.target as usize].name.as_str();
+    let mut words: Vec<String> = Vec::new();
+    let mut rest = stripes;
+    while let Some(first) = rest.first() {
+        let numbered = name(first).rsplit_once('/').and_then(|(tier, n)| Some((tier, n.parse::<u64>().ok()?)));
+        let follows = |(index, stripe): (usize, &Stripe)| {
+            let expected = numbered.map(|(tier, number)| format!("{tier}/{}", number + index as u64));
+            stripe.width == first.width && (index == 0 || expected.as_deref() == Some(name(stripe)))
+        };
+        let run = rest.iter().enumerate().take_while(|&pair| follows(pair)).count();
+        let last = match numbered {
+            Some((_, number)) if run > 1 => format!("-{}", number + run as u64 - 1),
+            _ => String::new(),
+        };
+        words.push(format!("{}{last}:{}", name(first), size::format(first.width)));
+        rest = &rest[run..];
+    }
+    words.join(" ")
 }

@@ -77,9 +77,6 @@ Examples:
 
 impl Args {
     /// Returns the measurement options.
-    ///
-    /// # Errors
-    /// A value is out of range for a measurement.
     pub fn options(&self) -> anyhow::Result<Options> {
         let mut options = if self.quick { Options::quick() } else { Options::thorough() };
         options.repeats = self.repeats.unwrap_or(options.repeats);

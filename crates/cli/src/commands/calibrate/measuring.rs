@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use stripewise_calibrate::{Measured, NetworkReport, Options, ServerReport, Subject, combine, network};
+use stripewise_calibrate::{
+    Measured, NetworkReport, Options, ServerReport, Subject, combine, measure, network,
+};
 use stripewise_cluster::{Cluster, Profile};
 use stripewise_console::interrupt;
 use stripewise_console::progress::Progress;
 use stripewise_sys::{Real, Sys, SysRef};
 
-use super::args::Args;
-use super::subjects;
+use super::{Args, subjects};
 use crate::files;
 
 /// Everything the command prints.
@@ -27,20 +28,10 @@ pub struct Calibrated {
 }
 
 /// Measures what the flags name, and writes the profile.
-///
-/// # Errors
-/// A file cannot be read or is invalid, a server or host cannot be measured, or the output path
-/// holds a file that is not a profile.
 pub fn calibrate(args: &Args) -> anyhow::Result<Calibrated> {
     let options = args.options()?;
     let output = args.output();
-    let cluster = match args.only_network {
-        true => None,
-        false => Some(Cluster::parse_uncalibrated(
-            &files::read(&args.cluster)?,
-            &args.cluster.display().to_string(),
-        )?),
-    };
+    let cluster = (!args.only_network).then(|| files::uncalibrated_cluster(&args.cluster)).transpose()?;
     let before = profile_before(&output, args)?;
     interrupt::say(&format!("calibrate was interrupted; {} is as it was before", output.display()));
     let mut servers = Vec::new();
@@ -50,8 +41,9 @@ pub fn calibrate(args: &Args) -> anyhow::Result<Calibrated> {
         servers = measure_servers(&cluster, &subjects, &options, args.quiet)?;
         notes = subjects::inseparable(&cluster, &subjects, args.network.is_some());
     }
-    let network =
-        args.network.as_ref().map(|server| measure_network(server, &options, args.quiet)).transpose()?;
+    let measure_network =
+        |server: &String| with_progress(server, args.quiet, |tell| network::measure(server, &options, tell));
+    let network = args.network.as_ref().map(measure_network).transpose()?;
     let method = stripewise_calibrate::method(&options, &servers);
     let measured = Measured {
         before,
@@ -70,9 +62,7 @@ pub fn calibrate(args: &Args) -> anyhow::Result<Calibrated> {
 /// tiers or only the network are measured, else the network alone.
 fn profile_before(output: &Path, args: &Args) -> anyhow::Result<Profile> {
     ensure!(output.as_os_str() != "none", "the profile has to go somewhere; name a file with -o");
-    let directory = files::directory(output);
-    ensure!(directory.is_dir(), "cannot write {}: {} is no directory", output.display(), directory.display());
-    if args.force || !output.try_exists().with_context(|| format!("cannot look at {}", output.display()))? {
+    if !files::would_replace(output)? || args.force {
         return Ok(Profile::default());
     }
     let before = Profile::parse(&files::read(output)?, &output.display().to_string());
@@ -96,32 +86,26 @@ fn measure_servers(
             path: &file.path,
             emulation: cluster.emulation_of(file.target),
         };
-        let progress = progress(&file.name, quiet);
         let options = file.options(options);
-        let report =
-            stripewise_calibrate::measure(&sys, subject, &options, &mut |part, now| show(&progress, part, now));
-        progress.finish();
-        reports.push(report?);
+        reports.push(with_progress(&file.name, quiet, |tell| measure(&sys, subject, &options, tell))?);
     }
     Ok(reports)
 }
 
-fn measure_network(server: &str, options: &Options, quiet: bool) -> anyhow::Result<NetworkReport> {
-    let progress = progress(server, quiet);
-    let report = network::measure(server, options, &mut |part, now| show(&progress, part, now));
-    progress.finish();
-    Ok(report?)
-}
-
-/// Shows a bar on a terminal, a line elsewhere, and nothing if quiet.
-fn progress(what: &str, quiet: bool) -> Progress {
+/// Measures with a bar on a terminal, a line elsewhere, and nothing if quiet.
+fn with_progress<T, E>(
+    what: &str,
+    quiet: bool,
+    measure: impl FnOnce(&mut dyn FnMut(f64, &str)) -> Result<T, E>,
+) -> Result<T, E> {
     if !quiet && !std::io::stderr().is_terminal() {
         eprintln!("measuring {what}");
     }
-    Progress::sharing(what, quiet)
-}
-
-fn show(progress: &Progress, part: f64, now: &str) {
-    progress.share(part);
-    progress.now(now);
+    let progress = Progress::sharing(what, quiet);
+    let report = measure(&mut |fraction, now| {
+        progress.share(fraction);
+        progress.now(now);
+    });
+    progress.finish();
+    report
 }

@@ -40,9 +40,6 @@ impl Subject {
 
 /// Returns the files to measure for each class: on one server or on all, and several for a pool.
 /// Prepares the targets of parallel file systems.
-///
-/// # Errors
-/// A named tier does not exist, or a target cannot be prepared.
 pub fn of(cluster: &mut Cluster, args: &Args) -> anyhow::Result<Vec<Subject>> {
     for name in &args.tier {
         let known: Vec<&str> = cluster.tiers.iter().map(|tier| tier.name.as_str()).collect();

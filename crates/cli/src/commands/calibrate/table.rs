@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, Table};
+use comfy_table::Table;
 use stripewise_calibrate::{KindReport, NetworkReport, ServerReport, stragglers};
 use stripewise_cluster::size;
-use stripewise_model::{Access, Op};
+use stripewise_model::Access;
 
 use super::measuring::Calibrated;
+use crate::output;
 
 /// Returns the complete report; with `points`, also the measurements of every request size.
 pub fn report(calibrated: &Calibrated, points: bool) -> String {
@@ -32,8 +32,8 @@ pub fn report(calibrated: &Calibrated, points: bool) -> String {
 fn server_text(out: &mut String, server: &ServerReport, points: bool) {
     let ServerReport { target, class, mode, elapsed_s, .. } = server;
     let _ = writeln!(out, "{target} (class {class}): {}; {elapsed_s:.0} s", mode.describe());
-    let header = ["", "alpha ms", "±", "beta ns/B", "±", "MB/s", "residual", "R²", "requests", "outliers"];
-    let mut table = table(&header);
+    let mut table =
+        table(["", "alpha ms", "±", "beta ns/B", "±", "MB/s", "residual", "R²", "requests", "outliers"]);
     for kind in &server.kinds {
         let line = &kind.line;
         table.add_row([
@@ -63,7 +63,7 @@ fn server_text(out: &mut String, server: &ServerReport, points: bool) {
 
 fn points_text(out: &mut String, kind: &KindReport) {
     let _ = writeln!(out, "\n{}, ms:", name(kind));
-    let mut table = table(&["size", "mean", "stddev", "p50", "p99", "off the line", "requests", "outliers"]);
+    let mut table = table(["size", "mean", "stddev", "p50", "p99", "off the line", "requests", "outliers"]);
     for point in &kind.points {
         let summary = &point.summary;
         let ms = |seconds: f64| format!("{:.4}", seconds * 1e3);
@@ -96,23 +96,16 @@ fn network_text(out: &mut String, network: &NetworkReport) {
 }
 
 fn name(kind: &KindReport) -> String {
-    let op = match kind.op {
-        Op::Read => "read",
-        Op::Write => "write",
-    };
     let access = match kind.access {
         Access::Random => "random",
         Access::Sequential => "sequential",
     };
-    format!("{op} {access}")
+    format!("{} {access}", output::op_name(kind.op))
 }
 
 /// Creates a table with right-aligned numbers.
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(header.iter().copied());
-    table.column_iter_mut().skip(1).for_each(|column| column.set_cell_alignment(CellAlignment::Right));
-    table
+fn table<const N: usize>(header: [&str; N]) -> Table {
+    output::table(header, 1..N)
 }
 
 fn finish(out: &mut String, table: Table) {

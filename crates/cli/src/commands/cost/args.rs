@@ -7,6 +7,8 @@ use serde::Serialize;
 use stripewise_cluster::size;
 use stripewise_model::{Access, Op};
 
+use crate::flags::one_of;
+
 const EXAMPLES: &str = "\
 Examples:
   One request of 1 MiB on 2 of 16 servers (CIL):
@@ -124,10 +126,10 @@ pub struct Args {
     #[arg(long, value_name = "CLASS")]
     pub s_class: Option<String>,
     /// Operation whose α and β are used
-    #[arg(long, value_parser = op, value_name = "read|write", default_value = "read")]
+    #[arg(long, value_parser = one_of([("read", Op::Read), ("write", Op::Write)]), default_value = "read")]
     pub op: Op,
     /// Kind of access whose α and β are used
-    #[arg(long, value_parser = access, value_name = "random|sequential", default_value = "random")]
+    #[arg(long, value_parser = one_of([("random", Access::Random), ("sequential", Access::Sequential)]), default_value = "random")]
     pub access: Access,
 
     /// Print JSON instead of a table
@@ -182,20 +184,4 @@ pub enum Side {
     Hservers,
     /// The servers of the cache, in 1-DH, 1-DV or 2-D
     Sservers,
-}
-
-fn op(text: &str) -> Result<Op, String> {
-    match text {
-        "read" => Ok(Op::Read),
-        "write" => Ok(Op::Write),
-        _ => Err("expected read or write".to_owned()),
-    }
-}
-
-fn access(text: &str) -> Result<Access, String> {
-    match text {
-        "random" => Ok(Access::Random),
-        "sequential" => Ok(Access::Sequential),
-        _ => Err("expected random or sequential".to_owned()),
-    }
 }

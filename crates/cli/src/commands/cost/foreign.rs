@@ -7,35 +7,14 @@ use stripewise_cluster::size;
 
 use super::args::{Args, Model};
 
-/// A flag that only some models use.
-struct Flag {
-    name: &'static str,
-    /// The value as given on the command line; `None` if the flag was not given.
-    value: Option<String>,
-    models: &'static [Model],
-}
-
-/// Rejects the first flag that only other models use.
-///
-/// # Errors
-/// Such a flag was given. The error states its name and value, the models that use it, and the
-/// remedy.
+/// Rejects the first flag that only other models use. The error states its name and value, the
+/// models that use it, and the remedy.
 pub fn refuse(args: &Args) -> anyhow::Result<()> {
-    let foreign = flags(args).into_iter().find(|flag| !flag.models.contains(&args.model));
-    let Some(Flag { name, value: Some(value), models }) = foreign else { return Ok(()) };
-    let models: Vec<String> = models.iter().map(name_of).collect();
-    let model = name_of(&args.model);
-    bail!("{name} {value} is no flag of --model {model}, only of {}: leave it out", models.join(", "))
-}
-
-/// Returns the model-specific flags that were given.
-fn flags(args: &Args) -> Vec<Flag> {
     use Model::{Cil, General, Psa, Sla};
-    let text = |value: &Option<String>| value.clone();
     let count = |value: Option<u32>| value.map(|number| number.to_string());
     let bytes = |value: Option<u64>| value.map(size::format);
     let seconds = |value: Option<f64>| value.map(|seconds| format!("{seconds:e}"));
-    let all: [(&'static str, Option<String>, &'static [Model]); 24] = [
+    let flags: [(&str, Option<String>, &[Model]); 24] = [
         ("--layout", args.layout.as_ref().map(name_of), &[Cil, Sla]),
         ("--groups", count(args.groups), &[Cil, Sla]),
         ("--target", args.target.as_ref().map(name_of), &[Sla]),
@@ -57,12 +36,18 @@ fn flags(args: &Args) -> Vec<Flag> {
         ("--beta-h", seconds(args.beta_h), &[Psa]),
         ("--alpha-s", seconds(args.alpha_s), &[Psa]),
         ("--beta-s", seconds(args.beta_s), &[Psa]),
-        ("--class", text(&args.class), &[Cil, Sla]),
-        ("--h-class", text(&args.h_class), &[Psa]),
-        ("--s-class", text(&args.s_class), &[Psa]),
+        ("--class", args.class.clone(), &[Cil, Sla]),
+        ("--h-class", args.h_class.clone(), &[Psa]),
+        ("--s-class", args.s_class.clone(), &[Psa]),
     ];
-    let given = all.into_iter().filter(|flag| flag.1.is_some());
-    given.map(|(name, value, models)| Flag { name, value, models }).collect()
+    for (name, value, models) in flags {
+        if let Some(value) = value.filter(|_| !models.contains(&args.model)) {
+            let (model, models): (_, Vec<String>) =
+                (name_of(&args.model), models.iter().map(name_of).collect());
+            bail!("{name} {value} is no flag of --model {model}, only of {}: leave it out", models.join(", "));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the value as it is written on the command line.

@@ -8,9 +8,8 @@ use stripewise_model::sla::Sla;
 use stripewise_model::{PreparedCost, Server, Startup, Striping};
 
 use super::args::{Args, LayoutName, Model, Side};
-use super::evaluation::{Evaluation, of_network, of_service};
 use super::params::Params;
-use super::{foreign, psa};
+use super::{Evaluation, foreign, of_network, of_service, psa};
 
 pub fn evaluate(args: &Args) -> anyhow::Result<Evaluation> {
     foreign::refuse(args)?;

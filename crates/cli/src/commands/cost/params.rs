@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use stripewise_cluster::Cluster;
-use stripewise_model::{ClassParams, Network, Service};
+use stripewise_model::{Network, Service};
 
 use super::Args;
 use crate::files;
@@ -51,11 +51,9 @@ impl<'a> Params<'a> {
         if let (Some(startup_s), Some(per_byte_s)) = (alpha.1, beta.1) {
             return Ok(Service { startup_s, per_byte_s });
         }
-        let missing = if alpha.1.is_none() { alpha.0 } else { beta.0 };
-        let (Some(cluster), (flag, Some(name))) = (&self.cluster, class) else {
-            bail!("{missing} is missing: give it, or a cluster file with -c FILE and {}", class.0);
-        };
-        let params = class_params(cluster, name).with_context(|| self.no_class(flag, name))?;
+        let (cluster, name) = self.class(if alpha.1.is_none() { alpha.0 } else { beta.0 }, class)?;
+        let params = cluster.measured.get(name).or_else(|| cluster.classes.get(name));
+        let params = params.with_context(|| self.no_class(class.0, name))?;
         let Service { startup_s, per_byte_s } = params.service(self.args.op, self.args.access);
         Ok(Service { startup_s: alpha.1.unwrap_or(startup_s), per_byte_s: beta.1.unwrap_or(per_byte_s) })
     }
@@ -65,15 +63,21 @@ impl<'a> Params<'a> {
         if let Some(given) = given {
             return Ok(given);
         }
-        let (Some(cluster), (class_flag, Some(name))) = (&self.cluster, class) else {
-            bail!("{flag} is missing: give it, or a cluster file with -c FILE and {}", class.0);
-        };
+        let (cluster, name) = self.class(flag, class)?;
         let servers: usize =
             cluster.tiers.iter().filter(|tier| tier.class == name).map(|tier| tier.driver.servers()).sum();
         if servers == 0 {
-            bail!("{}", self.no_class(class_flag, name));
+            bail!("{}", self.no_class(class.0, name));
         }
         Ok(u32::try_from(servers)?)
+    }
+
+    /// Returns the cluster and the name of the class that stand in for the flag `missing`.
+    fn class<'c>(&self, missing: &str, class: (&str, Option<&'c str>)) -> anyhow::Result<(&Cluster, &'c str)> {
+        match (&self.cluster, class.1) {
+            (Some(cluster), Some(name)) => Ok((cluster, name)),
+            _ => bail!("{missing} is missing: give it, or a cluster file with -c FILE and {}", class.0),
+        }
     }
 
     /// Error text for a class that the cluster file lacks. Call it only if there is a cluster file.
@@ -84,8 +88,4 @@ impl<'a> Params<'a> {
         known.dedup();
         format!("{flag} {name}: {file} has no servers of this class; it has {}", known.join(", "))
     }
-}
-
-fn class_params<'a>(cluster: &'a Cluster, name: &str) -> Option<&'a ClassParams> {
-    cluster.measured.get(name).or_else(|| cluster.classes.get(name))
 }

@@ -6,8 +6,8 @@ use stripewise_model::Service;
 use stripewise_model::psa::Psa;
 
 use super::args::Args;
-use super::evaluation::{Evaluation, of_network, of_service};
 use super::params::{Flag, Params};
+use super::{Evaluation, of_network, of_service};
 
 /// The HServers or the SServers.
 struct Class {

@@ -24,9 +24,6 @@ pub struct Draft {
 }
 
 /// Returns the tiers of all places, each with a unique name.
-///
-/// # Errors
-/// A file system offers this user no server for files.
 pub fn of(places: &[Place]) -> anyhow::Result<Vec<Draft>> {
     let mut drafts = plain(places);
     for place in places {

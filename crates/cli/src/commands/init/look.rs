@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
-use stripewise_drivers::Probe;
+use stripewise_drivers::{Pool, Probe};
 
 /// A directory and the properties found.
 #[derive(Debug)]
@@ -24,21 +24,12 @@ pub struct Place {
 }
 
 /// Inspects a directory with all drivers.
-///
-/// # Errors
-/// The path is not a directory, may not be written to, or cannot be inspected.
-pub fn look(directory: &Path) -> anyhow::Result<Place> {
-    let path = directory.canonicalize().with_context(|| format!("{} cannot be used", directory.display()))?;
+pub fn look(path: PathBuf) -> anyhow::Result<Place> {
     let stat = fs::metadata(&path).with_context(|| format!("{} cannot be looked at", path.display()))?;
     ensure!(stat.is_dir(), "{} is no directory; name directories to keep targets in", path.display());
     let space = rustix::fs::statvfs(&path).with_context(|| format!("{}: statvfs", path.display()))?;
-    let mut probe = None;
-    for driver in stripewise_drivers::all() {
-        probe = driver.probe(&path)?;
-        if probe.is_some() {
-            break;
-        }
-    }
+    let mut probes = stripewise_drivers::all().into_iter().map(|driver| driver.probe(&path));
+    let probe = probes.find_map(Result::transpose).transpose()?;
     if probe.is_none() {
         tempfile::tempfile_in(&path).with_context(|| {
             format!("files cannot be made in {}; name a directory that you may write to", path.display())
@@ -59,31 +50,24 @@ fn rotational(device: u64) -> Option<bool> {
 }
 
 impl Place {
-    /// Returns what this user is not permitted to do, with the remedy.
-    pub fn warnings(&self) -> Vec<String> {
-        let rights = self.probe.iter().flat_map(|probe| &probe.rights);
-        rights.map(|right| format!("{}: {right}", self.path.display())).collect()
-    }
-
     pub fn json(&self) -> Value {
         let path = self.path.display().to_string();
         let Some(probe) = &self.probe else {
             return json!({ "path": path, "driver": "dirs", "free_bytes": self.free_bytes, "rotational": self.rotational });
         };
-        let pools: Vec<Value> = probe
-            .pools
-            .iter()
-            .map(|pool| {
-                json!({ "name": pool.name, "servers": pool.servers, "server_names": pool.server_names, "free_bytes": pool.free_bytes })
+        let pool = |pool: &Pool| {
+            json!({
+                "name": pool.name, "servers": pool.servers, "server_names": pool.server_names,
+                "free_bytes": pool.free_bytes,
             })
-            .collect();
+        };
         json!({
             "path": path,
             "driver": probe.system.map_or("dirs", |system| system.name()),
             "mount": probe.mount.display().to_string(),
             "free_bytes": self.free_bytes,
             "servers": probe.servers,
-            "pools": pools,
+            "pools": probe.pools.iter().map(pool).collect::<Vec<_>>(),
             "rights": probe.rights,
             "notes": probe.notes,
         })

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use stripewise_cluster::pattern::match_path;
 use stripewise_cluster::{Plan, Rule};
-use stripewise_datapath::check::walk;
+use stripewise_datapath::migrate::Goal;
 use stripewise_datapath::parallel::{in_parallel, jobs_usual};
 use stripewise_datapath::{Runtime, Shape};
 
+use crate::copying::Move;
 use crate::managed;
 
 /// Name of the record of a directory's former native layout. No file whose name starts with it is
@@ -44,30 +45,37 @@ pub struct Candidate<'a> {
     pub path: PathBuf,
     pub shape: Shape<'a>,
     pub rule: &'a Rule,
-    /// Name of the rule's scheme.
-    pub scheme: &'a str,
     pub size_bytes: u64,
     /// Some user has permission to execute the file.
     pub executable: bool,
     pub state: State,
 }
 
+impl Candidate<'_> {
+    pub fn as_move<'a>(&'a self, goal: Goal<'a>) -> Move<'a> {
+        Move { path: &self.path, size_bytes: self.size_bytes, goal, scheme: Some(&self.rule.scheme) }
+    }
+}
+
 /// Returns the files below `given`, or without any below the paths that the plan's patterns match,
 /// to which a rule gives a layout. Executable plain files are included only if they are named.
-///
-/// # Errors
-/// One of `given` does not exist.
 pub fn find<'a>(runtime: &Runtime, plan: &'a Plan, given: &[PathBuf]) -> anyhow::Result<Vec<Candidate<'a>>> {
     let mut found = find_all(runtime, plan, given)?;
     let named: Vec<_> = given.iter().filter_map(|path| path.canonicalize().ok()).collect();
-    found.retain(|file| named.contains(&file.path) || !leave_program(file));
+    // Scripts appear in traces and plans because their shell reads them, but the kernel cannot
+    // execute a manifest.
+    found.retain(|file| {
+        let leave = file.state == State::Plain && file.executable && !named.contains(&file.path);
+        if leave {
+            let path = file.path.display();
+            eprintln!("stripewise: {path} is left out: it is executable; name it if it is data all the same");
+        }
+        !leave
+    });
     Ok(found)
 }
 
 /// Returns the same files as [`find`], and executable files too.
-///
-/// # Errors
-/// As [`find`].
 pub fn find_all<'a>(
     runtime: &Runtime,
     plan: &'a Plan,
@@ -88,15 +96,13 @@ pub fn find_all<'a>(
         // The walk of a root covers all roots below it.
         roots.retain(|root| !all.iter().any(|other| other != root && root.starts_with(other)));
     }
-    let listing = walk(runtime, &roots);
-    for (path, errno) in &listing.unreadable {
-        eprintln!("stripewise: {} is left out: {errno}", path.display());
-    }
+    let listing = managed::listing(runtime, &roots);
     let files = listing.anchors.iter().map(|path| (path, true));
     let files = files.chain(listing.plain.iter().map(|path| (path, false)));
-    let mut real =
-        RealPaths { roots: roots.iter().map(PathBuf::as_path).collect(), of_directories: HashMap::new() };
-    let files: Vec<_> = files.filter_map(|(path, managed)| Some((path, real.of(path)?, managed))).collect();
+    let (roots, mut known) = (roots.iter().map(PathBuf::as_path).collect(), HashMap::new());
+    let files: Vec<_> = files
+        .filter_map(|(path, managed)| Some((path, real_path(path, &roots, &mut known)?, managed)))
+        .collect();
     let candidates = in_parallel(&files, jobs_usual(), |(path, real, managed)| {
         candidate(runtime, plan, path, real.clone(), *managed)
     });
@@ -105,37 +111,20 @@ pub fn find_all<'a>(
     Ok(found)
 }
 
-/// Decides whether to leave out an executable file. Scripts appear in traces and plans because
-/// their shell reads them, but the kernel cannot execute a manifest.
-fn leave_program(file: &Candidate<'_>) -> bool {
-    let leave = file.state == State::Plain && file.executable;
-    if leave {
-        let path = file.path.display();
-        eprintln!("stripewise: {path} is left out: it is executable; name it if it is data all the same");
+/// Resolves symbolic links in the path of a file that a walk from the roots has found. Roots that
+/// are symbolic links are followed; the walk below them follows none. Each directory is resolved
+/// once, because every path component costs the file system a lookup.
+fn real_path(
+    path: &Path,
+    roots: &HashSet<&Path>,
+    directories: &mut HashMap<PathBuf, Option<PathBuf>>,
+) -> Option<PathBuf> {
+    if roots.contains(path) {
+        return path.canonicalize().ok();
     }
-    leave
-}
-
-/// Resolves symbolic links in paths. Each directory is resolved once, because every path component
-/// costs the file system a lookup.
-struct RealPaths<'a> {
-    /// Roots that are symbolic links are followed; the walk below them follows none.
-    roots: HashSet<&'a Path>,
-    of_directories: HashMap<PathBuf, Option<PathBuf>>,
-}
-
-impl RealPaths<'_> {
-    /// Resolves the path of a file that a walk from the roots has found.
-    fn of(&mut self, path: &Path) -> Option<PathBuf> {
-        if self.roots.contains(path) {
-            return path.canonicalize().ok();
-        }
-        let (directory, name) = (path.parent()?, path.file_name()?);
-        if !self.of_directories.contains_key(directory) {
-            self.of_directories.insert(directory.to_owned(), directory.canonicalize().ok());
-        }
-        Some(self.of_directories.get(directory)?.as_ref()?.join(name))
-    }
+    let (directory, name) = (path.parent()?, path.file_name()?);
+    let real = directories.entry(directory.to_owned()).or_insert_with(|| directory.canonicalize().ok());
+    Some(real.as_ref()?.join(name))
 }
 
 /// Returns the candidate for a file, if a rule applies. `real` is the path without symbolic links.
@@ -165,7 +154,7 @@ fn candidate<'a>(
         None => metadata.len(),
     };
     let executable = metadata.mode() & 0o111 != 0;
-    Some(Candidate { path: real, shape, rule, scheme: &rule.scheme, size_bytes, executable, state })
+    Some(Candidate { path: real, shape, rule, size_bytes, executable, state })
 }
 
 /// Returns the existing paths that a pattern matches. For a pattern with `**`, returns the

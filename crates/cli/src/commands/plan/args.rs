@@ -6,7 +6,7 @@ use clap::Parser;
 use stripewise_cluster::{CacheAdmission, CacheMode, Cluster, Durability};
 use stripewise_plan::{CopyOptions, Objective, OnlyNative, Options, Scheme, planners};
 
-use crate::flags::positive_size;
+use crate::flags::{one_of, positive_size};
 
 /// Chooses the layout that makes the traced I/O fastest, and writes it as a plan
 ///
@@ -31,8 +31,8 @@ pub struct Args {
     #[arg(long, env = "STRIPEWISE_SCHEME", default_value = "auto")]
     pub scheme: String,
     /// What the planner minimizes: the expected elapsed time, or the papers' overall cost
-    #[arg(long, env = "STRIPEWISE_OBJECTIVE", value_parser = ["elapsed", "cost"], default_value = "elapsed")]
-    pub objective: String,
+    #[arg(long, env = "STRIPEWISE_OBJECTIVE", value_parser = one_of([("elapsed", Objective::Elapsed), ("cost", Objective::Cost)]), default_value = "elapsed")]
+    pub objective: Objective,
     /// Step of the search for PSA's stripe sizes
     #[arg(long, env = "STRIPEWISE_STEP", value_parser = positive_size, default_value = "4K")]
     pub step: u64,
@@ -65,20 +65,20 @@ pub struct Args {
     pub cache_capacity: Option<u64>,
     /// cache: what is admitted: sla (requests that gain, in the layout where they gain most), sca
     /// (requests that gain in 1-DH), nsca (everything), off (nothing)
-    #[arg(long, env = "STRIPEWISE_CACHE_MODE", value_parser = ["sla", "sca", "nsca", "off"], default_value = "sla", value_name = "MODE")]
-    pub cache_mode: String,
+    #[arg(long, env = "STRIPEWISE_CACHE_MODE", value_parser = one_of(CacheMode::ALL.map(|mode| (mode.name(), mode))), default_value = "sla", value_name = "MODE")]
+    pub cache_mode: CacheMode,
     /// cache: which critical writes are admitted while there is space: balanced (those that keep
     /// both tiers equally busy), as-printed (all, as in the paper's Algorithm 1)
-    #[arg(long, env = "STRIPEWISE_CACHE_ADMISSION", value_parser = ["balanced", "as-printed"], default_value = "balanced", value_name = "WHICH")]
-    pub cache_admission: String,
+    #[arg(long, env = "STRIPEWISE_CACHE_ADMISSION", value_parser = one_of(CacheAdmission::ALL.map(|which| (which.name(), which))), default_value = "balanced", value_name = "WHICH")]
+    pub cache_admission: CacheAdmission,
     /// replicas, cache: do not let close wait until the copies are in sync; the next process or
     /// `stripewise drain` completes the work
     #[arg(long, env = "STRIPEWISE_LAZY_CLOSE")]
     pub lazy_close: bool,
     /// replicas, cache: when the map of valid copies becomes durable: at fsync and close (sync), or
     /// with every write (each-write)
-    #[arg(long, env = "STRIPEWISE_DURABILITY", value_parser = ["sync", "each-write"], default_value = "sync")]
-    pub durability: String,
+    #[arg(long, env = "STRIPEWISE_DURABILITY", value_parser = one_of(Durability::ALL.map(|when| (when.name(), when))), default_value = "sync")]
+    pub durability: Durability,
     /// replicas, cache: limit on background copying in bytes per second [default: no limit]
     #[arg(long, env = "STRIPEWISE_BACKGROUND", value_parser = positive_size, value_name = "SIZE")]
     pub background: Option<u64>,
@@ -121,9 +121,6 @@ Examples:
 
 impl Args {
     /// Returns the planner's options.
-    ///
-    /// # Errors
-    /// The present layout is invalid or not in the cluster.
     pub fn options(&self, cluster: &Cluster) -> anyhow::Result<Options> {
         let scheme = match self.scheme.as_str() {
             "auto" => Scheme::Auto,
@@ -133,7 +130,7 @@ impl Args {
         let defaults = Options::default();
         Ok(Options {
             scheme,
-            objective: if self.objective == "cost" { Objective::Cost } else { Objective::Elapsed },
+            objective: self.objective,
             step: self.step,
             min_gain: self.min_gain,
             stripes: self.stripes.clone().unwrap_or(defaults.stripes),
@@ -141,10 +138,10 @@ impl Args {
             copies: CopyOptions {
                 most: self.copies.into(),
                 cache_capacity: self.cache_capacity,
-                cache_mode: CacheMode::by_name(&self.cache_mode).unwrap_or_default(),
-                cache_admission: CacheAdmission::by_name(&self.cache_admission).unwrap_or_default(),
+                cache_mode: self.cache_mode,
+                cache_admission: self.cache_admission,
                 lazy_close: self.lazy_close,
-                durability: Durability::by_name(&self.durability).unwrap_or_default(),
+                durability: self.durability,
                 background: self.background,
             },
             native: self.native.then(|| OnlyNative::of(cluster)).transpose()?,

@@ -3,13 +3,12 @@
 
 use std::fmt::Write;
 
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, Table};
-use stripewise_model::{Access, Op};
+use comfy_table::Table;
 use stripewise_plan::{Decision, Expected, RequestClass};
 
-use super::planned::Planned;
-use super::text::{about, layouts};
+use super::Planned;
+use super::table::{kind, layouts};
+use crate::output;
 
 /// Maximum number of request classes in the table.
 const CLASSES_MAX: usize = 8;
@@ -32,8 +31,6 @@ pub fn write(out: &mut String, planned: &Planned, decision: &Decision) {
 
 fn table(expected: &Expected) -> Table {
     let is_cache = expected.cache.is_some();
-    let mut table = Table::new();
-    table.load_preset(NOTHING);
     let mut header = vec!["  seconds of one request".to_owned(), "p".to_owned()];
     header.extend(expected.copies.iter().map(|copy| copy.name.clone()));
     let last = match &expected.cache {
@@ -42,8 +39,9 @@ fn table(expected: &Expected) -> Table {
         Some(_) => &["cached in", "hits"],
     };
     header.extend(last.iter().map(|&name| name.to_owned()));
-    let columns = header.len();
-    table.set_header(header);
+    // The column behind the costs names copies.
+    let numbers: Vec<_> = (1..header.len()).filter(|&column| column != 2 + expected.copies.len()).collect();
+    let mut table = output::table(header, numbers);
     for class in expected.classes.iter().take(CLASSES_MAX) {
         table.add_row(row(expected, class, is_cache));
     }
@@ -51,24 +49,12 @@ fn table(expected: &Expected) -> Table {
     if more > 0 {
         table.add_row([format!("  ... and {more} more (--json shows all)")]);
     }
-    for column in (1..columns).filter(|&column| column != 2 + expected.copies.len()) {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
     table
 }
 
 fn row(expected: &Expected, class: &RequestClass, is_cache: bool) -> Vec<String> {
-    let op = match class.op {
-        Op::Read => "read",
-        Op::Write => "write",
-    };
-    let order = match class.access {
-        Access::Random => "not in order",
-        Access::Sequential => "in order",
-    };
-    let mut row = vec![format!("  {op} of {}, {order}", about(class.request_bytes)), class.procs.to_string()];
+    let kind = kind(class.op, class.access, class.request_bytes);
+    let mut row = vec![format!("  {kind}"), class.procs.to_string()];
     row.extend(class.cost_s.iter().map(|cost_s| format!("{cost_s:.6}")));
     if is_cache {
         row.push(by_copy(expected, &class.critical, "nothing"));

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use stripewise_cluster::{Cluster, CopySpec, KEEP};
 use stripewise_layout::{Layout, Region};
+use stripewise_plan::workload::FileSet;
 use stripewise_plan::{Decision, Judged, Objective, native};
 use stripewise_report::predictions::{
     FilesPrediction, PredictedCopy, PredictedLayout, PredictedRegion, PredictedScheme, PredictedStripe,
     Predictions,
 };
 
-use super::args::Args;
-use super::planned::Planned;
+use super::{Args, Planned};
 
 /// Returns the report on everything planned.
 pub fn report(planned: &Planned, args: &Args) -> Predictions {
@@ -36,12 +36,7 @@ pub fn report(planned: &Planned, args: &Args) -> Predictions {
     }
 }
 
-fn files(
-    set: &stripewise_plan::workload::FileSet,
-    decision: &Decision,
-    planned: &Planned,
-    all: bool,
-) -> FilesPrediction {
+fn files(set: &FileSet, decision: &Decision, planned: &Planned, all: bool) -> FilesPrediction {
     let cluster = &planned.cluster;
     let view = |judged: &Judged| candidate(judged, cluster);
     let scheme =

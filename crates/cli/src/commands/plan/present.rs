@@ -1,13 +1,16 @@
-//! Reads the present layouts of managed files from their manifests.
+//! Examines the files of a trace that exist: their present layouts, from the manifests of managed
+//! files, and which of them are programs.
 
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
 
 use stripewise_cluster::{Cluster, format_cycle};
 use stripewise_datapath::Manifest;
 use stripewise_datapath::manifest::{HEAD_BYTES, MAGIC};
 use stripewise_layout::Layout;
+use stripewise_plan::workload::FileSet;
 use stripewise_plan::{Present, Workload};
 
 /// Maximum number of files inspected per set.
@@ -15,9 +18,6 @@ const FILES_MAX: usize = 4096;
 
 /// Stores in every set of the workload the present layouts of its managed files; `otherwise`, if
 /// it has none.
-///
-/// # Errors
-/// A manifest is damaged.
 pub fn find(workload: &mut Workload, cluster: &Cluster, otherwise: &Present) -> anyhow::Result<()> {
     for set in &mut workload.file_sets {
         set.present = otherwise.clone();
@@ -65,4 +65,26 @@ fn layout_now(path: &str, mut cluster: Cluster, others: usize) -> anyhow::Result
     let Some(numbers) = numbers else { return Ok(None) };
     let layout = manifest.layout.renumbered(|target| numbers[target as usize])?;
     Ok(Some(cluster.unfold(&layout, others)))
+}
+
+/// Returns warnings about sets with executable files, by the pattern of the set. The kernel cannot
+/// run a program from a managed file.
+pub fn executables(workload: &Workload) -> HashMap<String, String> {
+    let is_executable = |path: &str| {
+        let metadata = std::fs::metadata(path);
+        metadata.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
+    let of_set = |set: &FileSet| {
+        let mut names = set.files.iter().take(FILES_MAX).map(|file| file.name.as_str());
+        let first = names.find(|name| is_executable(name))?;
+        let more = names.filter(|name| is_executable(name)).count();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let text = format!(
+            "{first}{more} may be run as a program, which is not possible from a managed file; `place` leaves it where it \
+             is unless it is named, but a new file of this pattern is managed: if programs are made here, leave the \
+             pattern out of the plan (--only)"
+        );
+        Some((set.pattern.clone(), text))
+    };
+    workload.file_sets.iter().filter_map(of_set).collect()
 }

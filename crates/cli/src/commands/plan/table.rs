@@ -2,16 +2,15 @@
 
 use std::fmt::Write;
 
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, Table};
+use comfy_table::Table;
+use stripewise_cluster::{format_cycle, size};
+use stripewise_layout::{Layout, Region};
 use stripewise_model::{Access, Op};
-use stripewise_plan::workload::FileSet;
+use stripewise_plan::workload::{FileSet, Group};
 use stripewise_plan::{Decision, Judged, native};
 
-use super::args::Args;
-use super::copies;
-use super::planned::Planned;
-use super::text::{about, layouts};
+use super::{Args, Planned, copies};
+use crate::output;
 
 /// Approximate maximum number of table rows, unless all are requested.
 const ROWS_MAX: usize = 20;
@@ -95,19 +94,11 @@ fn groups(set: &FileSet) -> Vec<String> {
     groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
     let rest = groups.len().saturating_sub(4);
     groups.truncate(4);
-    let line = |group: &&stripewise_plan::workload::Group| {
-        let op = match group.op {
-            Op::Read => "read",
-            Op::Write => "write",
-        };
-        let access = match group.access {
-            Access::Random => "not in order",
-            Access::Sequential => "in order",
-        };
+    let line = |group: &&Group| {
         format!(
-            "{} × {op} of {}, {access}; {} process{} at a time, up to {} per node",
+            "{} × {}; {} process{} at a time, up to {} per node",
             group.count,
-            about(group.bytes / group.count.max(1)),
+            kind(group.op, group.access, group.bytes / group.count.max(1)),
             group.procs,
             if group.procs == 1 { "" } else { "es" },
             group.procs_per_node
@@ -134,9 +125,7 @@ fn table(planned: &Planned, decision: &Decision, all: bool) -> Table {
         });
     }
     let shown = rows.len();
-    let mut table = Table::new();
-    table.load_preset(NOTHING);
-    table.set_header(["", "candidate", "layout", "predicted s", "elapsed s"]);
+    let mut table = output::table(["", "candidate", "layout", "predicted s", "elapsed s"], [3, 4]);
     for (index, judged) in rows {
         let mark = if index == decision.best && !decision.keep { ">" } else { "" };
         table.add_row(row(planned, mark, judged));
@@ -145,11 +134,6 @@ fn table(planned: &Planned, decision: &Decision, all: bool) -> Table {
     if shown < decision.candidates.len() {
         let more = format!("... and {} more (--candidates shows all)", decision.candidates.len() - shown);
         table.add_row(["", more.as_str(), "", "", ""]);
-    }
-    for column in [3, 4] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
     }
     table
 }
@@ -171,4 +155,35 @@ fn row(planned: &Planned, mark: &str, judged: &Judged) -> [String; 5] {
 fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+/// Describes requests by their kind: `read of 64K, in order`.
+pub fn kind(op: Op, access: Access, bytes: u64) -> String {
+    let order = match access {
+        Access::Random => "not in order",
+        Access::Sequential => "in order",
+    };
+    format!("{} of {}, {order}", output::op_name(op), about(bytes))
+}
+
+/// Formats the first of several layouts, and their number.
+pub fn layouts(planned: &Planned, layouts: &[Layout]) -> String {
+    let regions = layouts.first().map(|layout| layout.regions()).unwrap_or_default();
+    let region = |region: &Region| {
+        let end = region.end.map_or(String::new(), |end| format!(" to {}", about(end)));
+        format!("{}{end}", format_cycle(&region.cycle, &planned.cluster))
+    };
+    let first = regions.iter().map(region).collect::<Vec<_>>().join(", ");
+    if layouts.len() > 1 { format!("{first}, ... ({} layouts)", layouts.len()) } else { first }
+}
+
+/// Formats a size for people, with at most one digit after the point.
+fn about(bytes: u64) -> String {
+    let exact = size::format(bytes);
+    if exact.len() <= 5 {
+        return exact;
+    }
+    let units = ["", "K", "M", "G", "T", "P", "E"];
+    let power = (bytes.max(1).ilog2() / 10) as usize;
+    format!("{:.1}{}", bytes as f64 / (1u64 << (10 * power)) as f64, units[power])
 }

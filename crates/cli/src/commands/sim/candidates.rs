@@ -1,26 +1,19 @@
 //! Plans to simulate if none is given: the planner's candidates.
 
 use stripewise_cluster::{Plan, Rule};
-use stripewise_plan::{Collector, Decision, Judged, Options, plan};
-use stripewise_trace::{Summary, Trace};
+use stripewise_plan::{Decision, Judged, Options, plan};
+use stripewise_trace::Trace;
 
-use super::args::Args;
+use super::Args;
+use crate::commands::plan::read_workload;
 use crate::files;
 
 /// Returns the candidates that the planner expects to be fastest, by name. If groups of files have
 /// different candidates, each group gets the candidate of that name, or else its best one.
-///
-/// # Errors
-/// A file is invalid, or the cluster permits no plan.
 pub fn plans(args: &Args, trace: &Trace) -> anyhow::Result<Vec<(String, Plan)>> {
     let (cluster, _) = files::cluster(&args.cluster, args.profile.as_deref())?;
-    let summary = Summary::of(trace)?;
-    let mut collector = Collector::new(&summary, trace.processes());
-    let mut requests = trace.requests()?;
-    while let Some(batch) = requests.next_batch()? {
-        batch.requests.iter().for_each(|request| collector.add(request));
-    }
-    let decisions = plan(&collector.finish(), &cluster, &Options::default())?;
+    let workload = read_workload(trace, args.quiet)?;
+    let decisions = plan(&workload, &cluster, &Options::default())?;
     let Some(largest) = decisions.iter().max_by_key(|decision| decision.requests) else {
         return Ok(Vec::new());
     };

@@ -7,8 +7,8 @@ use stripewise_trace::{Request, Requests, Trace, TraceError};
 
 /// Facts about a trace that must be known before its requests are replayed.
 pub struct Recorded {
-    /// Files with data requests.
-    files: Vec<String>,
+    /// Files that were read or written.
+    pub files: Vec<String>,
     /// Index in `files` of each file of the trace; `u32::MAX` for a file without data requests.
     number: Vec<u32>,
     /// Node of each process, and number of its requests that moved bytes.
@@ -18,9 +18,6 @@ pub struct Recorded {
 
 impl Recorded {
     /// Reads the trace once.
-    ///
-    /// # Errors
-    /// The trace cannot be read.
     pub fn of(trace: &Trace) -> Result<Self, TraceError> {
         let (mut counts, mut used, mut names) = (vec![0; trace.processes().len()], Vec::new(), Vec::new());
         let mut requests = trace.requests()?;
@@ -52,11 +49,6 @@ impl Recorded {
         Ok(Self { files, number, nodes: nodes.collect(), counts })
     }
 
-    /// Returns the files that were read or written.
-    pub fn files(&self) -> &[String] {
-        &self.files
-    }
-
     /// Returns the number of reads and writes that moved bytes.
     pub fn requests(&self) -> u64 {
         self.counts.iter().sum()
@@ -72,9 +64,6 @@ impl Recorded {
     }
 
     /// Passes the requests to `run`.
-    ///
-    /// # Errors
-    /// The trace cannot be read.
     pub fn replay(
         &self,
         trace: &Trace,

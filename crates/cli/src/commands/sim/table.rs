@@ -2,13 +2,12 @@
 
 use std::fmt::Write;
 
-use comfy_table::presets::NOTHING;
-use comfy_table::{CellAlignment, Table};
 use serde_json::{Value, json};
 use stripewise_sim::Outcome;
 
+use super::Simulated;
 use super::replay::Recorded;
-use super::simulated::Simulated;
+use crate::output;
 
 const MIB: f64 = (1u64 << 20) as f64;
 
@@ -16,9 +15,7 @@ const MIB: f64 = (1u64 << 20) as f64;
 pub fn text(recorded: &Recorded, results: &[Simulated], network: bool) -> String {
     let mut order: Vec<&Simulated> = results.iter().collect();
     order.sort_by(|a, b| last(a).elapsed_s.total_cmp(&last(b).elapsed_s));
-    let mut table = Table::new();
-    table.load_preset(NOTHING);
-    table.set_header([
+    let header = [
         "plan",
         "run",
         "simulated s",
@@ -28,7 +25,8 @@ pub fn text(recorded: &Recorded, results: &[Simulated], network: bool) -> String
         "busy",
         "servers busy",
         "cached",
-    ]);
+    ];
+    let mut table = output::table(header, [1, 2, 3, 4, 6, 7, 8]);
     for simulated in order {
         for (number, outcome) in simulated.runs.iter().enumerate() {
             let busiest = outcome
@@ -47,18 +45,13 @@ pub fn text(recorded: &Recorded, results: &[Simulated], network: bool) -> String
             ]);
         }
     }
-    for column in [1, 2, 3, 4, 6, 7, 8] {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
     let mut out = format!("{table}\n");
     let (procs, per_node) = recorded.concurrency();
     let _ = writeln!(
         out,
         "{} requests of {procs} processes, {per_node} per node at most, on {} files; {}.",
         recorded.requests(),
-        recorded.files().len(),
+        recorded.files.len(),
         if network { "with the network" } else { "without the network" }
     );
     out
@@ -99,7 +92,7 @@ pub fn json(recorded: &Recorded, results: &[Simulated]) -> Value {
     };
     json!({
         "requests": recorded.requests(),
-        "files": recorded.files().len(),
+        "files": recorded.files.len(),
         "procs": procs,
         "procs_per_node": procs_per_node,
         "plans": results.iter().map(plan).collect::<Vec<_>>(),

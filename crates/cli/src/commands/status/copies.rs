@@ -11,16 +11,15 @@ use stripewise_datapath::manifest::{Copies, CopyRef, Manifest};
 use stripewise_layout::Layout;
 use stripewise_target::TargetRef;
 
-use super::table::table;
-use crate::managed::{cycle, human};
+use super::cycle;
+use crate::output::{self, human};
 
 /// Status of a file with several copies.
 pub struct CopiesStatus(Inspection);
 
 /// Inspects the file at `path`, which has this manifest and owner.
 ///
-/// # Errors
-/// Why the file cannot be used, in one line.
+/// The error says in one line why the file cannot be used.
 pub fn look(runtime: &Runtime, path: &Path, found: (Manifest, u32)) -> Result<CopiesStatus, String> {
     let found = inspect(runtime, path, found).map_err(|error| error.to_string())?;
     match &found.map {
@@ -43,29 +42,37 @@ impl CopiesStatus {
         self.0.manifest.all_copies().zip(&self.0.copies)
     }
 
-    /// Returns the number of bytes of the file whose newest version the copy lacks.
-    fn behind(&self, state: &CopyState) -> u64 {
-        self.0.size_bytes - state.bytes.map_or(0, |bytes| bytes.valid)
-    }
-
-    /// Adds the copies' fields to the JSON of a managed file.
-    pub fn add_json(&self, to: &mut Map<String, Value>) {
-        let Some((copies, map)) = self.parts() else { return };
+    /// Returns the JSON of the file at `path`.
+    pub fn to_json(&self, path: String) -> Value {
+        let mut file = json!({
+            "path": path, "ok": !self.is_incomplete(), "managed": true, "size_bytes": self.size_bytes(),
+        });
+        let (Some((copies, map)), Some(fields)) = (self.parts(), file.as_object_mut()) else { return file };
         let (kind, mode, capacity) = kind_of(copies);
-        to.insert("kind".into(), kind.into());
-        to.insert("mode".into(), mode.into());
-        to.insert("capacity_per_server".into(), capacity.into());
-        to.insert("lazy_close".into(), copies.lazy_close.into());
-        to.insert("durability".into(), copies.durability.name().into());
-        to.insert("lease".into(), lease_json(map));
-        to.insert("processes".into(), map.processes.into());
-        to.insert("copying".into(), map.copying.into());
         let of_copies = self.copies().enumerate();
         let of_copies = of_copies.map(|(number, (copy, state))| self.copy_json(number, copy, state));
-        to.insert("copies".into(), of_copies.collect());
         let names: Vec<_> = self.0.copies.iter().map(|copy| copy.name.as_str()).collect();
         let statistics = (!map.statistics.is_empty()).then(|| statistics_json(&map.statistics, &names));
-        to.insert("statistics".into(), statistics.into());
+        fields.extend([
+            ("kind".into(), kind.into()),
+            ("mode".into(), mode.into()),
+            ("capacity_per_server".into(), capacity.into()),
+            ("lazy_close".into(), copies.lazy_close.into()),
+            ("durability".into(), copies.durability.name().into()),
+            ("lease".into(), lease_json(map)),
+            ("processes".into(), map.processes.into()),
+            ("copying".into(), map.copying.into()),
+            ("copies".into(), of_copies.collect()),
+            ("statistics".into(), statistics.into()),
+        ]);
+        file
+    }
+
+    /// Returns the bytes that the copy lacks; `None` for a cache copy, which is not expected to hold
+    /// the whole file.
+    fn stale_bytes(&self, number: usize, state: &CopyState) -> Option<u64> {
+        let whole = number == 0 || self.0.manifest.copies.as_ref().is_some_and(|copies| !copies.is_cache());
+        whole.then(|| self.0.size_bytes - state.bytes.map_or(0, |bytes| bytes.valid))
     }
 
     fn copy_json(&self, number: usize, copy: CopyRef<'_>, state: &CopyState) -> Value {
@@ -88,9 +95,8 @@ impl CopiesStatus {
             "lost": state.lost.as_ref().map(ToString::to_string),
             "targets": copy.targets.iter().enumerate().map(target).collect::<Vec<_>>(),
         });
-        // A cache copy has no stale bytes, since it is not expected to hold the whole file.
-        if number == 0 || self.0.manifest.copies.as_ref().is_some_and(|copies| !copies.is_cache()) {
-            entry["stale_bytes"] = self.behind(state).into();
+        if let Some(bytes) = self.stale_bytes(number, state) {
+            entry["stale_bytes"] = bytes.into();
         }
         entry
     }
@@ -100,10 +106,9 @@ impl CopiesStatus {
         let Some((copies, map)) = self.parts() else { return };
         println!("  {}; {}", kept(copies), used(map));
         let header = ["  copy", "tier", "layout", "valid", "dirty", "stale", "wanted", "on disk"];
-        let mut table = table(&header, 3);
+        let mut table = output::table(header, 3..8);
         for (number, (copy, state)) in self.copies().enumerate() {
             let bytes = state.bytes.unwrap_or_default();
-            let whole = number == 0 || !copies.is_cache();
             let some = |bytes: u64| if bytes == 0 { "-".to_owned() } else { human(bytes) };
             let disk = match &state.lost {
                 Some(_) => "lost".to_owned(),
@@ -115,7 +120,7 @@ impl CopiesStatus {
                 layout(copy.layout, copy.targets),
                 human(bytes.valid),
                 some(bytes.dirty),
-                some(if whole { self.behind(state) } else { 0 }),
+                some(self.stale_bytes(number, state).unwrap_or(0)),
                 some(bytes.wanted),
                 disk,
             ]);
@@ -228,16 +233,13 @@ fn statistics_json(statistics: &[(String, u64)], names: &[&str]) -> Value {
 fn statistics(statistics: &[(String, u64)]) -> String {
     let of = |name| counted(statistics, name);
     let mut text = format!("{} requests", of("requests"));
-    let words = [
-        ("critical", "critical"),
-        ("hits", "hits"),
-        ("partial_hits", "hits in part"),
-        ("evictions", "evictions"),
-        ("write_backs", "write-backs"),
-        ("fetches", "fetches"),
-        ("synchronisations", "synchronisations"),
-    ];
-    for (name, word) in words {
+    for name in ["critical", "hits", "partial_hits", "evictions", "write_backs", "fetches", "synchronisations"]
+    {
+        let word = match name {
+            "partial_hits" => "hits in part",
+            "write_backs" => "write-backs",
+            _ => name,
+        };
         if of(name) > 0 {
             text += &format!(", {} {word}", of(name));
         }

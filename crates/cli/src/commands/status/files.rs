@@ -6,104 +6,110 @@ use serde_json::{Value, json};
 use stripewise_datapath::inspect::manifest_of;
 use stripewise_datapath::manifest::Manifest;
 use stripewise_datapath::{FileError, Runtime};
+use stripewise_layout::Region;
+use stripewise_target::TargetRef;
 
 use super::copies::{self, CopiesStatus};
-use super::table::table;
-use crate::managed::{cycle, human};
+use super::cycle;
+use crate::output::{self, human};
 
 /// Status of one file.
 pub struct FileStatus {
     path: PathBuf,
-    size_bytes: u64,
-    /// The manifest, and the bytes on each of its targets; `None` for a plain file.
-    managed: Option<(Manifest, Vec<u64>)>,
-    /// Status of the copies, if the file has several.
-    copies: Option<CopiesStatus>,
+    state: State,
+}
+
+enum State {
+    /// Its size in bytes.
+    Plain(u64),
+    /// Its size and manifest, and the bytes on each of the manifest's targets.
+    Managed(u64, Manifest, Vec<u64>),
+    /// A file with several copies.
+    Copies(CopiesStatus),
     /// Why the file cannot be used.
-    pub problem: Option<String>,
+    Problem(String),
 }
 
 impl FileStatus {
-    fn of(path: &Path, size_bytes: u64) -> Self {
-        Self { path: path.to_owned(), size_bytes, managed: None, copies: None, problem: None }
-    }
-
-    /// Returns whether a copy of the file is lost.
-    pub fn is_incomplete(&self) -> bool {
-        self.copies.as_ref().is_some_and(CopiesStatus::is_incomplete)
+    /// Returns whether the file cannot be used, or a copy of it is lost.
+    pub fn has_failed(&self) -> bool {
+        match &self.state {
+            State::Plain(_) | State::Managed(..) => false,
+            State::Copies(copies) => copies.is_incomplete(),
+            State::Problem(_) => true,
+        }
     }
 }
 
 pub fn look(runtime: &Runtime, path: &Path) -> FileStatus {
-    let look = || -> Result<_, String> {
+    let look = || -> Result<State, String> {
         let manifest = manifest_of(runtime, path).map_err(|error| error.to_string())?;
-        if let Some((manifest, owner)) = manifest.filter(|(manifest, _)| manifest.copies.is_some()) {
-            let status = copies::look(runtime, path, (manifest, owner))?;
-            return Ok(FileStatus { copies: Some(status), ..FileStatus::of(path, 0) });
+        if let Some(found) = manifest.filter(|(manifest, _)| manifest.copies.is_some()) {
+            return Ok(State::Copies(copies::look(runtime, path, found)?));
         }
-        let single = || -> Result<_, FileError> {
-            let Some(file) = runtime.open_file(path)? else { return Ok(plain(path)) };
-            let sizes = file.components().sizes()?;
-            let (size, manifest) = (file.manifest().layout.file_size(&sizes), file.manifest().clone());
-            Ok(FileStatus { managed: Some((manifest, sizes)), ..FileStatus::of(path, size) })
+        let single = || -> Result<State, FileError> {
+            let Some(file) = runtime.open_file(path)? else { return Ok(plain(path).state) };
+            let (sizes, manifest) = (file.components().sizes()?, file.manifest().clone());
+            Ok(State::Managed(manifest.layout.file_size(&sizes), manifest, sizes))
         };
         single().map_err(|error| error.to_string())
     };
-    look().unwrap_or_else(|problem| FileStatus { problem: Some(problem), ..FileStatus::of(path, 0) })
+    FileStatus { path: path.to_owned(), state: look().unwrap_or_else(State::Problem) }
 }
 
 pub fn plain(path: &Path) -> FileStatus {
-    let metadata = path.metadata();
-    let size = metadata.as_ref().map_or(0, std::fs::Metadata::len);
-    let problem = metadata.err().map(|error| format!("{}: {error}", path.display()));
-    FileStatus { problem, ..FileStatus::of(path, size) }
+    let state = match path.metadata() {
+        Ok(metadata) => State::Plain(metadata.len()),
+        Err(error) => State::Problem(format!("{}: {error}", path.display())),
+    };
+    FileStatus { path: path.to_owned(), state }
 }
 
 pub fn to_json(status: &FileStatus) -> Value {
     let path = status.path.display().to_string();
-    if let Some(problem) = &status.problem {
-        return json!({ "path": path, "ok": false, "problem": problem });
+    match &status.state {
+        State::Problem(problem) => json!({ "path": path, "ok": false, "problem": problem }),
+        State::Plain(size) => json!({ "path": path, "ok": true, "managed": false, "size_bytes": size }),
+        State::Copies(copies) => copies.to_json(path),
+        State::Managed(size, manifest, sizes) => {
+            let region = |region: &Region| {
+                let cycle = cycle(&region.cycle, &manifest.targets);
+                json!({ "start": region.start, "end": region.end, "cycle": cycle })
+            };
+            let target = |(target, bytes): (&TargetRef, &u64)| json!({ "name": target.name, "path": target.path.display().to_string(), "bytes": bytes });
+            json!({
+                "path": path,
+                "ok": true,
+                "managed": true,
+                "size_bytes": size,
+                "id": manifest.id.to_string(),
+                "regions": manifest.layout.regions().iter().map(region).collect::<Vec<_>>(),
+                "targets": manifest.targets.iter().zip(sizes).map(target).collect::<Vec<_>>(),
+            })
+        }
     }
-    if let Some(copies) = &status.copies {
-        let entry = json!({ "path": path, "ok": !copies.is_incomplete(), "managed": true, "size_bytes": copies.size_bytes() });
-        let mut entry = entry.as_object().cloned().unwrap_or_default();
-        copies.add_json(&mut entry);
-        return entry.into();
-    }
-    let Some((manifest, sizes)) = &status.managed else {
-        return json!({ "path": path, "ok": true, "managed": false, "size_bytes": status.size_bytes });
-    };
-    let region = |region: &stripewise_layout::Region| json!({ "start": region.start, "end": region.end, "cycle": cycle(&region.cycle, &manifest.targets) });
-    let target = |(target, &bytes): (&stripewise_target::TargetRef, &u64)| json!({ "name": target.name, "path": target.path.display().to_string(), "bytes": bytes });
-    json!({
-        "path": path,
-        "ok": true,
-        "managed": true,
-        "size_bytes": status.size_bytes,
-        "id": manifest.id.to_string(),
-        "regions": manifest.layout.regions().iter().map(region).collect::<Vec<_>>(),
-        "targets": manifest.targets.iter().zip(sizes).map(target).collect::<Vec<_>>(),
-    })
 }
 
 pub fn print(status: &FileStatus) {
-    if let Some(problem) = &status.problem {
-        return println!("problem: {problem}");
+    let path = status.path.display();
+    match &status.state {
+        State::Problem(problem) => println!("problem: {problem}"),
+        State::Plain(size) => println!("{path}: plain, {}", human(*size)),
+        State::Copies(copies) => {
+            println!("{path}: managed, {}", human(copies.size_bytes()));
+            copies.print();
+        }
+        State::Managed(size, manifest, sizes) => {
+            println!("{path}: managed, {}", human(*size));
+            for region in manifest.layout.regions() {
+                let end = region.end.map_or("end".into(), human);
+                println!("  {} to {end}: {}", human(region.start), cycle(&region.cycle, &manifest.targets));
+            }
+            let mut table = output::table(["  target", "directory", "bytes"], [2]);
+            for (target, &bytes) in manifest.targets.iter().zip(sizes) {
+                table.add_row([format!("  {}", target.name), target.path.display().to_string(), human(bytes)]);
+            }
+            println!("{}", table.to_string().trim_end());
+        }
     }
-    if let Some(copies) = &status.copies {
-        println!("{}: managed, {}", status.path.display(), human(copies.size_bytes()));
-        return copies.print();
-    }
-    let (path, size) = (status.path.display(), human(status.size_bytes));
-    let Some((manifest, sizes)) = &status.managed else { return println!("{path}: plain, {size}") };
-    println!("{path}: managed, {size}");
-    for region in manifest.layout.regions() {
-        let end = region.end.map_or("end".into(), human);
-        println!("  {} to {end}: {}", human(region.start), cycle(&region.cycle, &manifest.targets));
-    }
-    let mut table = table(&["  target", "directory", "bytes"], 2);
-    for (target, &bytes) in manifest.targets.iter().zip(sizes) {
-        table.add_row([format!("  {}", target.name), target.path.display().to_string(), human(bytes)]);
-    }
-    println!("{}", table.to_string().trim_end());
 }

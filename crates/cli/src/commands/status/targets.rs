@@ -1,102 +1,89 @@
 //! Status of targets: whether they are present, and how full they are.
 
-use std::path::PathBuf;
-
 use serde_json::{Value, json};
 use stripewise_datapath::Runtime;
-use stripewise_target::{Target, list_components};
+use stripewise_target::{Target, TargetError, list_components};
 
-use super::table::table;
 use crate::flags::TargetDirectory;
-use crate::managed::human;
+use crate::output::{self, human};
 
 /// Status of one target.
-pub struct TargetStatus {
-    path: PathBuf,
-    emulated: bool,
+pub struct TargetStatus<'a> {
+    directory: &'a TargetDirectory,
+    /// What is in it, or why it cannot be used.
+    pub content: Result<Content, String>,
+}
+
+#[derive(Default)]
+pub struct Content {
     name: String,
     id: String,
     free_bytes: u64,
-    components: u64,
-    component_bytes: u64,
-    /// Bytes that cache copies occupy on the disk, and their limit.
+    objects: u64,
+    object_bytes: u64,
+    /// Bytes that cache copies occupy on the disk.
     cached_bytes: u64,
-    cache_limit_bytes: u64,
-    /// Why the target cannot be used.
-    pub problem: Option<String>,
 }
 
-pub fn look(runtime: &Runtime, directory: &TargetDirectory) -> TargetStatus {
-    let mut status = TargetStatus {
-        path: directory.path.clone(),
-        emulated: directory.emulated,
-        name: String::new(),
-        id: String::new(),
-        free_bytes: 0,
-        components: 0,
-        component_bytes: 0,
-        cached_bytes: 0,
-        cache_limit_bytes: directory.cache_limit_bytes,
-        problem: None,
-    };
-    let look = |status: &mut TargetStatus| -> Result<(), stripewise_target::TargetError> {
+pub fn look<'a>(runtime: &Runtime, directory: &'a TargetDirectory) -> TargetStatus<'a> {
+    let look = || -> Result<Content, TargetError> {
         let target = Target::open(runtime.sys(), &directory.path, None)?;
-        status.name = target.name().to_owned();
-        status.id = target.id().to_owned();
-        status.free_bytes = target.free_bytes(runtime.sys())?;
+        let mut content = Content {
+            name: target.name().to_owned(),
+            id: target.id().to_owned(),
+            free_bytes: target.free_bytes(runtime.sys())?,
+            ..Content::default()
+        };
         let found = list_components(runtime.sys(), &target)?;
-        let components = found.iter().filter(|found| found.component.is_some());
-        for component in components {
-            status.components += 1;
-            status.component_bytes += component.size;
-            status.cached_bytes += if component.cached { component.allocated } else { 0 };
+        for object in found.iter().filter(|found| found.component.is_some()) {
+            content.objects += 1;
+            content.object_bytes += object.size;
+            content.cached_bytes += if object.cached { object.allocated } else { 0 };
         }
-        Ok(())
+        Ok(content)
     };
-    let looked = look(&mut status);
-    TargetStatus { problem: looked.err().map(|error| error.to_string()), ..status }
+    TargetStatus { directory, content: look().map_err(|error| error.to_string()) }
 }
 
-pub fn to_json(status: &TargetStatus) -> Value {
-    let path = status.path.display().to_string();
-    match &status.problem {
-        Some(problem) => json!({ "path": path, "ok": false, "problem": problem }),
-        None => json!({
+pub fn to_json(status: &TargetStatus<'_>) -> Value {
+    let path = status.directory.path.display().to_string();
+    match &status.content {
+        Err(problem) => json!({ "path": path, "ok": false, "problem": problem }),
+        Ok(content) => json!({
             "path": path,
             "ok": true,
-            "name": status.name,
-            "id": status.id,
-            "emulated": status.emulated,
-            "free_bytes": status.free_bytes,
-            "components": status.components,
-            "component_bytes": status.component_bytes,
-            "cached_bytes": status.cached_bytes,
-            "cache_limit_bytes": status.cache_limit_bytes,
+            "name": content.name,
+            "id": content.id,
+            "emulated": status.directory.emulated,
+            "free_bytes": content.free_bytes,
+            "components": content.objects,
+            "component_bytes": content.object_bytes,
+            "cached_bytes": content.cached_bytes,
+            "cache_limit_bytes": status.directory.cache_limit_bytes,
         }),
     }
 }
 
-pub fn print(targets: &[TargetStatus]) {
-    if targets.is_empty() {
-        return;
-    }
-    let mut table = table(&["target", "directory", "free", "components", "bytes", "cached", "limit", ""], 2);
-    for target in targets.iter().filter(|target| target.problem.is_none()) {
+pub fn print(targets: &[TargetStatus<'_>]) {
+    let header = ["target", "directory", "free", "objects", "bytes", "cached", "limit", ""];
+    let mut table = output::table(header, 2..8);
+    for TargetStatus { directory, content } in targets {
+        let Ok(content) = content else { continue };
         table.add_row([
-            target.name.clone(),
-            target.path.display().to_string(),
-            human(target.free_bytes),
-            target.components.to_string(),
-            human(target.component_bytes),
-            human(target.cached_bytes),
-            human(target.cache_limit_bytes),
-            if target.emulated { "emulated" } else { "" }.to_owned(),
+            content.name.clone(),
+            directory.path.display().to_string(),
+            human(content.free_bytes),
+            content.objects.to_string(),
+            human(content.object_bytes),
+            human(content.cached_bytes),
+            human(directory.cache_limit_bytes),
+            if directory.emulated { "emulated" } else { "" }.to_owned(),
         ]);
     }
     if table.row_count() > 0 {
         println!("{}", table.to_string().trim_end());
     }
-    for problem in targets.iter().filter_map(|target| target.problem.as_ref()) {
+    for problem in targets.iter().filter_map(|target| target.content.as_ref().err()) {
         println!("problem: {problem}");
     }
 }

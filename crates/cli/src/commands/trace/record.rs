@@ -11,9 +11,10 @@ use stripewise_console::progress::Progress;
 use stripewise_recorder::{ENV_DIR, ENV_EXCLUDE, ENV_LIMIT, ENV_ONLY, TEXT_BYTES};
 use stripewise_trace::{Merged, Meta, merge};
 
-use super::args::Args;
+use super::Args;
+use super::child::{self, exit_code};
 use super::summary::print_summary;
-use crate::trace_launch;
+use crate::preload::ld_preload;
 
 /// Time for which processes may continue after the command has ended.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -23,22 +24,22 @@ const GROUPS_SHOWN: usize = 10;
 
 /// Records the command and returns its exit code, whatever it is, unless no trace could be made.
 pub fn run(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
-    let libraries = trace_launch::libraries(args.lib.as_deref(), &args.mpi)?;
+    let libraries = args.preload.libraries()?;
     let spool = Spool::create(args, output)?;
     let mut command = Command::new(&args.command[0]);
     command
         .args(&args.command[1..])
-        .env("LD_PRELOAD", trace_launch::ld_preload(&libraries))
+        .env("LD_PRELOAD", ld_preload(&libraries))
         .env(ENV_DIR, &spool.dir)
         .env(ENV_ONLY, patterns(&args.only)?)
         .env(ENV_EXCLUDE, patterns(&args.exclude)?)
         .env(ENV_LIMIT, args.limit.to_string());
     let start = Instant::now();
-    let status = trace_launch::run(&mut command).inspect_err(|_| spool.remove_if_empty())?;
+    let status = child::run(&mut command).inspect_err(|_| spool.remove_if_empty())?;
     let meta = Meta {
         command: args.command.iter().map(|part| part.to_string_lossy().into_owned()).collect(),
         wall_s: Some(start.elapsed().as_secs_f64()),
-        exit_code: Some(trace_launch::exit_code(status)),
+        exit_code: Some(exit_code(status)),
         ..Meta::default()
     };
     spool.remove_if_empty();
@@ -59,12 +60,10 @@ pub fn run(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
         );
     }
     spool.remove(args.keep_spool)?;
-    if args.json {
-        print_summary(output, true, usize::MAX)?;
-    } else if !args.quiet {
-        print_summary(output, false, GROUPS_SHOWN)?;
+    if args.json || !args.quiet {
+        print_summary(output, args.json, GROUPS_SHOWN)?;
     }
-    Ok(trace_launch::exit_code(status).into())
+    Ok(exit_code(status).into())
 }
 
 /// Formats the patterns for the recorder: absolute if they contain a `/`, and separated by `:`.

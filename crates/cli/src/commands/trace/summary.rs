@@ -1,11 +1,17 @@
 //! Prints what is in a trace.
 
+use std::fmt::Write;
 use std::path::Path;
 
+use comfy_table::{ContentArrangement, Table};
 use serde::Serialize;
-use stripewise_trace::{Summary, Trace};
+use stripewise_trace::summary::{Concurrency, Direction, Group};
+use stripewise_trace::{Op, Summary, Trace};
 
-use super::tables;
+use crate::output;
+
+/// Fraction from which a property is attributed to the whole group.
+const MOSTLY: f64 = 0.9;
 
 /// Output of `--json`.
 #[derive(Serialize)]
@@ -22,12 +28,12 @@ struct Report<'a> {
     summary: &'a Summary,
 }
 
-/// Prints the statistics of a trace, for the first `groups` groups of files.
+/// Prints the statistics of a trace: as text, those of the first `groups` groups of files only.
 pub fn print_summary(path: &Path, json: bool, groups: usize) -> anyhow::Result<()> {
     let trace = Trace::open(path)?;
     let summary = Summary::of(&trace)?;
     if !json {
-        print!("{}", tables::text(&trace, &summary, groups));
+        print!("{}", text(&trace, &summary, groups));
         return Ok(());
     }
     let meta = trace.meta();
@@ -42,6 +48,172 @@ pub fn print_summary(path: &Path, json: bool, groups: usize) -> anyhow::Result<(
         start_unix_ns: meta.start_unix_ns,
         summary: &summary,
     };
-    println!("{}", serde_json::to_string_pretty(&report)?);
-    Ok(())
+    output::json(&report)
+}
+
+/// Returns the text: a header, a table of the first `groups` groups of files by bytes, and notes.
+fn text(trace: &Trace, summary: &Summary, groups: usize) -> String {
+    let mut text = head(trace, summary);
+    let mut order: Vec<&Group> = summary.groups.iter().collect();
+    order.sort_by_key(|group| std::cmp::Reverse(group.read.bytes + group.write.bytes));
+    let with_data = order.iter().filter(|group| group.read.requests + group.write.requests > 0);
+    let shown: Vec<&Group> = with_data.take(groups).copied().collect();
+    if !shown.is_empty() {
+        let _ = writeln!(text, "\n{}\n", table(&shown).trim_fmt());
+        text += "p: processes that access the files together (in a phase); c: the most of them on one node\n";
+        if shown.iter().any(|group| !group.marks.is_empty()) {
+            text += "collective: the part of the bytes that moved inside collective calls of MPI-IO\n";
+        }
+    }
+    let hidden = summary.groups.len() - shown.len();
+    if hidden > 0 {
+        let _ = writeln!(
+            text,
+            "{hidden} more group(s) of files, with less data or none (all with --summary --json)"
+        );
+    }
+    text + &notes(summary)
+}
+
+fn head(trace: &Trace, summary: &Summary) -> String {
+    let meta = trace.meta();
+    let mut text = format!("trace    {} ({})\n", trace.path().display(), meta.origin);
+    if !meta.command.is_empty() {
+        let _ = writeln!(text, "command  {}", meta.command.join(" "));
+    }
+    if let Some(wall_s) = meta.wall_s {
+        let _ = writeln!(
+            text,
+            "time     {wall_s:.3} s, of which {:.3} s between first and last call",
+            summary.span_s
+        );
+    }
+    let _ = writeln!(
+        text,
+        "calls    {} of {} process(es) on {} node(s), {} file(s)",
+        summary.calls,
+        summary.processes,
+        summary.nodes,
+        summary.files.len()
+    );
+    if let Some(failure) = meta.failure() {
+        let _ = writeln!(text, "FAILED: {failure}");
+    }
+    match trace.incomplete() {
+        Some(reason) => {
+            let _ = writeln!(text, "INCOMPLETE: {reason}");
+        }
+        None => text += "complete: no call is missing\n",
+    }
+    text
+}
+
+fn table(groups: &[&Group]) -> Table {
+    let mut header = vec!["files", "", "requests", "bytes", "request sizes", "p", "c", "order"];
+    // Only an MPI library marks calls as collective.
+    let has_marks = groups.iter().any(|group| !group.marks.is_empty());
+    header.extend(has_marks.then_some("collective"));
+    let mut table = output::table(header, [2, 3]);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    for group in groups {
+        let mut name = files(group);
+        for (op, direction) in [(Op::Write, &group.write), (Op::Read, &group.read)] {
+            if direction.requests > 0 {
+                let mut row = vec![
+                    std::mem::take(&mut name),
+                    op.name().to_string(),
+                    direction.requests.to_string(),
+                    human(direction.bytes),
+                    sizes(direction),
+                    concurrency(group, op, |class| class.processes),
+                    concurrency(group, op, |class| class.per_node),
+                    order(direction),
+                ];
+                row.extend(has_marks.then(|| format!("{:.0} %", 100.0 * direction.collective_share())));
+                table.add_row(row);
+            }
+        }
+    }
+    table
+}
+
+fn files(group: &Group) -> String {
+    if group.files == 1 {
+        let shared = if group.shared_files == 1 { "\nshared" } else { "" };
+        return format!("{}{shared}", group.first_file);
+    }
+    let shared = match group.shared_files {
+        0 => "each used by one process".to_string(),
+        all if all == group.files => "all shared".to_string(),
+        some => format!("{some} shared"),
+    };
+    format!("{}\n{} files, {shared}", group.pattern, group.files)
+}
+
+/// Formats the most frequent sizes.
+fn sizes(direction: &Direction) -> String {
+    let by_count = direction.sizes.by_count();
+    let shown = by_count.iter().take(3).map(|(size, count)| {
+        let percent = 100.0 * *count as f64 / direction.requests as f64;
+        if by_count.len() == 1 { human(*size) } else { format!("{} ({percent:.0} %)", human(*size)) }
+    });
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if by_count.len() > 3 {
+        let _ = write!(text, ", {} others", by_count.len() - 3);
+    }
+    text
+}
+
+/// Formats the concurrency of most bytes, with its range if it varies.
+fn concurrency(group: &Group, op: Op, value: impl Fn(&Concurrency) -> u32) -> String {
+    let classes: Vec<_> = group.phases.by_concurrency.iter().filter(|class| class.op == op).collect();
+    let most = classes.iter().max_by_key(|class| class.bytes).map_or(0, |class| value(class));
+    let least = classes.iter().map(|class| value(class)).min().unwrap_or(0);
+    let largest = classes.iter().map(|class| value(class)).max().unwrap_or(0);
+    if least == largest { most.to_string() } else { format!("{most} ({least}-{largest})") }
+}
+
+fn order(direction: &Direction) -> String {
+    let (sequential, strided) = (direction.sequential_share(), direction.strided_share());
+    let stride = || direction.strides.most_frequent().map_or(0, |(distance, _)| distance.unsigned_abs());
+    if direction.requests == direction.streams {
+        return "one request each".into();
+    }
+    if sequential >= MOSTLY {
+        return "sequential".into();
+    }
+    if strided >= MOSTLY {
+        return format!("strided by {}", human(stride()));
+    }
+    if sequential + strided < 1.0 - MOSTLY {
+        return "random".into();
+    }
+    format!("{:.0} % sequential, {:.0} % strided", 100.0 * sequential, 100.0 * strided)
+}
+
+fn notes(summary: &Summary) -> String {
+    let mut text = String::new();
+    let all = |count: fn(&Group) -> u64| summary.groups.iter().map(count).sum::<u64>();
+    let mapped = all(|group| group.other.map);
+    if mapped > 0 {
+        let _ =
+            writeln!(text, "{mapped} mapping(s) of files: what was accessed through them is not in the trace");
+    }
+    let failed = all(|group| group.other.failed);
+    if failed > 0 {
+        let _ = writeln!(text, "{failed} call(s) failed");
+    }
+    text
+}
+
+/// Formats bytes for people: exactly if they are a whole number of units.
+fn human(bytes: u64) -> String {
+    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let unit = if bytes == 0 { 0 } else { bytes.ilog2() as usize / 10 };
+    let value = bytes as f64 / (1u64 << (10 * unit)) as f64;
+    if value.fract() == 0.0 {
+        format!("{value} {}", UNITS[unit])
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
 }

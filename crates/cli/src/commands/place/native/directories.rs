@@ -12,7 +12,7 @@ use stripewise_drivers::{Driver, TRIAL_PREFIX};
 use stripewise_native::NativeLayout;
 
 use super::super::find::{Candidate, expand};
-use super::wanted::Site;
+use super::site::Site;
 
 /// A directory in which new files of some rules are created.
 pub struct Directory<'a> {
@@ -28,9 +28,6 @@ pub struct Directory<'a> {
 
 impl Directory<'_> {
     /// Returns whether the directory gives its new files `layout` already.
-    ///
-    /// # Errors
-    /// The directory's setting cannot be read.
     pub fn has(&self, driver: &dyn Driver, layout: &NativeLayout) -> anyhow::Result<bool> {
         if !self.path.is_dir() {
             return Ok(false);
@@ -39,9 +36,6 @@ impl Directory<'_> {
     }
 
     /// Creates the directory if it is missing. Its parent must exist.
-    ///
-    /// # Errors
-    /// As mkdir(2).
     pub fn make(&self) -> anyhow::Result<()> {
         if !self.path.is_dir() {
             std::fs::create_dir(&self.path)

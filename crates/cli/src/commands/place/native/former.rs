@@ -50,9 +50,6 @@ fn path_in(dir: &Path) -> PathBuf {
 
 impl Former {
     /// Reads the record of a directory; `None` if nothing was placed in it.
-    ///
-    /// # Errors
-    /// The record cannot be read or parsed.
     pub fn of(dir: &Path) -> anyhow::Result<Option<Self>> {
         let path = path_in(dir);
         if !path.exists() {
@@ -68,9 +65,6 @@ impl Former {
     /// Records the present layout of a directory's new files (`now`) and of the files in it that
     /// are about to change. Existing entries of the record are kept, because they are older. The
     /// record is durable when this returns.
-    ///
-    /// # Errors
-    /// The record cannot be read or written.
     pub fn remember<'a>(
         dir: &Path,
         now: &Actual,
@@ -105,9 +99,6 @@ impl Former {
     }
 
     /// Removes the record, because nothing is left to restore.
-    ///
-    /// # Errors
-    /// The record cannot be removed.
     pub fn forget(dir: &Path) -> anyhow::Result<()> {
         let path = path_in(dir);
         std::fs::remove_file(&path).with_context(|| format!("{} cannot be removed", path.display()))

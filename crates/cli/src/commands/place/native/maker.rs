@@ -1,121 +1,90 @@
 //! Creates files with native layouts for the data path's migration.
 
-use std::fmt::{Debug, Formatter};
+use std::fmt::{Debug, Display, Formatter};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use stripewise_datapath::migrate::Maker;
-use stripewise_drivers::{Actual, Driver, DriverError, TRIAL_PREFIX};
+use stripewise_drivers::{Actual, Driver, TRIAL_PREFIX};
 use stripewise_native::{NativeLayout, Stripe};
 use stripewise_sys::{Fd, Mode, OFlags, Real, Sys};
 
-/// Creates files with one layout.
-pub struct WithLayout<'a> {
+/// Creates files with a setting of one file system.
+pub struct NativeMaker<'a> {
     pub driver: &'a dyn Driver,
-    pub layout: NativeLayout,
+    pub wanted: Wanted<'a>,
 }
 
-impl WithLayout<'_> {
-    /// Returns whether a file with this setting has the layout.
-    pub fn is_met_by(&self, actual: &Actual) -> bool {
-        self.driver.has(actual, &self.layout)
-    }
+/// The setting of new files.
+pub enum Wanted<'a> {
+    Layout(NativeLayout),
+    /// What their directory gives.
+    Inherited(Actual),
+    /// A recorded setting, in the file system's own notation.
+    Exact(&'a str),
 }
 
-impl Debug for WithLayout<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.description())
-    }
-}
-
-impl Maker for WithLayout<'_> {
-    fn description(&self) -> String {
-        format!("{} {}", self.driver.name(), self.layout)
-    }
-
-    fn is_made(&self, path: &Path, open: BorrowedFd<'_>) -> Result<bool, String> {
-        said(self.driver.read_back_open(path, open)).map(|actual| self.is_met_by(&actual))
-    }
-
-    fn make(&self, path: &Path, mode: Mode) -> Result<Fd, String> {
-        said(self.driver.create_open(path, &self.layout, mode.as_raw_mode()))
-    }
-}
-
-/// Creates files with the layout that their directory gives.
-pub struct Inheriting<'a> {
-    driver: &'a dyn Driver,
-    /// The setting that the directory gives.
-    given: Actual,
-}
-
-impl<'a> Inheriting<'a> {
-    /// Determines a directory's setting by creating, inspecting and removing a file in it.
-    ///
-    /// # Errors
-    /// The file cannot be created there, or the file system does not report its setting.
-    pub fn in_directory(driver: &'a dyn Driver, dir: &Path) -> anyhow::Result<Self> {
+impl<'a> NativeMaker<'a> {
+    /// Determines what a directory gives by creating, inspecting and removing a file in it.
+    pub fn inheriting(driver: &'a dyn Driver, dir: &Path) -> anyhow::Result<Self> {
         let trial = tempfile::Builder::new().prefix(TRIAL_PREFIX).tempfile_in(dir)?;
-        Ok(Self { driver, given: driver.read_back(trial.path())? })
+        Ok(Self { driver, wanted: Wanted::Inherited(driver.read_back(trial.path())?) })
+    }
+
+    /// Returns whether a file with the setting `actual` needs no change.
+    pub fn is_met_by(&self, actual: &Actual) -> bool {
+        match &self.wanted {
+            Wanted::Layout(layout) => self.driver.has(actual, layout),
+            Wanted::Exact(exact) => actual.exact.as_deref() == Some(exact),
+            Wanted::Inherited(given) => match (&actual.exact, &given.exact) {
+                (Some(exact), Some(given)) => exact == given,
+                _ => actual.layout.as_ref().map(form) == given.layout.as_ref().map(form),
+            },
+        }
     }
 }
 
-impl Debug for Inheriting<'_> {
+impl Display for Wanted<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Layout(layout) => write!(f, "{layout}"),
+            Self::Exact(exact) => write!(f, "exactly {exact}"),
+            Self::Inherited(given) => {
+                let given = given.exact.clone().or_else(|| given.layout.as_ref().map(ToString::to_string));
+                write!(f, "as its directory gives: {}", given.as_deref().unwrap_or("nothing"))
+            }
+        }
+    }
+}
+
+impl Debug for NativeMaker<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.description())
     }
 }
 
-impl Maker for Inheriting<'_> {
+impl Maker for NativeMaker<'_> {
     fn description(&self) -> String {
-        let layout = || self.given.layout.as_ref().map(ToString::to_string);
-        let given = self.given.exact.clone().or_else(layout);
-        format!("{} as its directory gives: {}", self.driver.name(), given.as_deref().unwrap_or("nothing"))
+        format!("{} {}", self.driver.name(), self.wanted)
     }
 
     fn is_made(&self, path: &Path, open: BorrowedFd<'_>) -> Result<bool, String> {
-        let actual = said(self.driver.read_back_open(path, open))?;
-        Ok(match (&actual.exact, &self.given.exact) {
-            (Some(exact), Some(given)) => exact == given,
-            _ => actual.layout.as_ref().map(form) == self.given.layout.as_ref().map(form),
-        })
+        let actual = self.driver.read_back_open(path, open).map_err(|error| error.to_string())?;
+        Ok(self.is_met_by(&actual))
     }
 
     fn make(&self, path: &Path, mode: Mode) -> Result<Fd, String> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        let made = Real.open(None, path, flags, mode);
-        made.map_err(|errno| format!("{}: making a file: {errno}", path.display()))
+        let made = match &self.wanted {
+            Wanted::Layout(layout) => self.driver.create_open(path, layout, mode.as_raw_mode()),
+            Wanted::Exact(exact) => self.driver.create_exact(path, exact, mode.as_raw_mode()),
+            Wanted::Inherited(_) => {
+                let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+                let made = Real.open(None, path, flags, mode);
+                return made.map_err(|errno| format!("{}: making a file: {errno}", path.display()));
+            }
+        };
+        made.map_err(|error| error.to_string())
     }
-}
-
-/// Creates files with a recorded setting, in the file system's own notation.
-pub struct Exactly<'a> {
-    pub driver: &'a dyn Driver,
-    pub exact: &'a str,
-}
-
-impl Debug for Exactly<'_> {
-    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.description())
-    }
-}
-
-impl Maker for Exactly<'_> {
-    fn description(&self) -> String {
-        format!("{} exactly {}", self.driver.name(), self.exact)
-    }
-
-    fn is_made(&self, path: &Path, open: BorrowedFd<'_>) -> Result<bool, String> {
-        said(self.driver.read_back_open(path, open)).map(|actual| actual.exact.as_deref() == Some(self.exact))
-    }
-
-    fn make(&self, path: &Path, mode: Mode) -> Result<Fd, String> {
-        said(self.driver.create_exact(path, self.exact, mode.as_raw_mode()))
-    }
-}
-
-fn said<T>(result: Result<T, DriverError>) -> Result<T, String> {
-    result.map_err(|error| error.to_string())
 }
 
 /// Returns the layout without the names of servers. A file system that was given no servers picks

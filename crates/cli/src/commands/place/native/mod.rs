@@ -8,8 +8,8 @@ mod former;
 mod maker;
 mod planned;
 mod show;
+mod site;
 mod undo;
-mod wanted;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,19 +20,18 @@ use stripewise_cluster::Plan;
 use stripewise_console::progress;
 use stripewise_native::NativeLayout;
 
-use super::args::Args;
+use super::Args;
 use super::find::find_all;
 use crate::copying::{Manner, Move, migrate_all};
-use crate::managed;
+use crate::{managed, output};
 use directories::{Directory, directories};
 use former::{Change, Former};
 use planned::{Planned, plan_files};
-use wanted::Site;
+use site::Site;
 
 /// Places a plan natively, or with `--undo` reverts that. A failure does not stop the rest.
 ///
-/// # Errors
-/// No single file system can hold the plan, or a file does not exist; then nothing was changed.
+/// Nothing changes if no single file system can hold the plan, or a file does not exist.
 pub fn run(plan: &Plan, args: &Args) -> anyhow::Result<ExitCode> {
     let site = Site::of(plan)?;
     let runtime = managed::runtime(None);
@@ -49,18 +48,19 @@ pub fn run(plan: &Plan, args: &Args) -> anyhow::Result<ExitCode> {
     let files = plan_files(&site, found, &directories)?;
     looking.finish_and_clear();
     if args.dry_run {
-        return show::plan(&site, &directories, &files, args.json);
+        show::preview(&site, &directories, &files, args.json)?;
+        return Ok(ExitCode::SUCCESS);
     }
     remember(&site, &directories, &files)?;
     let prepared = place_directories(&site, &directories, args);
     let moves: Vec<Move<'_>> = files.iter().filter_map(Planned::as_move).collect();
     let total = files.iter().filter(|file| !file.there).map(|file| file.file.size_bytes).sum();
     let manner = Manner { verb: "placed", jobs: args.jobs, quiet: args.quiet };
-    let (mut done, code) = migrate_all(&runtime, &moves, total, manner);
+    let (mut done, _) = migrate_all(&runtime, &moves, total, manner);
     done.extend(files.iter().filter_map(Planned::impossible));
     let failed = prepared.iter().chain(&done).any(|entry| entry.get("error").is_some());
-    show::done(&prepared, &done, args)?;
-    Ok(if failed { ExitCode::FAILURE } else { code })
+    show::result(&prepared, &done, "placed", args)?;
+    Ok(output::code(failed))
 }
 
 /// Records the former settings of every directory in which something will change. This happens
@@ -76,7 +76,7 @@ fn remember(site: &Site<'_>, directories: &[Directory<'_>], files: &[Planned<'_>
             changes.entry(dir.path.canonicalize()?).or_default().extend(of_rules);
         }
     }
-    for planned in files.iter().filter(|planned| !planned.there && planned.wanted.is_ok()) {
+    for planned in files.iter().filter(|planned| !planned.there && planned.maker.is_ok()) {
         let parent = planned.file.path.parent().unwrap_or(Path::new("/"));
         changes.entry(parent.to_owned()).or_default().push(planned.as_change());
     }
@@ -91,15 +91,12 @@ fn place_directories(site: &Site<'_>, directories: &[Directory<'_>], args: &Args
     let place = |dir: &Directory<'_>| {
         let path = dir.path.display().to_string();
         match place_directory(site, dir) {
-            Ok(Prepared::AlreadyThere(layout)) => {
-                json!({ "path": path, "layout": layout.to_string(), "prepared": false })
-            }
-            Ok(Prepared::Done(layout)) => {
-                if !args.quiet && !args.json {
+            Ok((layout, prepared)) => {
+                if prepared && !args.quiet && !args.json {
                     println!("{path}: new files get {layout}");
                     dir.kept_lines().for_each(|line| println!("{line}"));
                 }
-                json!({ "path": path, "layout": layout.to_string(), "prepared": true })
+                json!({ "path": path, "layout": layout.to_string(), "prepared": prepared })
             }
             Err(error) => {
                 eprintln!("stripewise: {path}: new files get what they got before: {error:#}");
@@ -110,17 +107,12 @@ fn place_directories(site: &Site<'_>, directories: &[Directory<'_>], args: &Args
     directories.iter().map(place).collect()
 }
 
-/// Result for a directory.
-enum Prepared<'a> {
-    AlreadyThere(&'a NativeLayout),
-    Done(&'a NativeLayout),
-}
-
-fn place_directory<'a>(site: &Site<'_>, dir: &'a Directory<'_>) -> anyhow::Result<Prepared<'a>> {
+/// Returns the layout of the directory's new files, and whether they did not get it before.
+fn place_directory<'a>(site: &Site<'_>, dir: &'a Directory<'_>) -> anyhow::Result<(&'a NativeLayout, bool)> {
     let layout = dir.wanted.as_ref().map_err(|why| anyhow::anyhow!("{why}"))?;
-    if dir.has(&*site.driver, layout)? {
-        return Ok(Prepared::AlreadyThere(layout));
+    let there = dir.has(&*site.driver, layout)?;
+    if !there {
+        site.driver.prepare(&dir.path, layout)?;
     }
-    site.driver.prepare(&dir.path, layout)?;
-    Ok(Prepared::Done(layout))
+    Ok((layout, !there))
 }

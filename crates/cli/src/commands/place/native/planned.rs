@@ -11,14 +11,14 @@ use stripewise_drivers::Actual;
 use super::super::find::{Candidate, State};
 use super::directories::Directory;
 use super::former::Change;
-use super::maker::WithLayout;
-use super::wanted::Site;
+use super::maker::{NativeMaker, Wanted};
+use super::site::Site;
 use crate::copying::Move;
 
 /// An existing file with its planned layout, or why it cannot have one.
 pub struct Planned<'a> {
     pub file: Candidate<'a>,
-    pub wanted: Result<WithLayout<'a>, String>,
+    pub maker: Result<NativeMaker<'a>, String>,
     /// The file has the layout already.
     pub there: bool,
     /// The file's complete present setting, if the file system reports one.
@@ -31,10 +31,8 @@ impl Planned<'_> {
     /// Files that have the layout are included: a run that was killed at its very end may have left
     /// something to finish.
     pub fn as_move(&self) -> Option<Move<'_>> {
-        let maker = self.wanted.as_ref().ok()?;
-        let scheme = Some(self.file.scheme);
-        let size_bytes = self.file.size_bytes;
-        Some(Move { path: &self.file.path, size_bytes, goal: Goal::Native(maker), scheme })
+        let goal = Goal::Native(self.maker.as_ref().ok()?);
+        Some(self.file.as_move(goal))
     }
 
     /// Returns what the directory's record keeps of the file.
@@ -45,17 +43,14 @@ impl Planned<'_> {
 
     /// Returns the error of a file that cannot have the layout, which is also printed.
     pub fn impossible(&self) -> Option<Value> {
-        let (path, why) = (self.file.path.display().to_string(), self.wanted.as_ref().err()?);
+        let (path, why) = (self.file.path.display().to_string(), self.maker.as_ref().err()?);
         eprintln!("stripewise: {path}: stays as it is: {why}");
-        Some(json!({ "path": path, "scheme": self.file.scheme, "error": why }))
+        Some(json!({ "path": path, "scheme": self.file.rule.scheme, "error": why }))
     }
 }
 
 /// Plans the layout of every existing file: that of new files in its directory, if these have a
 /// single layout.
-///
-/// # Errors
-/// The layout of a file cannot be read.
 pub fn plan_files<'a>(
     site: &'a Site<'a>,
     found: Vec<Candidate<'a>>,
@@ -73,16 +68,16 @@ pub fn plan_files<'a>(
         let parent = file.path.parent().and_then(|parent| by_path.get(parent));
         let of_rule = |dir: &&&Directory<'_>| dir.rules.iter().any(|rule| std::ptr::eq(*rule, file.rule));
         let beside = parent.filter(of_rule).and_then(|dir| dir.wanted.as_ref().ok());
-        let wanted = match beside {
+        let layout = match beside {
             Some(layout) => Ok(layout.clone()),
             None => site.of_file(file.rule, &file.path, file.size_bytes),
         };
-        let wanted = wanted
-            .map(|layout| WithLayout { driver: &*site.driver, layout })
+        let maker = layout
+            .map(|layout| NativeMaker { driver: &*site.driver, wanted: Wanted::Layout(layout) })
             .map_err(|why| format!("{} cannot give it its layout because {why}", site.system.title()));
         let actual = actual?;
-        let there = wanted.as_ref().is_ok_and(|maker| maker.is_met_by(&actual));
-        Ok(Planned { file, wanted, there, exact: actual.exact })
+        let there = maker.as_ref().is_ok_and(|maker| maker.is_met_by(&actual));
+        Ok(Planned { file, maker, there, exact: actual.exact })
     };
     found.into_iter().zip(looked).map(plan_one).collect()
 }

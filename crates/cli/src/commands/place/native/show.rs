@@ -1,25 +1,20 @@
 //! Output of `place --native`.
 
-use std::path::PathBuf;
-use std::process::ExitCode;
-
 use serde_json::{Value, json};
 
-use super::super::args::Args;
-use super::super::find::Candidate;
+use super::super::Args;
 use super::directories::Directory;
-use super::former::Former;
 use super::planned::Planned;
-use super::wanted::Site;
-use crate::managed::human;
+use super::site::Site;
+use crate::output::{self, human};
 
 /// Prints what would be done.
-pub fn plan(
+pub fn preview(
     site: &Site<'_>,
     directories: &[Directory<'_>],
     files: &[Planned<'_>],
     as_json: bool,
-) -> anyhow::Result<ExitCode> {
+) -> anyhow::Result<()> {
     let (mut dirs, mut listed, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     for dir in directories {
         let path = dir.path.display().to_string();
@@ -39,13 +34,12 @@ pub fn plan(
     }
     for planned in files {
         let (path, bytes) = (planned.file.path.display().to_string(), planned.file.size_bytes);
-        let mut entry =
-            json!({ "path": path, "scheme": planned.file.scheme, "bytes": bytes, "placed": planned.there });
-        match &planned.wanted {
+        let mut entry = json!({ "path": path, "scheme": planned.file.rule.scheme, "bytes": bytes, "placed": planned.there });
+        match &planned.maker {
             Ok(maker) => {
                 let word = if planned.there { "has" } else { "would get" };
-                lines.push(format!("{path}: {}, {word} {}", human(bytes), maker.layout));
-                entry["layout"] = maker.layout.to_string().into();
+                lines.push(format!("{path}: {}, {word} {}", human(bytes), maker.wanted));
+                entry["layout"] = maker.wanted.to_string().into();
             }
             Err(why) => {
                 lines.push(format!("{path}: {}, would stay as it is: {why}", human(bytes)));
@@ -55,54 +49,22 @@ pub fn plan(
         listed.push(entry);
     }
     if as_json {
-        println!("{}", serde_json::to_string_pretty(&json!({ "directories": dirs, "files": listed }))?);
-        return Ok(ExitCode::SUCCESS);
+        return output::json(&json!({ "directories": dirs, "files": listed }));
     }
     lines.iter().for_each(|line| println!("{line}"));
     let move_bytes =
-        files.iter().filter(|file| !file.there && file.wanted.is_ok()).map(|file| file.file.size_bytes).sum();
+        files.iter().filter(|file| !file.there && file.maker.is_ok()).map(|file| file.file.size_bytes).sum();
     println!("{}: {} to copy", site.system.title(), human(move_bytes));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-/// Prints what was done.
-pub fn done(directories: &[Value], files: &[Value], args: &Args) -> anyhow::Result<()> {
-    say(directories, files, "placed", args)
-}
-
-/// Prints what was reverted.
-pub fn undone(directories: &[Value], files: &[Value], args: &Args) -> anyhow::Result<()> {
-    say(directories, files, "restored", args)
-}
-
-fn say(directories: &[Value], files: &[Value], verb: &str, args: &Args) -> anyhow::Result<()> {
+/// Prints what was done; `verb` names it, for lines and as the key of each file's result.
+pub fn result(directories: &[Value], files: &[Value], verb: &str, args: &Args) -> anyhow::Result<()> {
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&json!({ "directories": directories, "files": files }))?);
+        output::json(&json!({ "directories": directories, "files": files }))?;
     } else if !args.quiet {
         let count = |value: bool| files.iter().filter(|file| file[verb] == value).count();
         println!("{verb}: {}; in their layout already: {}", count(true), count(false));
     }
     Ok(())
-}
-
-/// Prints what would be reverted.
-pub fn undo(placed: &[(&PathBuf, &Former, &[Candidate<'_>])], as_json: bool) -> anyhow::Result<ExitCode> {
-    if as_json {
-        let dir = |(path, former, files): &(&PathBuf, &Former, &[Candidate<'_>])| {
-            let layout = former.layout.as_ref().map(ToString::to_string);
-            json!({ "path": path.display().to_string(), "layout": layout, "files": files.len() })
-        };
-        let dirs: Vec<_> = placed.iter().map(dir).collect();
-        println!("{}", serde_json::to_string_pretty(&json!({ "directories": dirs }))?);
-        return Ok(ExitCode::SUCCESS);
-    }
-    for (path, former, files) in placed {
-        let layout =
-            former.layout.as_ref().map_or("what the file system gives".to_owned(), ToString::to_string);
-        println!("{}: new files, and {} existing ones, would get {layout}", path.display(), files.len());
-    }
-    if placed.is_empty() {
-        println!("nothing was placed natively where the plan's patterns lead");
-    }
-    Ok(ExitCode::SUCCESS)
 }

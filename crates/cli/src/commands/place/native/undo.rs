@@ -8,17 +8,18 @@ use std::sync::Arc;
 use anyhow::Context;
 use serde_json::{Value, json};
 use stripewise_datapath::Runtime;
-use stripewise_datapath::migrate::{Goal, Maker};
+use stripewise_datapath::migrate::Goal;
 use stripewise_drivers::Driver;
 
-use super::super::args::Args;
+use super::super::Args;
 use super::super::find::Candidate;
 use super::directories::Directory;
 use super::former::Former;
-use super::maker::{Exactly, Inheriting};
+use super::maker::{NativeMaker, Wanted};
 use super::show;
-use super::wanted::Site;
+use super::site::Site;
 use crate::copying::{Manner, Move, migrate_all};
+use crate::output;
 
 /// A directory in which something was placed, and the files in it that were placed.
 struct Placed<'a> {
@@ -29,8 +30,7 @@ struct Placed<'a> {
 
 /// Reverts the placement of a plan. A directory's record is removed when all its files match it.
 ///
-/// # Errors
-/// A record cannot be read; then nothing was changed.
+/// A record that cannot be read is an error before anything changes.
 pub fn run(
     site: &Site<'_>,
     runtime: &Arc<Runtime>,
@@ -40,24 +40,22 @@ pub fn run(
 ) -> anyhow::Result<ExitCode> {
     let placed = placed(found, directories)?;
     if args.dry_run {
-        return show::undo(
-            &placed.iter().map(|dir| (&dir.path, &dir.former, &dir.files[..])).collect::<Vec<_>>(),
-            args.json,
-        );
+        preview(&placed, args.json)?;
+        return Ok(ExitCode::SUCCESS);
     }
-    let mut code = ExitCode::SUCCESS;
+    let mut failed = false;
     let (mut back, mut done) = (Vec::new(), Vec::new());
     // Directories are restored before any file and from the top down, because a directory may
     // inherit its setting from one above it.
     let restored: Vec<_> = placed.iter().map(|dir| restore(&*site.driver, dir)).collect();
     for (dir, restored) in placed.iter().zip(restored) {
         let path = dir.path.display().to_string();
-        match restored.and_then(|()| Inheriting::in_directory(&*site.driver, &dir.path)) {
+        match restored.and_then(|()| NativeMaker::inheriting(&*site.driver, &dir.path)) {
             Ok(maker) => {
-                let (files, ended) = move_back(runtime, &*site.driver, &maker, dir, args);
-                match files.iter().any(|file| file.get("error").is_some()) {
-                    true => code = ended,
-                    false => Former::forget(&dir.path)?,
+                let (files, some_failed) = move_back(runtime, &maker, dir, args);
+                failed |= some_failed;
+                if !some_failed {
+                    Former::forget(&dir.path)?;
                 }
                 done.extend(files);
                 back.push(json!({ "path": path, "restored": true }));
@@ -65,12 +63,32 @@ pub fn run(
             Err(error) => {
                 eprintln!("stripewise: {path}: {error:#}");
                 back.push(json!({ "path": path, "error": format!("{error:#}") }));
-                code = ExitCode::FAILURE;
+                failed = true;
             }
         }
     }
-    show::undone(&back, &done, args)?;
-    Ok(code)
+    show::result(&back, &done, "restored", args)?;
+    Ok(output::code(failed))
+}
+
+/// Prints what would be reverted.
+fn preview(placed: &[Placed<'_>], as_json: bool) -> anyhow::Result<()> {
+    if as_json {
+        let dir = |dir: &Placed<'_>| {
+            let layout = dir.former.layout.as_ref().map(ToString::to_string);
+            json!({ "path": dir.path.display().to_string(), "layout": layout, "files": dir.files.len() })
+        };
+        return output::json(&json!({ "directories": placed.iter().map(dir).collect::<Vec<_>>() }));
+    }
+    for Placed { path, former, files } in placed {
+        let layout =
+            former.layout.as_ref().map_or("what the file system gives".to_owned(), ToString::to_string);
+        println!("{}: new files, and {} existing ones, would get {layout}", path.display(), files.len());
+    }
+    if placed.is_empty() {
+        println!("nothing was placed natively where the plan's patterns lead");
+    }
+    Ok(())
 }
 
 fn placed<'a>(found: Vec<Candidate<'a>>, directories: &[Directory<'_>]) -> anyhow::Result<Vec<Placed<'a>>> {
@@ -112,27 +130,26 @@ fn restore(driver: &dyn Driver, dir: &Placed<'_>) -> anyhow::Result<()> {
 }
 
 /// Rewrites files with their former settings, if these are known and differ from what their
-/// directory gives.
+/// directory gives, else with the settings of `inheriting`. Returns the results as JSON, and
+/// whether a file failed.
 fn move_back(
     runtime: &Arc<Runtime>,
-    driver: &dyn Driver,
-    inheriting: &Inheriting<'_>,
+    inheriting: &NativeMaker<'_>,
     dir: &Placed<'_>,
     args: &Args,
-) -> (Vec<Value>, ExitCode) {
+) -> (Vec<Value>, bool) {
     let own = |file: &Candidate<'_>| {
         let exact = dir.former.files.get(file.path.file_name()?.to_str()?)?;
-        Some(Exactly { driver, exact })
+        Some(NativeMaker { driver: inheriting.driver, wanted: Wanted::Exact(exact) })
     };
     let own: Vec<_> = dir.files.iter().map(own).collect();
-    let makers = own.iter().map(|own| own.as_ref().map_or(inheriting as &dyn Maker, |own| own));
-    let moves: Vec<_> = dir
-        .files
-        .iter()
-        .zip(makers)
-        .map(|(file, maker)| (&file.path, file.size_bytes, Goal::Native(maker)))
-        .map(|(path, size_bytes, goal)| Move { path, size_bytes, goal, scheme: None })
-        .collect();
+    let moves = dir.files.iter().zip(&own).map(|(file, own)| Move {
+        path: &file.path,
+        size_bytes: file.size_bytes,
+        goal: Goal::Native(own.as_ref().unwrap_or(inheriting)),
+        scheme: None,
+    });
+    let moves: Vec<_> = moves.collect();
     let total = dir.files.iter().map(|file| file.size_bytes).sum();
     let manner = Manner { verb: "restored", jobs: args.jobs, quiet: args.quiet };
     migrate_all(runtime, &moves, total, manner)

@@ -1,5 +1,5 @@
-//! The shared implementation of `drain` and `warm`: walks files with several copies and reports
-//! progress.
+//! `stripewise drain` writes caches back and synchronizes replicas; `stripewise warm` fetches
+//! prefetch hints into caches.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -10,15 +10,53 @@ use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use stripewise_cluster::OverlayKind;
 use stripewise_console::{interrupt, progress};
-use stripewise_datapath::check::walk;
 use stripewise_datapath::inspect::{CopyState, inspect, manifest_of};
 use stripewise_datapath::{Drained, LogicalFile, Runtime};
+use stripewise_sys::Real;
 
-use crate::managed::{self, human};
+use crate::output::{self, human};
+use crate::{files, managed};
+
+/// Writes cached data back to the originals and brings replicas in sync
+///
+/// For a file with caches, data that only a cache holds is written back, so that the original
+/// becomes complete. For a file with replicas, all copies become equal. Cached data stays cached.
+/// Programs may keep using the files meanwhile; ranges they are writing at that moment are left
+/// over and reported. The command can be interrupted at any time: the work done is kept, and the
+/// next run continues.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  stripewise drain out.dat                    what only a cache or one replica has, to where it belongs
+  stripewise drain -p plan.toml /scratch      all files below a directory, from the copies that read fastest
+  stripewise drain out.dat && stripewise export out.dat    a plain file again
+
+Exits with 1 if something is left anywhere, and says of which file, how much and why.")]
+pub struct Drain {
+    #[command(flatten)]
+    flags: Flags,
+}
+
+/// Fetches into the caches the data that earlier runs queued for them
+///
+/// While programs run, reads that would gain from a cache are added to the file's prefetch queue,
+/// which is worked off when the servers are idle. This command fetches the rest between two runs,
+/// as far as there is space, so that the next run finds the data in the cache. It can be
+/// interrupted at any time; the next run continues.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  stripewise warm out.dat                    before the run that reads it again
+  stripewise warm -p plan.toml /scratch      all files below a directory
+  stripewise status out.dat                  what is cached, and what is wanted
+
+Exits with 1 if something could not be fetched; what does not fit into the cache is said, and no failure.")]
+pub struct Warm {
+    #[command(flatten)]
+    flags: Flags,
+}
 
 /// Flags of both commands.
 #[derive(clap::Args)]
-pub struct Flags {
+struct Flags {
     /// Files, and directories with managed files
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -36,23 +74,14 @@ pub struct Flags {
 
 /// The command to perform.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Work {
+enum Work {
     Drain,
     Warm,
 }
 
-impl Work {
-    fn done(self) -> &'static str {
-        match self {
-            Self::Drain => "drained",
-            Self::Warm => "warmed",
-        }
-    }
-}
-
 /// Result for one file.
+#[derive(Default)]
 struct Outcome {
-    path: PathBuf,
     copied: Drained,
     /// Why bytes are left over, or why the file could not be processed.
     problem: Option<String>,
@@ -60,73 +89,82 @@ struct Outcome {
     single: bool,
 }
 
-/// Performs `work` on all files. A file that fails does not stop the rest.
-///
-/// # Errors
-/// The plan cannot be read, or a file does not exist.
-pub fn run(flags: &Flags, work: Work) -> anyhow::Result<ExitCode> {
-    let plan = flags.plan.as_deref().map(managed::plan).transpose()?;
-    let runtime = Runtime::new(Arc::new(stripewise_sys::Real), plan.as_ref());
-    let roots = flags.paths.iter().map(|path| managed::existing(path)).collect::<anyhow::Result<Vec<_>>>()?;
-    let listing = walk(&runtime, &roots);
-    managed::act_for_owner(&runtime, &listing.anchors)?;
-    for (path, errno) in &listing.unreadable {
-        eprintln!("stripewise: {} is left out: {errno}", path.display());
+impl Drain {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        run(&self.flags, Work::Drain)
     }
+}
+
+impl Warm {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        run(&self.flags, Work::Warm)
+    }
+}
+
+/// Performs `work` on all files. A file that fails does not stop the rest.
+fn run(flags: &Flags, work: Work) -> anyhow::Result<ExitCode> {
+    let plan = flags.plan.as_deref().map(files::plan).transpose()?;
+    let runtime = Runtime::new(Arc::new(Real), plan.as_ref());
+    let roots = managed::all_existing(&flags.paths)?;
+    let listing = managed::listing(&runtime, &roots);
+    managed::act_for_owner(&runtime, &listing.anchors)?;
     interrupt::ask();
     interrupt::stop_when_told();
-    let teller = Teller::new(flags.quiet);
-    let named_plain = listing.plain.iter().filter(|path| roots.contains(path));
-    let mut outcomes: Vec<_> = named_plain.map(|path| Outcome::single(path)).collect();
-    outcomes.iter().for_each(|outcome| teller.file(outcome, work, true));
+    let teller = Teller::new(flags.quiet, work);
+    for path in listing.plain.iter().filter(|path| roots.contains(path)) {
+        teller.tell(path, &Outcome { single: true, ..Outcome::default() }, true);
+    }
+    let (mut done, mut failed) = (Vec::new(), !listing.unreadable.is_empty());
     for path in &listing.anchors {
         interrupt::stop_if_asked();
         if interrupt::asked() {
             break;
         }
-        let outcome = settle(&runtime, path, work, &teller);
-        teller.file(&outcome, work, roots.contains(path));
-        outcomes.push(outcome);
+        let outcome = settle(&runtime, path, &teller);
+        teller.tell(path, &outcome, roots.contains(path));
+        failed |= outcome.problem.is_some();
+        done.extend((!outcome.single).then(|| outcome.json(path)));
     }
     teller.bar.finish_and_clear();
-    let failed = !listing.unreadable.is_empty() || outcomes.iter().any(|outcome| outcome.problem.is_some());
+    let interrupted = interrupt::asked();
     if flags.json {
-        let files: Vec<_> = outcomes.iter().filter(|outcome| !outcome.single).map(Outcome::json).collect();
-        let interrupted = interrupt::asked();
-        println!("{}", serde_json::to_string_pretty(&json!({ "files": files, "interrupted": interrupted }))?);
+        output::json(&json!({ "files": done, "interrupted": interrupted }))?;
     }
-    if interrupt::asked() {
+    if interrupted {
         eprintln!("stripewise: interrupted; what was done stays done, and the same command goes on");
     }
-    Ok(if failed || interrupt::asked() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(output::code(failed || interrupted))
 }
 
-fn settle(runtime: &Arc<Runtime>, path: &Path, work: Work, teller: &Teller) -> Outcome {
-    let mut outcome =
-        Outcome { path: path.to_owned(), copied: Drained::default(), problem: None, single: false };
-    let done = (|| {
-        match manifest_of(runtime, path).map_err(|error| error.to_string())? {
-            Some((manifest, _)) if manifest.copies.is_some() => {}
-            _ => {
-                outcome.single = true;
-                return Ok(());
-            }
-        }
-        let Some(file) = runtime.open_file(path).map_err(|error| error.to_string())? else { return Ok(()) };
-        if !file.is_writable() {
-            return Err("you may not write to it".to_owned());
-        }
-        outcome.copied = teller.watch(path, &file, work).map_err(|errno| errno.to_string())?;
-        // This also brings the size that `ls` shows up to date.
-        file.closing();
-        drop(file);
-        if interrupt::asked() { Ok(()) } else { left(runtime, path, work, outcome.copied.left_bytes) }
-    })();
-    if let Err(problem) = done {
+fn settle(runtime: &Arc<Runtime>, path: &Path, teller: &Teller) -> Outcome {
+    let mut outcome = Outcome::default();
+    if let Err(problem) = try_settle(runtime, path, teller, &mut outcome) {
         let name = path.display().to_string();
         outcome.problem = Some(problem.strip_prefix(&format!("{name}: ")).unwrap_or(&problem).to_owned());
     }
     outcome
+}
+
+fn try_settle(
+    runtime: &Arc<Runtime>,
+    path: &Path,
+    teller: &Teller,
+    outcome: &mut Outcome,
+) -> Result<(), String> {
+    let manifest = manifest_of(runtime, path).map_err(|error| error.to_string())?;
+    outcome.single = manifest.is_none_or(|(manifest, _)| manifest.copies.is_none());
+    if outcome.single {
+        return Ok(());
+    }
+    let Some(file) = runtime.open_file(path).map_err(|error| error.to_string())? else { return Ok(()) };
+    if !file.is_writable() {
+        return Err("you may not write to it".to_owned());
+    }
+    outcome.copied = teller.watch(path, &file).map_err(|errno| errno.to_string())?;
+    // This also brings the size that `ls` shows up to date.
+    file.closing();
+    drop(file);
+    if interrupt::asked() { Ok(()) } else { left(runtime, path, teller.work, outcome.copied.left_bytes) }
 }
 
 /// Returns an error if `work` left something undone: how much, and why.
@@ -164,14 +202,9 @@ fn left(runtime: &Runtime, path: &Path, work: Work, left_bytes: u64) -> Result<(
 }
 
 impl Outcome {
-    fn single(path: &Path) -> Self {
-        Self { path: path.to_owned(), copied: Drained::default(), problem: None, single: true }
-    }
-
-    fn json(&self) -> Value {
+    fn json(&self, path: &Path) -> Value {
         let Drained { bytes, left_bytes } = self.copied;
-        let mut entry =
-            json!({ "path": self.path.display().to_string(), "bytes": bytes, "left_bytes": left_bytes });
+        let mut entry = json!({ "path": path.display().to_string(), "bytes": bytes, "left_bytes": left_bytes });
         if let Some(problem) = &self.problem {
             entry["problem"] = problem.as_str().into();
         }
@@ -183,16 +216,17 @@ impl Outcome {
 struct Teller {
     bar: ProgressBar,
     quiet: bool,
+    work: Work,
 }
 
 impl Teller {
-    fn new(quiet: bool) -> Self {
+    fn new(quiet: bool, work: Work) -> Self {
         let template =
             "{bar:30} {binary_bytes:>10} of {binary_total_bytes} {binary_bytes_per_sec:>12}  {wide_msg}";
-        Self { bar: progress::bar(Some(0), template, quiet), quiet }
+        Self { bar: progress::bar(Some(0), template, quiet), quiet, work }
     }
 
-    fn watch(&self, path: &Path, file: &LogicalFile, work: Work) -> stripewise_datapath::Result<Drained> {
+    fn watch(&self, path: &Path, file: &LogicalFile) -> stripewise_datapath::Result<Drained> {
         self.bar.set_position(0);
         self.bar.set_length(0);
         self.bar.set_message(path.display().to_string());
@@ -202,14 +236,15 @@ impl Teller {
             interrupt::stop_if_asked();
             if interrupt::asked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
-        match work {
+        match self.work {
             Work::Drain => file.drain(&mut tell),
             Work::Warm => file.warm(&mut tell),
         }
     }
 
-    fn file(&self, outcome: &Outcome, work: Work, named: bool) {
-        let (path, done) = (outcome.path.display(), work.done());
+    fn tell(&self, path: &Path, outcome: &Outcome, named: bool) {
+        let path = path.display();
+        let done = if self.work == Work::Drain { "drained" } else { "warmed" };
         let line = match &outcome.problem {
             Some(problem) => format!("stripewise: {path}: {problem}"),
             None if self.quiet => return,

@@ -16,10 +16,6 @@ pub struct Site<'a> {
 
 impl<'a> Site<'a> {
     /// Returns the site of a plan that can be placed natively.
-    ///
-    /// # Errors
-    /// The plan has no layouts, or some layouts are on plain directories, on several file systems,
-    /// or of files with several copies.
     pub fn of(plan: &'a Plan) -> anyhow::Result<Self> {
         let mut systems = Vec::new();
         for rule in plan.rules.iter().filter(|rule| !rule.layouts.is_empty()) {
@@ -57,8 +53,7 @@ impl<'a> Site<'a> {
     /// Returns the layout of a rule's new files in a directory. `size_max` is the largest size in
     /// bytes of the files there now; `None` if there are none.
     ///
-    /// # Errors
-    /// Why the file system cannot give all of them the layout.
+    /// The error says why the file system cannot.
     pub fn of_rule(&self, rule: &Rule, size_max: Option<u64>) -> Result<NativeLayout, String> {
         let within = |size| express_spread(self.system, &rule.layouts, &self.plan.cluster, size);
         whole_or_within(within, size_max)
@@ -66,8 +61,7 @@ impl<'a> Site<'a> {
 
     /// Returns the layout of a rule's file at `path` with `size` bytes.
     ///
-    /// # Errors
-    /// Why the file system cannot give the layout.
+    /// The error says why the file system cannot.
     pub fn of_file(&self, rule: &Rule, path: &Path, size: u64) -> Result<NativeLayout, String> {
         let layout = rule.choose(path).ok_or("no rule of the plan is for it")?;
         whole_or_within(|size| express(self.system, layout, &self.plan.cluster, size), Some(size))

@@ -1,0 +1,44 @@
+//! What the commands print: JSON, tables and sizes.
+
+use std::process::ExitCode;
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{CellAlignment, Row, Table};
+use indicatif::BinaryBytes;
+use serde::Serialize;
+use stripewise_model::Op;
+
+/// Prints a command's result as JSON.
+pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    println!("{}", serde_json::to_string_pretty(value)?);
+    Ok(())
+}
+
+/// Returns the exit code of a command that goes on after failures.
+pub fn code(failed: bool) -> ExitCode {
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Creates a table without lines. The columns in `numbers` are right-aligned.
+pub fn table(header: impl Into<Row>, numbers: impl IntoIterator<Item = usize>) -> Table {
+    let mut table = Table::new();
+    table.load_preset(NOTHING).set_header(header);
+    for index in numbers {
+        if let Some(column) = table.column_mut(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// Formats a number of bytes for people.
+pub fn human(bytes: u64) -> String {
+    BinaryBytes(bytes).to_string()
+}
+
+pub fn op_name(op: Op) -> &'static str {
+    match op {
+        Op::Read => "read",
+        Op::Write => "write",
+    }
+}
