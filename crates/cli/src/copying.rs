@@ -28,31 +28,38 @@ pub struct Move<'a> {
     pub scheme: Option<&'a str>,
 }
 
-/// How [`migrate_all`] works and reports.
-#[derive(Clone, Copy, Debug)]
-pub struct Manner {
-    /// Past participle for progress lines and the JSON key of each result: `placed` or `exported`.
-    pub verb: &'static str,
-    /// Number of short files migrated concurrently; [`jobs_usual`] by default.
-    pub jobs: Option<u16>,
+/// Flags of the commands that migrate files.
+#[derive(clap::Args)]
+pub struct Flags {
+    /// Number of short files (up to 64 MiB) to copy concurrently [default: eight per core, at most
+    /// 32]
+    #[arg(short, long, env = "STRIPEWISE_JOBS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Print what was done, or would be, as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Print only errors
+    #[arg(short, long)]
     pub quiet: bool,
 }
 
 /// Migrates files of `total_bytes` in all: short files concurrently, then long files one at a time.
-/// A file that fails does not stop the rest.
+/// A file that fails does not stop the rest. `verb` is a past participle, for progress lines and as
+/// the key of each result.
 ///
 /// Returns one JSON object per file, in the order of `moves`, and whether a file failed.
 pub fn migrate_all(
     runtime: &Arc<Runtime>,
     moves: &[Move<'_>],
     total_bytes: u64,
-    manner: Manner,
+    verb: &str,
+    flags: &Flags,
 ) -> (Vec<Value>, bool) {
-    let told = CopyProgress::new(total_bytes, moves.len(), manner.quiet);
+    let told = CopyProgress::new(total_bytes, moves.len(), flags.quiet);
     let is_long = |&index: &usize| moves[index].size_bytes > SHORT_BYTES_MAX;
     let (long, short): (Vec<usize>, Vec<usize>) = (0..moves.len()).partition(is_long);
-    let work = |&index: &usize| (index, migrate_one(runtime, &moves[index], manner.verb, &told));
-    let mut done = in_parallel(&short, manner.jobs.map_or_else(jobs_usual, usize::from), work);
+    let work = |&index: &usize| (index, migrate_one(runtime, &moves[index], verb, &told));
+    let mut done = in_parallel(&short, flags.jobs.map_or_else(jobs_usual, usize::from), work);
     done.extend(in_parallel(&long, 1, work));
     done.sort_by_key(|(index, _)| *index);
     let done: Vec<Value> = done.into_iter().map(|(_, entry)| entry).collect();
@@ -172,10 +179,8 @@ impl CopyProgress {
             return;
         };
         counts.said = Instant::now();
-        if self.lines {
-            eprintln!("{line}");
-        } else {
-            self.bar.println(line);
+        if !self.quiet {
+            self.say(&line);
         }
     }
 

@@ -30,7 +30,6 @@ pub fn uncalibrated_cluster(path: &Path) -> anyhow::Result<Cluster> {
     Ok(Cluster::parse_uncalibrated(&read(path)?, &path.display().to_string())?)
 }
 
-/// Reads a plan file.
 pub fn plan(path: &Path) -> anyhow::Result<Plan> {
     Ok(Plan::parse(&read(path)?, &path.display().to_string())?)
 }

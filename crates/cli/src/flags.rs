@@ -7,6 +7,31 @@ use stripewise_cluster::{Cluster, CopySpec, OverlayKind, Rule, TargetKind, Targe
 
 use crate::files;
 
+/// Selects a cluster with its measured parameters.
+#[derive(clap::Args)]
+pub struct ClusterFlags {
+    /// The cluster file; a plan that is given contains its own
+    #[arg(
+        short = 'c',
+        long = "cluster",
+        env = "STRIPEWISE_CLUSTER",
+        value_name = "CLUSTER",
+        default_value = "cluster.toml"
+    )]
+    pub path: PathBuf,
+    /// The profile from `stripewise calibrate`; `none` for no profile [default: profile.toml next
+    /// to the cluster file, if there is one]
+    #[arg(long, env = "STRIPEWISE_PROFILE")]
+    profile: Option<PathBuf>,
+}
+
+impl ClusterFlags {
+    /// Reads the files. Returns the cluster and the profile's path.
+    pub fn read(&self) -> anyhow::Result<(Cluster, Option<PathBuf>)> {
+        files::cluster(&self.path, self.profile.as_deref())
+    }
+}
+
 /// Selects targets by cluster file or plan.
 #[derive(clap::Args)]
 pub struct TargetsOf {

@@ -28,7 +28,6 @@ pub fn existing(path: &Path) -> anyhow::Result<PathBuf> {
     path.canonicalize().with_context(|| format!("{} cannot be used", path.display()))
 }
 
-/// Returns the paths as [`existing`] does.
 pub fn all_existing(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     paths.iter().map(|path| existing(path)).collect()
 }

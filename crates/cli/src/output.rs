@@ -8,7 +8,6 @@ use indicatif::BinaryBytes;
 use serde::Serialize;
 use stripewise_model::Op;
 
-/// Prints a command's result as JSON.
 pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     println!("{}", serde_json::to_string_pretty(value)?);
     Ok(())

@@ -1,6 +1,8 @@
 //! Text files, written whole or not at all.
 
+use std::fs::Permissions;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::Context;
@@ -20,22 +22,16 @@ pub fn read(path: &Path) -> anyhow::Result<String> {
 /// The file system's error, with the file named. `path` is then unchanged.
 pub fn write_whole(path: &Path, text: &str) -> anyhow::Result<()> {
     let written = || -> std::io::Result<()> {
-        let mut file = tempfile::Builder::new().prefix(".stripewise").tempfile_in(directory(path))?;
+        // As for any new file, the umask is applied to the mode.
+        let mode = Permissions::from_mode(0o666);
+        let mut builder = tempfile::Builder::new();
+        let mut file = builder.prefix(".stripewise").permissions(mode).tempfile_in(directory(path))?;
         file.write_all(text.as_bytes())?;
-        set_mode(file.as_file())?;
         file.as_file().sync_all()?;
         file.persist(path)?;
         Ok(())
     };
     written().with_context(|| format!("cannot write {}", path.display()))
-}
-
-/// Sets the mode that the umask gives a new file, because temporary files are created private.
-fn set_mode(file: &std::fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let umask = rustix::process::umask(rustix::fs::Mode::empty());
-    rustix::process::umask(umask);
-    file.set_permissions(std::fs::Permissions::from_mode(0o666 & !umask.as_raw_mode()))
 }
 
 /// Returns the directory that contains `path`.

@@ -22,41 +22,21 @@ pub fn looking(quiet: bool) -> ProgressBar {
     bar(None, "{spinner} looking at the files ({elapsed})", quiet)
 }
 
-/// Progress of work that is counted, or whose completed fraction is known.
-pub struct Progress(ProgressBar);
+/// Creates a spinner for work of unknown size; its position is what is done.
+pub fn counting(what: &str, quiet: bool) -> ProgressBar {
+    bar(None, &format!("{{spinner}} {{human_pos}} {what} ({{elapsed}})"), quiet)
+}
 
-impl Progress {
-    /// Number of bar steps for a fraction of 1.
-    const WHOLE: u64 = 1000;
+/// Number of bar steps for a fraction of 1.
+const WHOLE: u64 = 1000;
 
-    /// For work of unknown size.
-    pub fn counting(what: &str, quiet: bool) -> Progress {
-        Progress(bar(None, &format!("{{spinner}} {{human_pos}} {what} ({{elapsed}})"), quiet))
-    }
+/// Creates a bar for work whose completed fraction is known; its message is the step that runs.
+pub fn sharing(what: &str, quiet: bool) -> ProgressBar {
+    let template = format!("{what} {{bar:40}} {{percent:>3}} % ({{eta}} left)  {{msg}}");
+    bar(Some(WHOLE), &template, quiet)
+}
 
-    /// For work whose completed fraction is known.
-    pub fn sharing(what: &str, quiet: bool) -> Progress {
-        let template = format!("{what} {{bar:40}} {{percent:>3}} % ({{eta}} left)  {{msg}}");
-        Progress(bar(Some(Self::WHOLE), &template, quiet))
-    }
-
-    /// Reports `done` items as completed.
-    pub fn count(&self, done: u64) {
-        self.0.set_position(done);
-    }
-
-    /// Reports the completed fraction, 0 to 1.
-    pub fn share(&self, done: f64) {
-        self.0.set_position((done * Self::WHOLE as f64) as u64);
-    }
-
-    /// Shows which step is running.
-    pub fn now(&self, what: &str) {
-        self.0.set_message(what.to_owned());
-    }
-
-    /// Removes the bar.
-    pub fn finish(self) {
-        self.0.finish_and_clear();
-    }
+/// Shows the completed fraction, 0 to 1, on a bar of [`sharing`].
+pub fn share(bar: &ProgressBar, fraction: f64) {
+    bar.set_position((fraction * WHOLE as f64) as u64);
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use stripewise_datapath::Runtime;
 use stripewise_datapath::migrate::Goal;
 
-use crate::copying::{Manner, Move, migrate_all};
+use crate::copying::{self, Move, migrate_all};
 use crate::{managed, output};
 
 /// Turns managed files back into plain ones
@@ -23,16 +23,8 @@ pub struct Args {
     /// Files, and directories with managed files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Number of short files (up to 64 MiB) to export concurrently [default: eight per core, at
-    /// most 32]
-    #[arg(short, long, env = "STRIPEWISE_JOBS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
-    /// Print what was done as JSON
-    #[arg(long)]
-    json: bool,
-    /// Print only errors
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    flags: copying::Flags,
 }
 
 /// A file that fails does not stop the rest.
@@ -46,9 +38,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let moves = files.iter().map(|path| Move { path, size_bytes: size(path), goal: Goal::Plain, scheme: None });
     let moves: Vec<_> = moves.collect();
     let total = moves.iter().map(|file| file.size_bytes).sum();
-    let manner = Manner { verb: "exported", jobs: args.jobs, quiet: args.quiet };
-    let (done, failed) = migrate_all(&runtime, &moves, total, manner);
-    if args.json {
+    let (done, failed) = migrate_all(&runtime, &moves, total, "exported", &args.flags);
+    if args.flags.json {
         output::json(&json!({ "files": done }))?;
     }
     Ok(output::code(failed))

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use serde_json::json;
-use stripewise_console::progress::Progress;
+use stripewise_console::progress;
 use stripewise_datapath::check::{Finding, Options, Report, check, files_of, walk};
 
 use crate::flags::TargetsOf;
@@ -96,13 +96,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         adopt: args.adopt,
         orphan_age_s: args.orphan_age,
     };
-    let progress = Progress::counting("files checked", args.quiet);
-    let mut looked = 0;
-    let report = check(&runtime, &listing, &targets, options, &mut |_| {
-        looked += 1;
-        progress.count(looked);
-    });
-    progress.finish();
+    let bar = progress::counting("files checked", args.quiet);
+    let report = check(&runtime, &listing, &targets, options, &mut |_| bar.inc(1));
+    bar.finish_and_clear();
     if args.json {
         output::json(&to_json(&report))?;
     } else {

@@ -5,15 +5,13 @@ mod native;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use stripewise_cluster::{Plan, TargetSpec};
 use stripewise_console::progress;
-use stripewise_datapath::Runtime;
 use stripewise_datapath::migrate::Goal;
 
-use crate::copying::{Manner, migrate_all};
+use crate::copying::{self, migrate_all};
 use crate::output::{self, human};
 use crate::{files, managed, preparing};
 use find::{Candidate, State};
@@ -53,19 +51,11 @@ pub struct Args {
     /// directories' layouts
     #[arg(long, requires = "native")]
     undo: bool,
-    /// Number of short files (up to 64 MiB) to move concurrently [default: eight per core, at most
-    /// 32]
-    #[arg(short, long, env = "STRIPEWISE_JOBS", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    jobs: Option<u16>,
     /// Show what would be done, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print what was done or would be done as JSON
-    #[arg(long)]
-    json: bool,
-    /// Print only errors
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    flags: copying::Flags,
 }
 
 /// A file that fails does not stop the rest.
@@ -80,32 +70,27 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !args.dry_run {
         preparing::prepare(&plan)?;
     }
-    let looking = progress::looking(args.quiet);
+    let looking = progress::looking(args.flags.quiet);
     let found = find::find(&runtime, &plan, &args.files)?;
     looking.finish_and_clear();
     if args.dry_run {
-        show(&plan, &found, args.json)?;
+        show(&plan, &found, args.flags.json)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let (done, failed) = place_all(&runtime, &found, &args);
-    if args.json {
-        output::json(&json!({ "files": done }))?;
-    } else if !args.quiet {
-        let moved = done.iter().filter(|file| file["placed"] == true).count();
-        let there = found.iter().filter(|file| file.state == State::Placed).count();
-        println!("placed: {moved}; in their layout already: {there}");
-    }
-    Ok(output::code(failed))
-}
-
-fn place_all(runtime: &Arc<Runtime>, found: &[Candidate<'_>], args: &Args) -> (Vec<Value>, bool) {
     let to_move = found.iter().filter(|file| file.state != State::Placed);
     let total_bytes = to_move.map(|file| file.size_bytes).sum();
     // Files that are in place are included: a run that was killed at its very end may have left
     // something to finish.
     let moves: Vec<_> = found.iter().map(|file| file.as_move(Goal::Managed(file.shape))).collect();
-    let manner = Manner { verb: "placed", jobs: args.jobs, quiet: args.quiet };
-    migrate_all(runtime, &moves, total_bytes, manner)
+    let (done, failed) = migrate_all(&runtime, &moves, total_bytes, "placed", &args.flags);
+    if args.flags.json {
+        output::json(&json!({ "files": done }))?;
+    } else if !args.flags.quiet {
+        let moved = done.iter().filter(|file| file["placed"] == true).count();
+        let there = found.iter().filter(|file| file.state == State::Placed).count();
+        println!("placed: {moved}; in their layout already: {there}");
+    }
+    Ok(output::code(failed))
 }
 
 /// Prints what would be done.

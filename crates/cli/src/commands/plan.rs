@@ -31,7 +31,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         output::json(&json::report(&planned, &args))?;
     } else {
-        print!("{}", table::report(&planned, &args));
+        table::print(&planned, &args);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -72,7 +72,7 @@ fn make(args: &Args) -> anyhow::Result<Planned> {
             args.trace.display()
         );
     }
-    let (cluster, profile) = files::cluster(&args.cluster, args.profile.as_deref())?;
+    let (cluster, profile) = args.cluster.read()?;
     let (options, present) = (args.options(&cluster)?, Present::parse(&args.present, &cluster)?);
     let mut workload = read_workload(&trace, args.quiet)?;
     keep_only(&mut workload, &args.only)?;

@@ -8,8 +8,7 @@ use std::time::SystemTime;
 use anyhow::bail;
 use serde_json::{Value, json};
 use stripewise_cluster::{Cluster, Rule};
-use stripewise_console::progress::Progress;
-use stripewise_console::quoted;
+use stripewise_console::{progress, quoted};
 use stripewise_plan::workload::{File, FileSet};
 use stripewise_plan::{Candidate, Native, native};
 use stripewise_report::compare::{compare, elapsed_s};
@@ -83,7 +82,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if nothing && args.results.is_none() {
         bail!("nothing to report on: give at least one of -t TRACE, -p PLAN.TOML, -r RESULTS.JSON and -s FILE");
     }
-    let results = args.results.as_deref().map(read_results).transpose()?;
+    let results = args
+        .results
+        .as_deref()
+        .map(|path| anyhow::Ok(Results::parse(&files::read(path)?, &path.to_string_lossy())?));
+    let results = results.transpose()?;
     let named = |pick| named(results.as_ref(), args.results.as_deref(), pick);
     let traces = if args.traces.is_empty() { named(|workload| workload.trace.as_ref()) } else { args.traces };
     let plans = if args.plans.is_empty() { named(|workload| workload.plan.as_ref()) } else { args.plans };
@@ -95,8 +98,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let before = args.before.as_deref().map(read_trace).transpose()?;
     let activities: Vec<Activity> = traces.iter().map(|path| read_trace(path)).collect::<Result<_, _>>()?;
-    let predictions: Vec<Predictions> =
-        args.predictions.iter().map(|path| read_predictions(path)).collect::<Result<_, _>>()?;
+    let read = |path: &PathBuf| anyhow::Ok(Predictions::parse(&files::read(path)?, &path.to_string_lossy())?);
+    let predictions: Vec<Predictions> = args.predictions.iter().map(read).collect::<Result<_, _>>()?;
     // A single plan matches a single predictions file even if the plan was renamed.
     let only = plans.len() == 1 && predictions.len() == 1;
     let plans: Vec<PlanView> =
@@ -140,14 +143,6 @@ fn named(
     paths
 }
 
-fn read_results(path: &Path) -> anyhow::Result<Results> {
-    Ok(Results::parse(&files::read(path)?, &path.to_string_lossy())?)
-}
-
-fn read_predictions(path: &Path) -> anyhow::Result<Predictions> {
-    Ok(Predictions::parse(&files::read(path)?, &path.to_string_lossy())?)
-}
-
 /// Reads the plan and adds file sizes, the predictions made with it (those that name it; if `only`,
 /// the first), and the equivalent commands of other file systems.
 fn read_plan(
@@ -186,7 +181,7 @@ fn native_commands(rule: &Rule, file_bytes: Option<u64>, cluster: &Cluster) -> V
 /// fills.
 fn read_trace(path: &Path) -> anyhow::Result<Activity> {
     let trace = Trace::open(path)?;
-    let progress = Progress::sharing("reading the trace", false);
+    let bar = progress::sharing("reading the trace", false);
     let summary = Summary::of(&trace)?;
     let mut collector = Collector::new(&file_name(path), trace.meta(), trace.processes(), summary);
     let mut requests = trace.requests()?;
@@ -194,9 +189,9 @@ fn read_trace(path: &Path) -> anyhow::Result<Activity> {
     while let Some(batch) = requests.next_batch()? {
         collector.add(batch.requests);
         done += batch.requests.len() as u64;
-        progress.share(done as f64 / trace.len() as f64);
+        progress::share(&bar, done as f64 / trace.len() as f64);
     }
-    progress.finish();
+    bar.finish_and_clear();
     Ok(collector.finish())
 }
 

@@ -89,16 +89,12 @@ struct Outcome {
     single: bool,
 }
 
-impl Drain {
-    pub fn run(&self) -> anyhow::Result<ExitCode> {
-        run(&self.flags, Work::Drain)
-    }
+pub fn drain(args: &Drain) -> anyhow::Result<ExitCode> {
+    run(&args.flags, Work::Drain)
 }
 
-impl Warm {
-    pub fn run(&self) -> anyhow::Result<ExitCode> {
-        run(&self.flags, Work::Warm)
-    }
+pub fn warm(args: &Warm) -> anyhow::Result<ExitCode> {
+    run(&args.flags, Work::Warm)
 }
 
 /// Performs `work` on all files. A file that fails does not stop the rest.
@@ -138,33 +134,27 @@ fn run(flags: &Flags, work: Work) -> anyhow::Result<ExitCode> {
 
 fn settle(runtime: &Arc<Runtime>, path: &Path, teller: &Teller) -> Outcome {
     let mut outcome = Outcome::default();
-    if let Err(problem) = try_settle(runtime, path, teller, &mut outcome) {
-        let name = path.display().to_string();
-        outcome.problem = Some(problem.strip_prefix(&format!("{name}: ")).unwrap_or(&problem).to_owned());
+    let mut settle = || -> Result<(), String> {
+        let manifest = manifest_of(runtime, path).map_err(|error| error.to_string())?;
+        outcome.single = manifest.is_none_or(|(manifest, _)| manifest.copies.is_none());
+        if outcome.single {
+            return Ok(());
+        }
+        let Some(file) = runtime.open_file(path).map_err(|error| error.to_string())? else { return Ok(()) };
+        if !file.is_writable() {
+            return Err("you may not write to it".to_owned());
+        }
+        outcome.copied = teller.watch(path, &file).map_err(|errno| errno.to_string())?;
+        // This also brings the size that `ls` shows up to date.
+        file.closing();
+        drop(file);
+        if interrupt::asked() { Ok(()) } else { left(runtime, path, teller.work, outcome.copied.left_bytes) }
+    };
+    if let Err(problem) = settle() {
+        let name = format!("{}: ", path.display());
+        outcome.problem = Some(problem.strip_prefix(&name).unwrap_or(&problem).to_owned());
     }
     outcome
-}
-
-fn try_settle(
-    runtime: &Arc<Runtime>,
-    path: &Path,
-    teller: &Teller,
-    outcome: &mut Outcome,
-) -> Result<(), String> {
-    let manifest = manifest_of(runtime, path).map_err(|error| error.to_string())?;
-    outcome.single = manifest.is_none_or(|(manifest, _)| manifest.copies.is_none());
-    if outcome.single {
-        return Ok(());
-    }
-    let Some(file) = runtime.open_file(path).map_err(|error| error.to_string())? else { return Ok(()) };
-    if !file.is_writable() {
-        return Err("you may not write to it".to_owned());
-    }
-    outcome.copied = teller.watch(path, &file).map_err(|errno| errno.to_string())?;
-    // This also brings the size that `ls` shows up to date.
-    file.closing();
-    drop(file);
-    if interrupt::asked() { Ok(()) } else { left(runtime, path, teller.work, outcome.copied.left_bytes) }
 }
 
 /// Returns an error if `work` left something undone: how much, and why.

@@ -1,6 +1,5 @@
 //! `stripewise sim` simulates a traced application on plans in virtual time.
 
-mod candidates;
 mod replay;
 mod table;
 
@@ -9,10 +8,13 @@ use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use stripewise_cluster::{Plan, Rule};
-use stripewise_console::progress::Progress;
+use stripewise_console::progress;
+use stripewise_plan::{Decision, Judged, plan};
 use stripewise_sim::{Options, Outcome, Simulator};
 use stripewise_trace::Trace;
 
+use super::plan::read_workload;
+use crate::flags::ClusterFlags;
 use crate::{files, output};
 use replay::Recorded;
 
@@ -40,13 +42,8 @@ pub struct Args {
     /// `stripewise plan`]
     #[arg(short, long = "plan", value_name = "PLAN.TOML", env = "STRIPEWISE_PLAN", value_delimiter = ':')]
     plans: Vec<PathBuf>,
-    /// The cluster file, used without plans; a plan contains its own cluster
-    #[arg(short, long, env = "STRIPEWISE_CLUSTER", default_value = "cluster.toml")]
-    cluster: PathBuf,
-    /// The profile from `stripewise calibrate`; `none` for no profile [default: profile.toml next
-    /// to the cluster file, if there is one]
-    #[arg(long, env = "STRIPEWISE_PROFILE")]
-    profile: Option<PathBuf>,
+    #[command(flatten)]
+    cluster: ClusterFlags,
     /// Without plans: number of candidates to simulate, starting with those that the planner
     /// expects to be fastest
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
@@ -84,21 +81,21 @@ pub struct Args {
 /// Simulates all plans and prints the outcomes.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let trace = files::trace(&args.trace, args.accept_incomplete, "simulate")?;
-    let plans = if args.plans.is_empty() { candidates::plans(args, &trace)? } else { read(&args.plans)? };
+    let plans = if args.plans.is_empty() { candidates(args, &trace)? } else { read(&args.plans)? };
     let recorded = Recorded::of(&trace)?;
     ensure!(recorded.requests() > 0, "{}: the trace has no reads and no writes", args.trace.display());
-    let progress = Progress::sharing("simulating", args.quiet);
+    let bar = progress::sharing("simulating", args.quiet);
     let mut results = Vec::with_capacity(plans.len());
     for (index, (name, plan)) in plans.iter().enumerate() {
-        progress.now(name);
+        bar.set_message(name.clone());
         results.push(simulate(args, &trace, &recorded, name, plan).with_context(|| name.clone())?);
-        progress.share((index + 1) as f64 / plans.len() as f64);
+        progress::share(&bar, (index + 1) as f64 / plans.len() as f64);
     }
-    progress.finish();
+    bar.finish_and_clear();
     if args.json {
         output::json(&table::json(&recorded, &results))?;
     } else {
-        print!("{}", table::text(&recorded, &results, args.network));
+        table::print(&recorded, &results, args.network);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -106,6 +103,41 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<(String, Plan)>> {
     let plan = |path: &PathBuf| Ok((path.display().to_string(), files::plan(path)?.unfolded()));
     paths.iter().map(plan).collect()
+}
+
+/// Returns the candidates that the planner expects to be fastest, by name. If groups of files have
+/// different candidates, each group gets the candidate of that name, or else its best one.
+fn candidates(args: &Args, trace: &Trace) -> anyhow::Result<Vec<(String, Plan)>> {
+    let (cluster, _) = args.cluster.read()?;
+    let workload = read_workload(trace, args.quiet)?;
+    let decisions = plan(&workload, &cluster, &stripewise_plan::Options::default())?;
+    let Some(largest) = decisions.iter().max_by_key(|decision| decision.requests) else {
+        return Ok(Vec::new());
+    };
+    let mut order: Vec<&Judged> = largest.candidates.iter().collect();
+    order.sort_by(|a, b| a.elapsed_s.total_cmp(&b.elapsed_s));
+    order.truncate(args.top as usize);
+    let plan = |name: &str| Plan {
+        scheme: name.to_owned(),
+        cluster: cluster.clone(),
+        rules: decisions.iter().map(|decision| rule(decision, name)).collect(),
+    };
+    Ok(order.iter().map(|judged| (judged.candidate.name.clone(), plan(&judged.candidate.name))).collect())
+}
+
+fn rule(decision: &Decision, name: &str) -> Rule {
+    let named = decision.candidates.iter().find(|judged| judged.candidate.name == name);
+    let judged = named.unwrap_or(&decision.candidates[decision.best]);
+    Rule {
+        pattern: decision.pattern.clone(),
+        scheme: judged.candidate.name.clone(),
+        reason: String::new(),
+        predicted_s: judged.predicted_s(),
+        elapsed_s: judged.elapsed_s,
+        layouts: judged.candidate.layouts.clone(),
+        spread: judged.candidate.spread,
+        overlay: judged.candidate.overlay.clone(),
+    }
 }
 
 /// A simulated plan.

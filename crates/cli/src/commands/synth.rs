@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use clap::Subcommand;
 use serde_json::json;
 use stripewise_cluster::size;
-use stripewise_console::progress::Progress;
+use stripewise_console::progress;
 use stripewise_trace::synth::{
     self, Access, Benchmark, Btio, BtioClass, Direction, Hpio, Ior, RandomWithin, Tile, TwoPhase,
 };
@@ -370,9 +370,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Common { output, json, .. } = args.common();
     let failed = || format!("trace {} cannot be written", output.display());
     let mut writer = TraceWriter::create(output).with_context(failed)?;
-    let progress = Progress::counting("requests", false);
-    synth::write(benchmark.as_ref(), &mut writer, &mut |calls| progress.count(calls)).with_context(failed)?;
-    progress.finish();
+    let bar = progress::counting("requests", false);
+    synth::write(benchmark.as_ref(), &mut writer, &mut |calls| bar.set_position(calls)).with_context(failed)?;
+    bar.finish_and_clear();
     let job = benchmark.job();
     let meta =
         Meta { origin: "synthetic".into(), command: std::env::args().skip(1).collect(), ..Meta::default() };

@@ -1,37 +1,33 @@
 //! Text output of `calibrate`.
 
-use std::fmt::Write;
-
 use comfy_table::Table;
 use stripewise_calibrate::{KindReport, NetworkReport, ServerReport, stragglers};
 use stripewise_cluster::size;
 use stripewise_model::Access;
 
-use super::measuring::Calibrated;
+use super::Calibrated;
 use crate::output;
 
-/// Returns the complete report; with `points`, also the measurements of every request size.
-pub fn report(calibrated: &Calibrated, points: bool) -> String {
-    let mut out = String::new();
+/// Prints the complete report; with `points`, also the measurements of every request size.
+pub fn print(calibrated: &Calibrated, points: bool) {
     for server in &calibrated.servers {
-        server_text(&mut out, server, points);
+        print_server(server, points);
     }
     for straggler in stragglers(&calibrated.servers) {
-        let _ = writeln!(out, "warning: {straggler}");
+        println!("warning: {straggler}");
     }
     if let Some(network) = &calibrated.network {
-        network_text(&mut out, network);
+        print_network(network);
     }
     for note in &calibrated.notes {
-        let _ = writeln!(out, "note: {note}");
+        println!("note: {note}");
     }
-    let _ = writeln!(out, "Profile written to {}", calibrated.output.display());
-    out
+    println!("Profile written to {}", calibrated.output.display());
 }
 
-fn server_text(out: &mut String, server: &ServerReport, points: bool) {
+fn print_server(server: &ServerReport, points: bool) {
     let ServerReport { target, class, mode, elapsed_s, .. } = server;
-    let _ = writeln!(out, "{target} (class {class}): {}; {elapsed_s:.0} s", mode.describe());
+    println!("{target} (class {class}): {}; {elapsed_s:.0} s", mode.describe());
     let mut table =
         table(["", "alpha ms", "±", "beta ns/B", "±", "MB/s", "residual", "R²", "requests", "outliers"]);
     for kind in &server.kinds {
@@ -49,20 +45,20 @@ fn server_text(out: &mut String, server: &ServerReport, points: bool) {
             kind.outliers().to_string(),
         ]);
     }
-    finish(out, table);
+    println!("{}", table.trim_fmt());
     for kind in &server.kinds {
         for warning in &kind.warnings {
-            let _ = writeln!(out, "warning: {}: {warning}", name(kind));
+            println!("warning: {}: {warning}", name(kind));
         }
     }
     if points {
-        server.kinds.iter().for_each(|kind| points_text(out, kind));
+        server.kinds.iter().for_each(|kind| print_points(kind));
     }
-    let _ = writeln!(out);
+    println!();
 }
 
-fn points_text(out: &mut String, kind: &KindReport) {
-    let _ = writeln!(out, "\n{}, ms:", name(kind));
+fn print_points(kind: &KindReport) {
+    println!("\n{}, ms:", name(kind));
     let mut table = table(["size", "mean", "stddev", "p50", "p99", "off the line", "requests", "outliers"]);
     for point in &kind.points {
         let summary = &point.summary;
@@ -78,13 +74,12 @@ fn points_text(out: &mut String, kind: &KindReport) {
             summary.outliers.to_string(),
         ]);
     }
-    finish(out, table);
+    println!("{}", table.trim_fmt());
 }
 
-fn network_text(out: &mut String, network: &NetworkReport) {
+fn print_network(network: &NetworkReport) {
     let NetworkReport { server, establish, per_byte_s, per_byte_error_s, .. } = network;
-    let _ = writeln!(
-        out,
+    println!(
         "network to {server}: e = {:.4} ms ± {:.4} ({} connections), t = {:.4} ns/B ± {:.4} ({} transfers)\n",
         establish.mean_s * 1e3,
         establish.stddev_s * 1e3,
@@ -106,8 +101,4 @@ fn name(kind: &KindReport) -> String {
 /// Creates a table with right-aligned numbers.
 fn table<const N: usize>(header: [&str; N]) -> Table {
     output::table(header, 1..N)
-}
-
-fn finish(out: &mut String, table: Table) {
-    let _ = writeln!(out, "{}", table.trim_fmt());
 }

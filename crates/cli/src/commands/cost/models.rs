@@ -5,7 +5,7 @@ use stripewise_cluster::{parse_cycle, size};
 use stripewise_layout::{Layout, MAX_OFFSET};
 use stripewise_model::cil::Cil;
 use stripewise_model::sla::Sla;
-use stripewise_model::{PreparedCost, Server, Startup, Striping};
+use stripewise_model::{PreparedCost, Server, Service, Startup, Striping};
 
 use super::args::{Args, LayoutName, Model, Side};
 use super::params::Params;
@@ -25,9 +25,7 @@ pub fn evaluate(args: &Args) -> anyhow::Result<Evaluation> {
 fn cil(params: &Params) -> anyhow::Result<Evaluation> {
     let args = params.args;
     let striping = striping(args)?;
-    let class = ("--class", args.class.as_deref());
-    let service = params.service(("--alpha", args.alpha), ("--beta", args.beta), class)?;
-    let servers = params.servers("--servers", args.servers, class)?;
+    let (service, servers) = one_class(params)?;
     let (p, c) = (args.procs, args.per_node());
     let network = params.network()?;
     let model = Cil::new(network, service, servers, p, c)?;
@@ -58,9 +56,7 @@ fn sla(params: &Params) -> anyhow::Result<Evaluation> {
         Side::Hservers => "HServers",
         Side::Sservers => "SServers",
     };
-    let class = ("--class", args.class.as_deref());
-    let service = params.service(("--alpha", args.alpha), ("--beta", args.beta), class)?;
-    let servers = params.servers("--servers", args.servers, class)?;
+    let (service, servers) = one_class(params)?;
     let stripe = args.stripe.context("--stripe is missing: sla needs the stripe size")?;
     let model = Sla::new(service, servers, args.procs, stripe)?;
     let view = model.view(striping, args.begin(), args.size)?;
@@ -126,6 +122,14 @@ fn general(params: &Params) -> anyhow::Result<Evaluation> {
             format!("q_i·b_i·β_i = {q}·b·β of the slowest server"),
         ],
     })
+}
+
+/// Returns the parameters and the number of servers of a model of one class.
+fn one_class(params: &Params) -> anyhow::Result<(Service, u32)> {
+    let args = params.args;
+    let class = ("--class", args.class.as_deref());
+    let service = params.service(("--alpha", args.alpha), ("--beta", args.beta), class)?;
+    Ok((service, params.servers("--servers", args.servers, class)?))
 }
 
 fn striping(args: &Args) -> anyhow::Result<Striping> {

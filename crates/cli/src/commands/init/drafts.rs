@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::ensure;
 use serde_json::{Value, json};
 use stripewise_cluster::cluster::CAPACITY_MIN;
-use stripewise_cluster::{Driver, FileSystem, Members, size};
+use stripewise_cluster::{Driver, FileSystem, Members, Tier, size};
 use stripewise_drivers::{Pool, Probe};
 
 use super::look::Place;
@@ -14,9 +14,7 @@ use super::look::Place;
 /// A tier proposed for the cluster file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
-    pub name: String,
-    pub driver: Driver,
-    pub capacity_per_server: u64,
+    pub tier: Tier,
     /// The draft is written as a comment only, because another draft has the same servers.
     pub instead: bool,
     /// Notes about the tier, one sentence each.
@@ -44,10 +42,11 @@ pub fn of(places: &[Place]) -> anyhow::Result<Vec<Draft>> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     // Alternative drafts (comments) may share a name with the drafts that they could replace.
     for draft in drafts.iter_mut().filter(|draft| !draft.instead) {
-        let count = seen.entry(draft.name.clone()).or_default();
+        let count = seen.entry(draft.tier.name.clone()).or_default();
         *count += 1;
         if *count > 1 {
-            draft.name = format!("{}-{count}", draft.name);
+            draft.tier.name = format!("{}-{count}", draft.tier.name);
+            draft.tier.class = draft.tier.name.clone();
         }
     }
     Ok(drafts)
@@ -76,14 +75,8 @@ fn plain(places: &[Place]) -> Vec<Draft> {
         if name == "disk" {
             remarks.push("what kind of disk this is, the kernel does not say".to_owned());
         }
-        let servers: Vec<PathBuf> = places.iter().map(|place| place.path.clone()).collect();
-        Draft {
-            name: name.to_owned(),
-            driver: Driver::Dirs { servers },
-            capacity_per_server: capacity(free),
-            instead: false,
-            remarks,
-        }
+        let servers = places.iter().map(|place| place.path.clone()).collect();
+        Draft { tier: tier(name, Driver::Dirs { servers }, free), instead: false, remarks }
     };
     tiers.into_iter().map(draft).collect()
 }
@@ -104,8 +97,7 @@ impl Found<'_> {
         let mut drafts = self.servers();
         let exact = !drafts.is_empty();
         let single = |pool: &Pool| drafts.iter().any(|draft| draft.has_server(&pool.name));
-        let pools: Vec<&Pool> = self.probe.pools.iter().filter(|pool| !single(pool)).collect();
-        for pool in pools {
+        for pool in self.probe.pools.iter().filter(|pool| !single(pool)).collect::<Vec<_>>() {
             let mut remarks = Vec::new();
             if pool.servers.is_none() {
                 remarks.push(
@@ -178,20 +170,21 @@ impl Found<'_> {
     }
 
     fn draft(&self, name: &str, members: Members, free: u64, instead: bool, remarks: Vec<String>) -> Draft {
-        let good = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
-        Draft {
-            name: name.chars().map(good).collect(),
-            driver: Driver::Native { system: self.system, root: self.root.clone(), members },
-            capacity_per_server: capacity(free),
-            instead,
-            remarks,
-        }
+        let driver = Driver::Native { system: self.system, root: self.root.clone(), members };
+        Draft { tier: tier(name, driver, free), instead, remarks }
     }
 }
 
 /// Returns the name without the number at its end.
 fn stem(name: &str) -> &str {
     name.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(['-', '_', '.'])
+}
+
+/// Returns a tier of the class of the same name. Characters that names cannot have become `-`.
+fn tier(name: &str, driver: Driver, free_bytes: u64) -> Tier {
+    let good = |c: char| if c.is_alphanumeric() || matches!(c, '-' | '_' | '.') { c } else { '-' };
+    let name: String = name.chars().map(good).collect();
+    Tier { class: name.clone(), name, driver, capacity_per_server: capacity(free_bytes), emulate: false }
 }
 
 /// Rounds the free space down to whole units, for readability.
@@ -203,12 +196,18 @@ fn capacity(free_bytes: u64) -> u64 {
 
 impl Draft {
     fn has_server(&self, name: &str) -> bool {
-        matches!(&self.driver, Driver::Native { members: Members::Servers(servers), .. } if servers.iter().any(|server| server == name))
+        match &self.tier.driver {
+            Driver::Native { members: Members::Servers(servers), .. } => {
+                servers.iter().any(|server| server == name)
+            }
+            _ => false,
+        }
     }
 
     /// Returns a line that describes the tier.
     pub fn summary(&self) -> String {
-        let what = match &self.driver {
+        let Tier { name, driver, capacity_per_server, .. } = &self.tier;
+        let what = match driver {
             Driver::Dirs { servers } => format!("{} directories", servers.len()),
             Driver::Native { members: Members::Servers(servers), .. } => {
                 format!("servers {}", servers.join(", "))
@@ -216,29 +215,29 @@ impl Draft {
             Driver::Native { members: Members::Pool { name, count }, .. } => format!("pool {name} of {count}"),
         };
         let instead = if self.instead { " (as a comment: the same servers)" } else { "" };
-        let capacity = size::format(self.capacity_per_server);
-        format!("tier {}: {}, {what}, {capacity} each{instead}", self.name, self.driver.name())
+        let capacity = size::format(*capacity_per_server);
+        format!("tier {name}: {}, {what}, {capacity} each{instead}", driver.name())
     }
 
     pub fn json(&self) -> Value {
-        let (mut servers, mut pool, mut count) = (Value::Null, Value::Null, Value::Null);
-        match &self.driver {
-            Driver::Dirs { servers: dirs } => {
-                servers = dirs.iter().map(|dir| dir.display().to_string()).collect();
+        let Tier { name, driver, capacity_per_server, .. } = &self.tier;
+        let (servers, pool, count) = match driver {
+            Driver::Dirs { servers } => {
+                (servers.iter().map(|dir| dir.display().to_string()).collect(), None, None)
             }
-            Driver::Native { members: Members::Servers(names), .. } => servers = names.clone().into(),
-            Driver::Native { members: Members::Pool { name, count: n }, .. } => {
-                (pool, count) = (name.clone().into(), (*n).into());
+            Driver::Native { members: Members::Servers(names), .. } => (json!(names), None, None),
+            Driver::Native { members: Members::Pool { name, count }, .. } => {
+                (Value::Null, Some(name), Some(count))
             }
-        }
+        };
         json!({
-            "name": self.name,
-            "driver": self.driver.name(),
-            "root": self.driver.native().map(|(_, root)| root.display().to_string()),
+            "name": name,
+            "driver": driver.name(),
+            "root": driver.native().map(|(_, root)| root.display().to_string()),
             "servers": servers,
             "pool": pool,
             "count": count,
-            "capacity_per_server": self.capacity_per_server,
+            "capacity_per_server": capacity_per_server,
             "commented_out": self.instead,
             "remarks": self.remarks,
         })

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use stripewise_cluster::{Cluster, Tier};
+use stripewise_cluster::Cluster;
 
 use super::drafts::Draft;
 use super::look::Place;
@@ -37,14 +37,7 @@ pub fn cluster(places: &[Place], drafts: &[Draft]) -> String {
 
 /// Formats the lines of one tier in cluster-file syntax.
 fn tier(draft: &Draft) -> String {
-    let tier = Tier {
-        name: draft.name.clone(),
-        class: draft.name.clone(),
-        driver: draft.driver.clone(),
-        capacity_per_server: draft.capacity_per_server,
-        emulate: false,
-    };
-    let text = Cluster { tiers: vec![tier], ..Cluster::default() }.to_toml();
+    let text = Cluster { tiers: vec![draft.tier.clone()], ..Cluster::default() }.to_toml();
     let lines = text[text.find("[[tier]]").unwrap_or(0)..].lines().filter(|line| *line != "emulate = false");
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -18,7 +18,6 @@ use crate::managed;
 /// ever a file of a plan.
 pub const RECORD: &str = ".stripewise-native.toml";
 
-/// Current state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// A plain file.
@@ -30,7 +29,6 @@ pub enum State {
 }
 
 impl State {
-    /// Returns the state as one word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plain => "plain",

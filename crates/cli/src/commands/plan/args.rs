@@ -6,7 +6,7 @@ use clap::Parser;
 use stripewise_cluster::{CacheAdmission, CacheMode, Cluster, Durability};
 use stripewise_plan::{CopyOptions, Objective, OnlyNative, Options, Scheme, planners};
 
-use crate::flags::{one_of, positive_size};
+use crate::flags::{ClusterFlags, one_of, positive_size};
 
 /// Chooses the layout that makes the traced I/O fastest, and writes it as a plan
 ///
@@ -18,13 +18,8 @@ use crate::flags::{one_of, positive_size};
 pub struct Args {
     /// The trace, from `stripewise trace` or `stripewise synth`
     pub trace: PathBuf,
-    /// The cluster file
-    #[arg(short, long, env = "STRIPEWISE_CLUSTER", default_value = "cluster.toml")]
-    pub cluster: PathBuf,
-    /// The profile from `calibrate`; `none` for no profile [default: profile.toml next to the
-    /// cluster file, if there is one]
-    #[arg(long, env = "STRIPEWISE_PROFILE")]
-    pub profile: Option<PathBuf>,
+    #[command(flatten)]
+    pub cluster: ClusterFlags,
     /// auto (the best of all schemes except replicas and cache), overall (1-DH, 1-DV, 2-D, every
     /// stripe size), psa, pa, def, replicas (several copies with different layouts), cache (ranges
     /// of the files on the fastest servers), or the name of one candidate

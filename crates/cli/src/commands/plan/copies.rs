@@ -1,8 +1,6 @@
 //! Text output of `plan` for files with several copies: their layouts, the cost of a request on
 //! each copy, and the copy that serves it.
 
-use std::fmt::Write;
-
 use comfy_table::Table;
 use stripewise_plan::{Decision, Expected, RequestClass};
 
@@ -15,8 +13,8 @@ const CLASSES_MAX: usize = 8;
 /// Fractions below this are not printed.
 const NEGLIGIBLE: f64 = 0.0005;
 
-/// Writes the copies planned for the files; writes nothing if the files get a single copy.
-pub fn write(out: &mut String, planned: &Planned, decision: &Decision) {
+/// Prints the copies planned for the files; nothing if the files get a single copy.
+pub fn print(planned: &Planned, decision: &Decision) {
     let chosen = &decision.chosen().candidate;
     let (false, false, Some(expected)) = (decision.keep, chosen.copies().is_empty(), &decision.expected) else {
         return;
@@ -24,9 +22,9 @@ pub fn write(out: &mut String, planned: &Planned, decision: &Decision) {
     let original = ("original", &chosen.layouts);
     let copies = chosen.copies().iter().map(|copy| (copy.name.as_str(), &copy.layouts));
     for (name, of_copy) in std::iter::once(original).chain(copies) {
-        let _ = writeln!(out, "  copy {name}: {}", layouts(planned, of_copy));
+        println!("  copy {name}: {}", layouts(planned, of_copy));
     }
-    let _ = writeln!(out, "{}", table(expected));
+    println!("{}", table(expected));
 }
 
 fn table(expected: &Expected) -> Table {
@@ -81,17 +79,16 @@ fn by_copy(expected: &Expected, shares: &[f64], first: &str) -> String {
     }
 }
 
-/// Writes how much of the original's time the cache saves, and the most that its space allows.
-/// Writes nothing without a cache.
-pub fn write_gain(out: &mut String, decision: &Decision) {
+/// Prints how much of the original's time the cache saves, and the most that its space allows.
+/// Prints nothing without a cache.
+pub fn print_gain(decision: &Decision) {
     let Some((expected, cache)) = decision.expected.as_ref().and_then(|e| Some((e, e.cache.as_ref()?))) else {
         return;
     };
     if let Some(alone) = expected.copies[0].alone {
         let (alone_s, elapsed_s) = (alone.alone_elapsed_s, decision.best().elapsed_s);
         let saved = 100.0 * (1.0 - elapsed_s / alone_s.max(f64::MIN_POSITIVE));
-        let _ = writeln!(
-            out,
+        println!(
             "With the cache the files take {elapsed_s:.3} s, without it in the same original {alone_s:.3} s: {:.1} % {}.",
             saved.abs(),
             if saved < 0.0 { "more" } else { "less" },
@@ -99,8 +96,7 @@ pub fn write_gain(out: &mut String, decision: &Decision) {
     }
     let x = cache.time_of_hits;
     if x < 1.0 {
-        let _ = writeln!(
-            out,
+        println!(
             "Hits are x = {} of the time in the original by that model: if they took none, 1/(1-x) = {:.2} times as fast.",
             percent(x),
             1.0 / (1.0 - x),

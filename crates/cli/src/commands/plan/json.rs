@@ -19,7 +19,7 @@ pub fn report(planned: &Planned, args: &Args) -> Predictions {
     let sets = planned.workload.file_sets.iter().zip(&planned.decisions);
     Predictions {
         trace: args.trace.display().to_string(),
-        cluster: args.cluster.display().to_string(),
+        cluster: args.cluster.path.display().to_string(),
         profile: planned.profile.as_ref().map(|path| path.display().to_string()),
         plan: args.output.display().to_string(),
         scheme: args.scheme.clone(),

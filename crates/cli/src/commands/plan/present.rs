@@ -2,16 +2,17 @@
 //! files, and which of them are programs.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use stripewise_cluster::{Cluster, format_cycle};
-use stripewise_datapath::Manifest;
-use stripewise_datapath::manifest::{HEAD_BYTES, MAGIC};
+use stripewise_datapath::inspect::manifest_of;
+use stripewise_datapath::{FileError, Runtime};
 use stripewise_layout::Layout;
 use stripewise_plan::workload::FileSet;
 use stripewise_plan::{Present, Workload};
+
+use crate::managed;
 
 /// Maximum number of files inspected per set.
 const FILES_MAX: usize = 4096;
@@ -19,12 +20,15 @@ const FILES_MAX: usize = 4096;
 /// Stores in every set of the workload the present layouts of its managed files; `otherwise`, if
 /// it has none.
 pub fn find(workload: &mut Workload, cluster: &Cluster, otherwise: &Present) -> anyhow::Result<()> {
+    let runtime = managed::runtime(None);
     for set in &mut workload.file_sets {
         set.present = otherwise.clone();
         let mut layouts: Vec<Layout> = Vec::new();
         let mut layout_of = HashMap::new();
         for file in set.files.iter().take(FILES_MAX) {
-            let Some(layout) = layout_now(&file.name, cluster.clone(), layouts.len())? else { continue };
+            let Some(layout) = layout_now(&runtime, &file.name, cluster.clone(), layouts.len())? else {
+                continue;
+            };
             let index = layouts.iter().position(|known| *known == layout).unwrap_or_else(|| {
                 layouts.push(layout);
                 layouts.len() - 1
@@ -45,21 +49,19 @@ pub fn find(workload: &mut Workload, cluster: &Cluster, otherwise: &Present) -> 
 /// file is not managed, does not exist, or lies on targets that the cluster does not have. `others`
 /// is the number of other layouts found among such files; where the file system stripes, these
 /// layouts use the preceding servers.
-fn layout_now(path: &str, mut cluster: Cluster, others: usize) -> anyhow::Result<Option<Layout>> {
-    let Ok(mut file) = File::open(path) else { return Ok(None) };
-    let mut text = Vec::new();
-    let regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
-    if !regular
-        || file.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut text).is_err()
-        || !text.starts_with(MAGIC)
-    {
-        return Ok(None);
-    }
-    let length = Manifest::text_length(&text, path)?;
-    if length > text.len() {
-        file.take((length - text.len()) as u64).read_to_end(&mut text)?;
-    }
-    let manifest = Manifest::parse(&text, path)?;
+fn layout_now(
+    runtime: &Runtime,
+    path: &str,
+    mut cluster: Cluster,
+    others: usize,
+) -> anyhow::Result<Option<Layout>> {
+    let path = Path::new(path);
+    let manifest = match path.is_file().then(|| manifest_of(runtime, path)).transpose() {
+        Ok(found) => found.flatten().map(|(manifest, _)| manifest),
+        Err(error @ FileError::Manifest(_)) => return Err(error.into()),
+        Err(_) => None,
+    };
+    let Some(manifest) = manifest else { return Ok(None) };
     let numbers: Option<Vec<u32>> =
         manifest.targets.iter().map(|target| cluster.target_or_native(&target.name)).collect();
     let Some(numbers) = numbers else { return Ok(None) };

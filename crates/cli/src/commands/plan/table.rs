@@ -1,12 +1,10 @@
 //! Text output of `plan`.
 
-use std::fmt::Write;
-
 use comfy_table::Table;
 use stripewise_cluster::{format_cycle, size};
 use stripewise_layout::{Layout, Region};
 use stripewise_model::{Access, Op};
-use stripewise_plan::workload::{FileSet, Group};
+use stripewise_plan::workload::FileSet;
 use stripewise_plan::{Decision, Judged, native};
 
 use super::{Args, Planned, copies};
@@ -14,42 +12,40 @@ use crate::output;
 
 /// Approximate maximum number of table rows, unless all are requested.
 const ROWS_MAX: usize = 20;
+/// Maximum number of kinds of requests.
+const GROUPS_MAX: usize = 4;
 /// Maximum width of a layout in characters.
 const LAYOUT_MAX: usize = 48;
 
-/// Returns the complete report.
-pub fn report(planned: &Planned, args: &Args) -> String {
-    let mut out = String::new();
+/// Prints the complete report.
+pub fn print(planned: &Planned, args: &Args) {
     if let Some(reason) = planned.trace.incomplete() {
-        let _ = writeln!(out, "The trace is incomplete: {reason}\n");
+        println!("The trace is incomplete: {reason}\n");
     }
     if let Some(failure) = planned.trace.meta().failure() {
-        let _ = writeln!(out, "The traced program failed: {failure}\n");
+        println!("The traced program failed: {failure}\n");
     }
     for (set, decision) in planned.workload.file_sets.iter().zip(&planned.decisions) {
-        files(&mut out, planned, set, decision, args.candidates);
+        files(planned, set, decision, args.candidates);
     }
     let emulated: Vec<&str> =
         planned.cluster.tiers.iter().filter(|tier| tier.emulate).map(|tier| tier.name.as_str()).collect();
-    let _ = writeln!(
-        out,
+    println!(
         "predicted s: the papers' overall cost, summed over all requests; elapsed s: expected wall-clock time."
     );
     if !emulated.is_empty() {
-        let _ = writeln!(out, "Emulated servers: {}.", emulated.join(", "));
+        println!("Emulated servers: {}.", emulated.join(", "));
     }
     match &planned.profile {
-        Some(path) => _ = writeln!(out, "Server parameters as measured: {}", path.display()),
-        None => _ = writeln!(out, "Server parameters as written in {}", args.cluster.display()),
+        Some(path) => println!("Server parameters as measured: {}", path.display()),
+        None => println!("Server parameters as written in {}", args.cluster.path.display()),
     }
-    let _ = writeln!(out, "Plan written to {}", args.output.display());
-    out
+    println!("Plan written to {}", args.output.display());
 }
 
-fn files(out: &mut String, planned: &Planned, set: &FileSet, decision: &Decision, all: bool) {
+fn files(planned: &Planned, set: &FileSet, decision: &Decision, all: bool) {
     let plural = |count: usize| if count == 1 { "" } else { "s" };
-    let _ = writeln!(
-        out,
+    println!(
         "{}: {} file{} of {}, {} request{}",
         decision.pattern,
         decision.files,
@@ -58,57 +54,52 @@ fn files(out: &mut String, planned: &Planned, set: &FileSet, decision: &Decision
         decision.requests,
         plural(decision.requests as usize),
     );
-    for line in groups(set) {
-        let _ = writeln!(out, "  {line}");
-    }
-    let _ = writeln!(out, "{}", table(planned, decision, all));
-    let _ = writeln!(out, "{}.", capitalised(&decision.reason));
+    groups(set);
+    println!("{}", table(planned, decision, all));
+    println!("{}.", capitalised(&decision.reason));
     if let Some(executables) = planned.executables.get(&decision.pattern) {
-        let _ = writeln!(out, "WARNING: {executables}.");
+        println!("WARNING: {executables}.");
     }
-    copies::write(out, planned, decision);
+    copies::print(planned, decision);
     for remark in &decision.best().candidate.remarks {
-        let _ = writeln!(out, "{}.", capitalised(remark));
+        println!("{}.", capitalised(remark));
     }
-    copies::write_gain(out, decision);
+    copies::print_gain(decision);
     for note in &decision.notes {
-        let _ = writeln!(out, "Not considered: {note}.");
+        println!("Not considered: {note}.");
     }
     if !decision.keep && decision.chosen().candidate.overlay.is_none() {
-        let _ = writeln!(out, "The same on parallel file systems:");
+        println!("The same on parallel file systems:");
         for native in native(&decision.chosen().candidate, set, &planned.cluster) {
             for command in &native.commands {
-                let _ = writeln!(out, "  {}: {command}", native.system);
+                println!("  {}: {command}", native.system);
             }
             if let Some(note) = &native.note {
-                let _ = writeln!(out, "  {}: {note}", native.system);
+                println!("  {}: {note}", native.system);
             }
         }
     }
-    out.push('\n');
+    println!();
 }
 
-/// Formats the kinds of requests, one line each, those with the most bytes first.
-fn groups(set: &FileSet) -> Vec<String> {
+/// Prints the kinds of requests, one line each, those with the most bytes first.
+fn groups(set: &FileSet) {
     let mut groups: Vec<_> = set.groups.iter().collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
-    let rest = groups.len().saturating_sub(4);
-    groups.truncate(4);
-    let line = |group: &&Group| {
-        format!(
-            "{} × {}; {} process{} at a time, up to {} per node",
+    for group in groups.iter().take(GROUPS_MAX) {
+        println!(
+            "  {} × {}; {} process{} at a time, up to {} per node",
             group.count,
             kind(group.op, group.access, group.bytes / group.count.max(1)),
             group.procs,
             if group.procs == 1 { "" } else { "es" },
             group.procs_per_node
-        )
-    };
-    let mut lines: Vec<String> = groups.iter().map(line).collect();
-    if rest > 0 {
-        lines.push(format!("and {rest} smaller kind{} of requests", if rest == 1 { "" } else { "s" }));
+        );
     }
-    lines
+    let rest = groups.len().saturating_sub(GROUPS_MAX);
+    if rest > 0 {
+        println!("  and {rest} smaller kind{} of requests", if rest == 1 { "" } else { "s" });
+    }
 }
 
 fn table(planned: &Planned, decision: &Decision, all: bool) -> Table {

@@ -74,20 +74,15 @@ fn look(path: &Path) -> Option<Kind> {
         let interpreter = line.split(|byte| byte.is_ascii_whitespace()).next()?;
         return Some(Kind::Script(OsStr::from_bytes(interpreter).into()));
     }
-    let elf = Elf::parse(&head)?;
-    let kind = if elf.has_note(&file, b"Go\0\0") {
+    let segments = segments(&head)?;
+    let is_go = |note: &Segment| note.kind == PT_NOTE && note.contains(&file, b"Go\0\0");
+    Some(if segments.iter().any(is_go) {
         Kind::Go
-    } else if elf.segments.iter().any(|segment| segment.kind == PT_INTERP) {
+    } else if segments.iter().any(|segment| segment.kind == PT_INTERP) {
         Kind::Dynamic
     } else {
         Kind::Static
-    };
-    Some(kind)
-}
-
-/// The program headers of a 64-bit little-endian ELF file.
-struct Elf {
-    segments: Vec<Segment>,
+    })
 }
 
 struct Segment {
@@ -96,31 +91,30 @@ struct Segment {
     size: u64,
 }
 
-impl Elf {
-    fn parse(head: &[u8]) -> Option<Self> {
-        if !head.starts_with(b"\x7fELF\x02\x01") {
-            return None;
-        }
-        let number = |at: usize, len: usize| -> Option<u64> {
-            let bytes = head.get(at..at.checked_add(len)?)?;
-            Some(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
-        };
-        let (table, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
-        let segment = |index: u64| {
-            let at = usize::try_from(table.checked_add(index * size)?).ok()?;
-            let (kind, offset) = (number(at, 4)? as u32, number(at.checked_add(8)?, 8)?);
-            Some(Segment { kind, offset, size: number(at.checked_add(32)?, 8)? })
-        };
-        (0..count).map(segment).collect::<Option<Vec<_>>>().map(|segments| Self { segments })
+impl Segment {
+    fn contains(&self, file: &File, name: &[u8]) -> bool {
+        let mut bytes = vec![0; self.size.min(4096) as usize];
+        file.read_exact_at(&mut bytes, self.offset).is_ok()
+            && bytes.windows(name.len()).any(|part| part == name)
     }
+}
 
-    fn has_note(&self, file: &File, owner: &[u8]) -> bool {
-        self.segments.iter().filter(|segment| segment.kind == PT_NOTE).any(|segment| {
-            let mut notes = vec![0; segment.size.min(4096) as usize];
-            file.read_exact_at(&mut notes, segment.offset).is_ok()
-                && notes.windows(owner.len()).any(|window| window == owner)
-        })
+/// Returns the program headers of a 64-bit little-endian ELF file.
+fn segments(head: &[u8]) -> Option<Vec<Segment>> {
+    if !head.starts_with(b"\x7fELF\x02\x01") {
+        return None;
     }
+    let number = |at: usize, len: usize| -> Option<u64> {
+        let bytes = head.get(at..at.checked_add(len)?)?;
+        Some(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
+    };
+    let (table, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
+    let segment = |index: u64| {
+        let at = usize::try_from(table.checked_add(index * size)?).ok()?;
+        let (kind, offset) = (number(at, 4)? as u32, number(at.checked_add(8)?, 8)?);
+        Some(Segment { kind, offset, size: number(at.checked_add(32)?, 8)? })
+    };
+    (0..count).map(segment).collect()
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
 //! Output of `sim`.
 
-use std::fmt::Write;
-
 use serde_json::{Value, json};
 use stripewise_sim::Outcome;
 
@@ -11,50 +9,37 @@ use crate::output;
 
 const MIB: f64 = (1u64 << 20) as f64;
 
-/// Formats a table, with the fastest plan first.
-pub fn text(recorded: &Recorded, results: &[Simulated], network: bool) -> String {
+/// Prints a table, with the fastest plan first.
+pub fn print(recorded: &Recorded, results: &[Simulated], network: bool) {
     let mut order: Vec<&Simulated> = results.iter().collect();
     order.sort_by(|a, b| last(a).elapsed_s.total_cmp(&last(b).elapsed_s));
-    let header = [
-        "plan",
-        "run",
-        "simulated s",
-        "MiB/s",
-        "planner s",
-        "busiest server",
-        "busy",
-        "servers busy",
-        "cached",
-    ];
-    let mut table = output::table(header, [1, 2, 3, 4, 6, 7, 8]);
+    let header = "plan|run|simulated s|MiB/s|planner s|busiest server|busy|servers busy|cached".split('|');
+    let mut table = output::table(header.collect::<Vec<_>>(), [1, 2, 3, 4, 6, 7, 8]);
     for simulated in order {
         for (number, outcome) in simulated.runs.iter().enumerate() {
-            let busiest = outcome
-                .busiest()
-                .map_or((String::new(), 0.0), |(server, part)| (simulated.servers[server].clone(), part));
+            let (busiest, fraction) =
+                outcome.busiest().map_or(("", 0.0), |(server, busy)| (&simulated.servers[server], busy));
             table.add_row([
                 simulated.name.clone(),
                 (number + 1).to_string(),
                 format!("{:.4}", outcome.elapsed_s),
                 format!("{:.1}", outcome.bytes_per_s() / MIB),
                 format!("{:.4}", simulated.expected_s),
-                busiest.0,
-                format!("{:.0} %", 100.0 * busiest.1),
+                busiest.to_owned(),
+                format!("{:.0} %", 100.0 * fraction),
                 format!("{:.0} %", 100.0 * mean_busy(outcome)),
                 cached(outcome),
             ]);
         }
     }
-    let mut out = format!("{table}\n");
+    println!("{table}");
     let (procs, per_node) = recorded.concurrency();
-    let _ = writeln!(
-        out,
+    println!(
         "{} requests of {procs} processes, {per_node} per node at most, on {} files; {}.",
         recorded.requests(),
         recorded.files.len(),
         if network { "with the network" } else { "without the network" }
     );
-    out
 }
 
 /// Formats the fraction of requests that a cache served, if there is a cache.

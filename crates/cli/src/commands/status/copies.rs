@@ -15,64 +15,63 @@ use super::cycle;
 use crate::output::{self, human};
 
 /// Status of a file with several copies.
-pub struct CopiesStatus(Inspection);
+pub struct CopiesStatus {
+    found: Inspection,
+    copies: Box<Copies>,
+    map: MapState,
+}
 
 /// Inspects the file at `path`, which has this manifest and owner.
 ///
 /// The error says in one line why the file cannot be used.
 pub fn look(runtime: &Runtime, path: &Path, found: (Manifest, u32)) -> Result<CopiesStatus, String> {
-    let found = inspect(runtime, path, found).map_err(|error| error.to_string())?;
-    match &found.map {
-        Some(Err(error)) => Err(format!("{}: {error}", path.display())),
-        _ => Ok(CopiesStatus(found)),
+    let mut found = inspect(runtime, path, found).map_err(|error| error.to_string())?;
+    match (found.manifest.copies.clone(), found.map.take()) {
+        (Some(copies), Some(Ok(map))) => Ok(CopiesStatus { found, copies, map }),
+        (_, Some(Err(error))) => Err(format!("{}: {error}", path.display())),
+        _ => Err(format!("{}: it has a single copy now", path.display())),
     }
 }
 
 impl CopiesStatus {
     /// Returns the file's size in bytes.
     pub fn size_bytes(&self) -> u64 {
-        self.0.size_bytes
+        self.found.size_bytes
     }
 
-    fn parts(&self) -> Option<(&Copies, &MapState)> {
-        Some((self.0.manifest.copies.as_deref()?, self.0.map.as_ref()?.as_ref().ok()?))
-    }
-
-    fn copies(&self) -> impl Iterator<Item = (CopyRef<'_>, &CopyState)> {
-        self.0.manifest.all_copies().zip(&self.0.copies)
+    fn all(&self) -> impl Iterator<Item = (usize, CopyRef<'_>, &CopyState)> {
+        let all = self.found.manifest.all_copies().zip(&self.found.copies).enumerate();
+        all.map(|(number, (copy, state))| (number, copy, state))
     }
 
     /// Returns the JSON of the file at `path`.
     pub fn to_json(&self, path: String) -> Value {
-        let mut file = json!({
-            "path": path, "ok": !self.is_incomplete(), "managed": true, "size_bytes": self.size_bytes(),
-        });
-        let (Some((copies, map)), Some(fields)) = (self.parts(), file.as_object_mut()) else { return file };
+        let Self { found, copies, map } = self;
         let (kind, mode, capacity) = kind_of(copies);
-        let of_copies = self.copies().enumerate();
-        let of_copies = of_copies.map(|(number, (copy, state))| self.copy_json(number, copy, state));
-        let names: Vec<_> = self.0.copies.iter().map(|copy| copy.name.as_str()).collect();
-        let statistics = (!map.statistics.is_empty()).then(|| statistics_json(&map.statistics, &names));
-        fields.extend([
-            ("kind".into(), kind.into()),
-            ("mode".into(), mode.into()),
-            ("capacity_per_server".into(), capacity.into()),
-            ("lazy_close".into(), copies.lazy_close.into()),
-            ("durability".into(), copies.durability.name().into()),
-            ("lease".into(), lease_json(map)),
-            ("processes".into(), map.processes.into()),
-            ("copying".into(), map.copying.into()),
-            ("copies".into(), of_copies.collect()),
-            ("statistics".into(), statistics.into()),
-        ]);
-        file
+        let names: Vec<_> = found.copies.iter().map(|copy| copy.name.as_str()).collect();
+        json!({
+            "path": path,
+            "ok": !self.is_incomplete(),
+            "managed": true,
+            "size_bytes": found.size_bytes,
+            "kind": kind,
+            "mode": mode,
+            "capacity_per_server": capacity,
+            "lazy_close": copies.lazy_close,
+            "durability": copies.durability.name(),
+            "lease": lease_json(map),
+            "processes": map.processes,
+            "copying": map.copying,
+            "copies": self.all().map(|(number, copy, state)| self.copy_json(number, copy, state)).collect::<Vec<_>>(),
+            "statistics": (!map.statistics.is_empty()).then(|| statistics_json(&map.statistics, &names)),
+        })
     }
 
     /// Returns the bytes that the copy lacks; `None` for a cache copy, which is not expected to hold
     /// the whole file.
     fn stale_bytes(&self, number: usize, state: &CopyState) -> Option<u64> {
-        let whole = number == 0 || self.0.manifest.copies.as_ref().is_some_and(|copies| !copies.is_cache());
-        whole.then(|| self.0.size_bytes - state.bytes.map_or(0, |bytes| bytes.valid))
+        let whole = number == 0 || !self.copies.is_cache();
+        whole.then(|| self.found.size_bytes - state.bytes.map_or(0, |bytes| bytes.valid))
     }
 
     fn copy_json(&self, number: usize, copy: CopyRef<'_>, state: &CopyState) -> Value {
@@ -103,11 +102,10 @@ impl CopiesStatus {
 
     /// Prints the copies below the file's first line.
     pub fn print(&self) {
-        let Some((copies, map)) = self.parts() else { return };
-        println!("  {}; {}", kept(copies), used(map));
+        println!("  {}; {}", kept(&self.copies), used(&self.map));
         let header = ["  copy", "tier", "layout", "valid", "dirty", "stale", "wanted", "on disk"];
         let mut table = output::table(header, 3..8);
-        for (number, (copy, state)) in self.copies().enumerate() {
+        for (number, copy, state) in self.all() {
             let bytes = state.bytes.unwrap_or_default();
             let some = |bytes: u64| if bytes == 0 { "-".to_owned() } else { human(bytes) };
             let disk = match &state.lost {
@@ -126,21 +124,21 @@ impl CopiesStatus {
             ]);
         }
         println!("{}", table.to_string().trim_end());
-        for lost in self.0.copies.iter().filter_map(|copy| copy.lost.as_ref()) {
+        for lost in self.found.copies.iter().filter_map(|copy| copy.lost.as_ref()) {
             println!("  lost: {lost}");
         }
-        if !map.statistics.is_empty() {
-            println!("  since it was opened: {}", statistics(&map.statistics));
+        if !self.map.statistics.is_empty() {
+            println!("  since it was opened: {}", statistics(&self.map.statistics));
         }
     }
 
     /// Returns whether a copy or the map is lost.
     pub fn is_incomplete(&self) -> bool {
-        let lost = self.parts().is_some_and(|(_, map)| map.lease == Lease::Lost);
-        lost || self.0.copies.iter().any(|copy| copy.lost.is_some())
+        self.map.lease == Lease::Lost || self.found.copies.iter().any(|copy| copy.lost.is_some())
     }
 }
 
+/// Returns the kind of the copies and, of caches, mode and limit on each server.
 fn kind_of(copies: &Copies) -> (&'static str, Option<&'static str>, Option<u64>) {
     match copies.kind {
         OverlayKind::Replicas => ("replicas", None, None),
@@ -150,14 +148,14 @@ fn kind_of(copies: &Copies) -> (&'static str, Option<&'static str>, Option<u64>)
     }
 }
 
-/// Describes how the copies are kept: their kind, mode and limit.
+/// Describes how the copies are kept.
 fn kept(copies: &Copies) -> String {
-    match kind_of(copies) {
-        (_, Some(mode), Some(capacity)) => {
-            format!("cache, mode {mode}, at most {} per server", human(capacity))
+    match copies.kind {
+        OverlayKind::Cache { mode, capacity_per_server, .. } => {
+            format!("cache, mode {}, at most {} per server", mode.name(), human(capacity_per_server))
         }
-        _ if copies.lazy_close => "replicas, lazy close".to_owned(),
-        _ => "replicas".to_owned(),
+        OverlayKind::Replicas if copies.lazy_close => "replicas, lazy close".to_owned(),
+        OverlayKind::Replicas => "replicas".to_owned(),
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use stripewise_console::progress::Progress;
+use stripewise_console::progress;
 use stripewise_recorder::{ENV_DIR, ENV_EXCLUDE, ENV_LIMIT, ENV_ONLY, TEXT_BYTES};
 use stripewise_trace::{Merged, Meta, merge};
 
@@ -82,7 +82,6 @@ fn patterns(patterns: &[String]) -> anyhow::Result<String> {
     Ok(joined)
 }
 
-/// Directory of the spool.
 struct Spool {
     dir: PathBuf,
 }
@@ -172,9 +171,9 @@ impl Spool {
 
 /// Merges a spool into a trace, and warns if calls are missing.
 pub fn merge_spool(spool: &Path, output: &Path, meta: &Meta, quiet: bool) -> anyhow::Result<Merged> {
-    let progress = Progress::sharing("merging the spool", quiet);
-    let merged = merge(spool, output, meta, &mut |share| progress.share(share))
+    let bar = progress::sharing("merging the spool", quiet);
+    let merged = merge(spool, output, meta, &mut |fraction| progress::share(&bar, fraction))
         .with_context(|| format!("merging spool {} to {}", spool.display(), output.display()))?;
-    progress.finish();
+    bar.finish_and_clear();
     Ok(merged)
 }

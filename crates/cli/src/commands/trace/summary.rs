@@ -1,6 +1,5 @@
 //! Prints what is in a trace.
 
-use std::fmt::Write;
 use std::path::Path;
 
 use comfy_table::{ContentArrangement, Table};
@@ -33,7 +32,7 @@ pub fn print_summary(path: &Path, json: bool, groups: usize) -> anyhow::Result<(
     let trace = Trace::open(path)?;
     let summary = Summary::of(&trace)?;
     if !json {
-        print!("{}", text(&trace, &summary, groups));
+        print_text(&trace, &summary, groups);
         return Ok(());
     }
     let meta = trace.meta();
@@ -51,61 +50,54 @@ pub fn print_summary(path: &Path, json: bool, groups: usize) -> anyhow::Result<(
     output::json(&report)
 }
 
-/// Returns the text: a header, a table of the first `groups` groups of files by bytes, and notes.
-fn text(trace: &Trace, summary: &Summary, groups: usize) -> String {
-    let mut text = head(trace, summary);
+/// Prints a header, a table of the first `groups` groups of files by bytes, and notes.
+fn print_text(trace: &Trace, summary: &Summary, groups: usize) {
+    print_head(trace, summary);
     let mut order: Vec<&Group> = summary.groups.iter().collect();
     order.sort_by_key(|group| std::cmp::Reverse(group.read.bytes + group.write.bytes));
     let with_data = order.iter().filter(|group| group.read.requests + group.write.requests > 0);
     let shown: Vec<&Group> = with_data.take(groups).copied().collect();
     if !shown.is_empty() {
-        let _ = writeln!(text, "\n{}\n", table(&shown).trim_fmt());
-        text += "p: processes that access the files together (in a phase); c: the most of them on one node\n";
+        println!("\n{}\n", table(&shown).trim_fmt());
+        println!("p: processes that access the files together (in a phase); c: the most of them on one node");
         if shown.iter().any(|group| !group.marks.is_empty()) {
-            text += "collective: the part of the bytes that moved inside collective calls of MPI-IO\n";
+            println!("collective: the part of the bytes that moved inside collective calls of MPI-IO");
         }
     }
     let hidden = summary.groups.len() - shown.len();
     if hidden > 0 {
-        let _ = writeln!(
-            text,
-            "{hidden} more group(s) of files, with less data or none (all with --summary --json)"
-        );
+        println!("{hidden} more group(s) of files, with less data or none (all with --summary --json)");
     }
-    text + &notes(summary)
+    let all = |count: fn(&Group) -> u64| summary.groups.iter().map(count).sum::<u64>();
+    let mapped = all(|group| group.other.map);
+    if mapped > 0 {
+        println!("{mapped} mapping(s) of files: what was accessed through them is not in the trace");
+    }
+    let failed = all(|group| group.other.failed);
+    if failed > 0 {
+        println!("{failed} call(s) failed");
+    }
 }
 
-fn head(trace: &Trace, summary: &Summary) -> String {
+fn print_head(trace: &Trace, summary: &Summary) {
     let meta = trace.meta();
-    let mut text = format!("trace    {} ({})\n", trace.path().display(), meta.origin);
+    println!("trace    {} ({})", trace.path().display(), meta.origin);
     if !meta.command.is_empty() {
-        let _ = writeln!(text, "command  {}", meta.command.join(" "));
+        println!("command  {}", meta.command.join(" "));
     }
     if let Some(wall_s) = meta.wall_s {
-        let _ = writeln!(
-            text,
-            "time     {wall_s:.3} s, of which {:.3} s between first and last call",
-            summary.span_s
-        );
+        println!("time     {wall_s:.3} s, of which {:.3} s between first and last call", summary.span_s);
     }
-    let _ = writeln!(
-        text,
-        "calls    {} of {} process(es) on {} node(s), {} file(s)",
-        summary.calls,
-        summary.processes,
-        summary.nodes,
-        summary.files.len()
-    );
+    let Summary { calls, processes, nodes, .. } = summary;
+    let files = summary.files.len();
+    println!("calls    {calls} of {processes} process(es) on {nodes} node(s), {files} file(s)");
     if let Some(failure) = meta.failure() {
-        let _ = writeln!(text, "FAILED: {failure}");
+        println!("FAILED: {failure}");
     }
     match trace.incomplete() {
-        Some(reason) => {
-            let _ = writeln!(text, "INCOMPLETE: {reason}");
-        }
-        None => text += "complete: no call is missing\n",
+        Some(reason) => println!("INCOMPLETE: {reason}"),
+        None => println!("complete: no call is missing"),
     }
-    text
 }
 
 fn table(groups: &[&Group]) -> Table {
@@ -159,7 +151,7 @@ fn sizes(direction: &Direction) -> String {
     });
     let mut text = shown.collect::<Vec<_>>().join(", ");
     if by_count.len() > 3 {
-        let _ = write!(text, ", {} others", by_count.len() - 3);
+        text += &format!(", {} others", by_count.len() - 3);
     }
     text
 }
@@ -189,21 +181,6 @@ fn order(direction: &Direction) -> String {
         return "random".into();
     }
     format!("{:.0} % sequential, {:.0} % strided", 100.0 * sequential, 100.0 * strided)
-}
-
-fn notes(summary: &Summary) -> String {
-    let mut text = String::new();
-    let all = |count: fn(&Group) -> u64| summary.groups.iter().map(count).sum::<u64>();
-    let mapped = all(|group| group.other.map);
-    if mapped > 0 {
-        let _ =
-            writeln!(text, "{mapped} mapping(s) of files: what was accessed through them is not in the trace");
-    }
-    let failed = all(|group| group.other.failed);
-    if failed > 0 {
-        let _ = writeln!(text, "{failed} call(s) failed");
-    }
-    text
 }
 
 /// Formats bytes for people: exactly if they are a whole number of units.

@@ -17,7 +17,6 @@ use super::site::Site;
 /// A directory in which new files of some rules are created.
 pub struct Directory<'a> {
     pub path: PathBuf,
-    /// The rules that set a layout.
     pub rules: Vec<&'a Rule>,
     /// The layout of new files, or why no single layout fits.
     pub wanted: Result<NativeLayout, String>,

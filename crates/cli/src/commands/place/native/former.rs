@@ -38,7 +38,6 @@ pub struct Former {
 /// A change that is about to be made in a directory.
 #[derive(Clone, Debug)]
 pub struct Change<'a> {
-    /// Pattern of the rule that the change is for.
     pub pattern: &'a str,
     /// An existing file's name and its complete present setting, if the file system reports one.
     pub file: Option<(&'a str, &'a str)>,
@@ -98,7 +97,6 @@ impl Former {
         Self { version: 1, patterns: Vec::new(), exact, files: BTreeMap::new(), layout: now.layout.clone() }
     }
 
-    /// Removes the record, because nothing is left to restore.
     pub fn forget(dir: &Path) -> anyhow::Result<()> {
         let path = path_in(dir);
         std::fs::remove_file(&path).with_context(|| format!("{} cannot be removed", path.display()))

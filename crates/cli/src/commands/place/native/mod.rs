@@ -7,7 +7,6 @@ mod directories;
 mod former;
 mod maker;
 mod planned;
-mod show;
 mod site;
 mod undo;
 
@@ -22,8 +21,9 @@ use stripewise_native::NativeLayout;
 
 use super::Args;
 use super::find::find_all;
-use crate::copying::{Manner, Move, migrate_all};
-use crate::{managed, output};
+use crate::copying::{Move, migrate_all};
+use crate::managed;
+use crate::output::{self, human};
 use directories::{Directory, directories};
 use former::{Change, Former};
 use planned::{Planned, plan_files};
@@ -35,7 +35,7 @@ use site::Site;
 pub fn run(plan: &Plan, args: &Args) -> anyhow::Result<ExitCode> {
     let site = Site::of(plan)?;
     let runtime = managed::runtime(None);
-    let looking = progress::looking(args.quiet);
+    let looking = progress::looking(args.flags.quiet);
     let found = find_all(&runtime, plan, &args.files)?;
     let directories = directories(&site, &found, &args.files);
     if !args.dry_run {
@@ -48,18 +48,17 @@ pub fn run(plan: &Plan, args: &Args) -> anyhow::Result<ExitCode> {
     let files = plan_files(&site, found, &directories)?;
     looking.finish_and_clear();
     if args.dry_run {
-        show::preview(&site, &directories, &files, args.json)?;
+        preview(&site, &directories, &files, args.flags.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     remember(&site, &directories, &files)?;
     let prepared = place_directories(&site, &directories, args);
     let moves: Vec<Move<'_>> = files.iter().filter_map(Planned::as_move).collect();
     let total = files.iter().filter(|file| !file.there).map(|file| file.file.size_bytes).sum();
-    let manner = Manner { verb: "placed", jobs: args.jobs, quiet: args.quiet };
-    let (mut done, _) = migrate_all(&runtime, &moves, total, manner);
+    let (mut done, _) = migrate_all(&runtime, &moves, total, "placed", &args.flags);
     done.extend(files.iter().filter_map(Planned::impossible));
     let failed = prepared.iter().chain(&done).any(|entry| entry.get("error").is_some());
-    show::result(&prepared, &done, "placed", args)?;
+    print(&prepared, &done, "placed", args)?;
     Ok(output::code(failed))
 }
 
@@ -92,7 +91,7 @@ fn place_directories(site: &Site<'_>, directories: &[Directory<'_>], args: &Args
         let path = dir.path.display().to_string();
         match place_directory(site, dir) {
             Ok((layout, prepared)) => {
-                if prepared && !args.quiet && !args.json {
+                if prepared && !args.flags.quiet && !args.flags.json {
                     println!("{path}: new files get {layout}");
                     dir.kept_lines().for_each(|line| println!("{line}"));
                 }
@@ -115,4 +114,65 @@ fn place_directory<'a>(site: &Site<'_>, dir: &'a Directory<'_>) -> anyhow::Resul
         site.driver.prepare(&dir.path, layout)?;
     }
     Ok((layout, !there))
+}
+
+/// Prints what would be done.
+fn preview(
+    site: &Site<'_>,
+    directories: &[Directory<'_>],
+    files: &[Planned<'_>],
+    as_json: bool,
+) -> anyhow::Result<()> {
+    let (mut dirs, mut listed, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    for dir in directories {
+        let path = dir.path.display().to_string();
+        match &dir.wanted {
+            Ok(layout) => {
+                let there = dir.has(&*site.driver, layout)?;
+                let word = if there { "get" } else { "would get" };
+                lines.push(format!("{path}: new files {word} {layout}"));
+                lines.extend(dir.kept_lines());
+                dirs.push(json!({ "path": path, "layout": layout.to_string(), "prepared": there }));
+            }
+            Err(why) => {
+                lines.push(format!("{path}: new files would get what they get now: {why}"));
+                dirs.push(json!({ "path": path, "error": why }));
+            }
+        }
+    }
+    for planned in files {
+        let (path, bytes) = (planned.file.path.display().to_string(), planned.file.size_bytes);
+        let mut entry = json!({ "path": path, "scheme": planned.file.rule.scheme, "bytes": bytes, "placed": planned.there });
+        match &planned.maker {
+            Ok(maker) => {
+                let word = if planned.there { "has" } else { "would get" };
+                lines.push(format!("{path}: {}, {word} {}", human(bytes), maker.wanted));
+                entry["layout"] = maker.wanted.to_string().into();
+            }
+            Err(why) => {
+                lines.push(format!("{path}: {}, would stay as it is: {why}", human(bytes)));
+                entry["error"] = why.as_str().into();
+            }
+        }
+        listed.push(entry);
+    }
+    if as_json {
+        return output::json(&json!({ "directories": dirs, "files": listed }));
+    }
+    lines.iter().for_each(|line| println!("{line}"));
+    let move_bytes =
+        files.iter().filter(|file| !file.there && file.maker.is_ok()).map(|file| file.file.size_bytes).sum();
+    println!("{}: {} to copy", site.system.title(), human(move_bytes));
+    Ok(())
+}
+
+/// Prints what was done; `verb` names it, for lines and as the key of each file's result.
+fn print(directories: &[Value], files: &[Value], verb: &str, args: &Args) -> anyhow::Result<()> {
+    if args.flags.json {
+        output::json(&json!({ "directories": directories, "files": files }))?;
+    } else if !args.flags.quiet {
+        let count = |value: bool| files.iter().filter(|file| file[verb] == value).count();
+        println!("{verb}: {}; in their layout already: {}", count(true), count(false));
+    }
+    Ok(())
 }

@@ -16,9 +16,8 @@ use super::super::find::Candidate;
 use super::directories::Directory;
 use super::former::Former;
 use super::maker::{NativeMaker, Wanted};
-use super::show;
 use super::site::Site;
-use crate::copying::{Manner, Move, migrate_all};
+use crate::copying::{Move, migrate_all};
 use crate::output;
 
 /// A directory in which something was placed, and the files in it that were placed.
@@ -40,7 +39,7 @@ pub fn run(
 ) -> anyhow::Result<ExitCode> {
     let placed = placed(found, directories)?;
     if args.dry_run {
-        preview(&placed, args.json)?;
+        preview(&placed, args.flags.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut failed = false;
@@ -67,11 +66,10 @@ pub fn run(
             }
         }
     }
-    show::result(&back, &done, "restored", args)?;
+    super::print(&back, &done, "restored", args)?;
     Ok(output::code(failed))
 }
 
-/// Prints what would be reverted.
 fn preview(placed: &[Placed<'_>], as_json: bool) -> anyhow::Result<()> {
     if as_json {
         let dir = |dir: &Placed<'_>| {
@@ -151,6 +149,5 @@ fn move_back(
     });
     let moves: Vec<_> = moves.collect();
     let total = dir.files.iter().map(|file| file.size_bytes).sum();
-    let manner = Manner { verb: "restored", jobs: args.jobs, quiet: args.quiet };
-    migrate_all(runtime, &moves, total, manner)
+    migrate_all(runtime, &moves, total, "restored", &args.flags)
 }
