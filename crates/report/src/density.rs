@@ -24,8 +24,23 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All kinds, in the order of their codes in class names.
-    pub const ALL: [Kind; 3] = [Kind::Read, Kind::Write, Kind::Both];
+    /// Returns the class that colors the kind.
+    pub fn class(self) -> &'static str {
+        match self {
+            Kind::Read => "read",
+            Kind::Write => "write",
+            Kind::Both => "both",
+        }
+    }
+
+    /// Returns what a legend says of the kind.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Kind::Read => "reads",
+            Kind::Write => "writes",
+            Kind::Both => "reads and writes",
+        }
+    }
 }
 
 /// A horizontal run of cells of the same kind and shade.

@@ -4,69 +4,63 @@
 //! are in pixels. A drawing stretches with the page, but its letters do not. Colors are classes of
 //! the page's style sheet.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use crate::density::{Density, Kind, SHADES};
-use crate::html::Html;
+use maud::{Markup, html};
+
+use crate::density::Density;
 use crate::ticks::Tick;
 use crate::units;
 
 /// Formats a fraction (0 to 1) as a percentage for an attribute. Two decimals are a tenth of a
 /// pixel on a wide page.
 pub fn share(share: f64) -> String {
-    let mut text = format!("{:.2}", share.clamp(0.0, 1.0) * 100.0);
-    while text.ends_with('0') {
-        text.pop();
-    }
-    if text.ends_with('.') {
-        text.pop();
-    }
-    text + "%"
+    units::trimmed(format!("{:.2}", share.clamp(0.0, 1.0) * 100.0)) + "%"
 }
 
 /// Draws at full width and fixed height; `name` is the accessible name.
-pub fn drawing(h: &mut Html, class: &str, height: u32, name: &str, inside: impl FnOnce(&mut Html)) {
-    let height = height.to_string();
-    let attributes =
-        [("class", class), ("width", "100%"), ("height", &height), ("role", "img"), ("aria-label", name)];
-    h.element("svg", &attributes, inside);
+pub fn drawing(class: &str, height: u32, name: &str, content: Markup) -> Markup {
+    html! { svg class=(class) width="100%" height=(height) role="img" aria-label=(name) { (content) } }
 }
 
-/// Draws a rectangle from `left` to `right` (fractions of the width) with a tooltip.
-pub fn rect(h: &mut Html, class: &str, (left, right): (f64, f64), (top, height): (f64, f64), title: &str) {
-    let (x, width) = (share(left), share(right - left));
+/// Draws a rectangle from `left` to `right` (fractions of the width) with a tooltip, unless that is
+/// empty.
+pub fn rect(class: &str, (left, right): (f64, f64), (top, height): (f64, f64), title: &str) -> Markup {
     let (y, height) = (format!("{top:.1}"), format!("{height:.1}"));
-    let attributes = [("class", class), ("x", x.as_str()), ("y", &y), ("width", &width), ("height", &height)];
-    if title.is_empty() {
-        h.empty("rect", &attributes);
-    } else {
-        h.element("rect", &attributes, |h| h.leaf("title", &[], title));
+    html! {
+        rect class=(class) x=(share(left)) y=(y) width=(share(right - left)) height=(height) {
+            @if !title.is_empty() { title { (title) } }
+        }
     }
 }
 
 /// Draws a line between two points, each given as (fraction of the width, pixels).
-pub fn line(h: &mut Html, class: &str, from: (f64, f64), to: (f64, f64)) {
-    let (x1, y1, x2, y2) = (share(from.0), format!("{:.1}", from.1), share(to.0), format!("{:.1}", to.1));
-    h.empty("line", &[("class", class), ("x1", &x1), ("y1", &y1), ("x2", &x2), ("y2", &y2)]);
+pub fn line(class: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
+    let (y1, y2) = (format!("{:.1}", from.1), format!("{:.1}", to.1));
+    html! { line class=(class) x1=(share(from.0)) y1=(y1) x2=(share(to.0)) y2=(y2) {} }
 }
 
 /// Draws a text at (fraction of the width, pixels). `anchor` is `start`, `middle` or `end`; `dx`
 /// shifts it to the right by pixels.
-pub fn label(h: &mut Html, class: &str, (x, y): (f64, f64), anchor: &str, dx: i32, text: &str) {
-    let (x, y, dx) = (share(x), format!("{y:.1}"), dx.to_string());
-    let attributes = [("class", class), ("x", x.as_str()), ("y", &y), ("text-anchor", anchor), ("dx", &dx)];
-    h.leaf("text", &attributes, text);
+pub fn label(class: &str, (x, y): (f64, f64), anchor: &str, dx: i32, text: &str) -> Markup {
+    let y = format!("{y:.1}");
+    html! { text class=(class) x=(share(x)) y=(y) text-anchor=(anchor) dx=(dx) { (text) } }
 }
 
-/// Height of a bar in pixels.
-pub const BAR_HEIGHT: f64 = 14.0;
-
-/// Draws a bar over `range` (fractions of the width), and its value as text at `text_at`.
-pub fn bar(h: &mut Html, class: &str, range: (f64, f64), top: f64, text_at: f64, text: &str) {
-    if range.1 > range.0 {
-        rect(h, class, range, (top, BAR_HEIGHT), text);
-    }
-    label(h, "value", (text_at, top + BAR_HEIGHT - 3.0), "start", 8, text);
+/// Draws a bar of several segments, each a class and its ends as fractions of the width, with
+/// `text` as accessible name and tooltip.
+pub fn segments(height: u32, text: &str, segments: &[(&str, (f64, f64))]) -> Markup {
+    let vertical = (1.0, f64::from(height) - 2.0);
+    let visible = segments.iter().filter(|(_, (left, right))| right > left);
+    drawing(
+        "one",
+        height,
+        text,
+        html! {
+            @for (class, ends) in visible { (rect(class, *ends, vertical, text)) }
+        },
+    )
 }
 
 /// Frame of a plot: everything except its content.
@@ -84,68 +78,61 @@ pub struct Plot<'a> {
 }
 
 /// Draws the frame with `content` in it, in the units of [`drawing`].
-pub fn frame(h: &mut Html, plot: &Plot<'_>, content: impl FnOnce(&mut Html)) {
+pub fn frame(plot: &Plot<'_>, content: Markup) -> Markup {
     let height = f64::from(plot.height);
-    drawing(h, "plot", plot.height, plot.name, |h| {
-        rect(h, "area", (0.0, 1.0), (0.0, height), "");
-        for tick in &plot.y {
-            let y = if plot.downwards { tick.at * height } else { (1.0 - tick.at) * height };
-            line(h, "grid", (0.0, y), (1.0, y));
-            label(h, "tick", (0.0, y + 4.0), "end", -8, &tick.label);
-        }
-        for (index, tick) in plot.x.iter().enumerate() {
-            line(h, "grid", (tick.at, 0.0), (tick.at, height));
-            let anchor = if tick.at > 0.93 { "end" } else { "middle" };
-            // A narrow screen has space only for every other label.
-            let class = if plot.x.len() > 4 && index % 2 == 1 { "tick wide" } else { "tick" };
-            label(h, class, (tick.at, height + 16.0), anchor, 0, &tick.label);
-        }
-        content(h);
-    });
+    let y = |tick: &Tick| if plot.downwards { tick.at * height } else { (1.0 - tick.at) * height };
+    // A narrow screen has space only for every other label.
+    let class = |index: usize| if plot.x.len() > 4 && index % 2 == 1 { "tick wide" } else { "tick" };
+    let anchor = |tick: &Tick| if tick.at > 0.93 { "end" } else { "middle" };
+    drawing(
+        "plot",
+        plot.height,
+        plot.name,
+        html! {
+            (rect("area", (0.0, 1.0), (0.0, height), ""))
+            @for tick in &plot.y {
+                (line("grid", (0.0, y(tick)), (1.0, y(tick))))
+                (label("tick", (0.0, y(tick) + 4.0), "end", -8, &tick.label))
+            }
+            @for (index, tick) in plot.x.iter().enumerate() {
+                (line("grid", (tick.at, 0.0), (tick.at, height)))
+                (label(class(index), (tick.at, height + 16.0), anchor(tick), 0, &tick.label))
+            }
+            (content)
+        },
+    )
 }
 
 /// Draws the frame with `content` in it. The content uses a box of `cells` (columns, rows) that is
 /// stretched over the plot area.
-pub fn stretched(h: &mut Html, plot: &Plot<'_>, cells: (usize, usize), content: impl FnOnce(&mut Html)) {
-    let view = format!("0 0 {} {}", cells.0, cells.1);
-    let attributes =
-        [("width", "100%"), ("height", "100%"), ("viewBox", &view), ("preserveAspectRatio", "none")];
-    frame(h, plot, |h| h.element("svg", &attributes, content));
+pub fn stretched(plot: &Plot<'_>, (columns, rows): (usize, usize), content: Markup) -> Markup {
+    let view = format!("0 0 {columns} {rows}");
+    frame(
+        plot,
+        html! {
+            svg width="100%" height="100%" viewBox=(view) preserveAspectRatio="none" { (content) }
+        },
+    )
 }
 
 /// Draws the cells of a density plot, one path per kind and shade, in a box of
 /// [`COLUMNS`](crate::density::COLUMNS) by its rows.
-pub fn density(h: &mut Html, density: &Density) {
-    let runs = density.runs();
-    for kind in Kind::ALL {
-        for shade in 0..SHADES {
-            let mut path = String::new();
-            for run in runs.iter().filter(|run| (run.kind, run.shade) == (kind, shade)) {
-                let _ = write!(path, "M{} {}h{}v1h-{}z", run.column, run.row, run.len, run.len);
-            }
-            if !path.is_empty() {
-                let class = format!("{} s{shade}", kind_class(kind));
-                h.empty("path", &[("class", &class), ("d", &path)]);
-            }
-        }
+pub fn density(density: &Density) -> Markup {
+    let mut paths = BTreeMap::<_, String>::new();
+    for run in density.runs() {
+        let path = paths.entry((run.kind, run.shade)).or_default();
+        let _ = write!(path, "M{} {}h{}v1h-{}z", run.column, run.row, run.len, run.len);
     }
-}
-
-/// Returns the class that colors a kind.
-fn kind_class(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Read => "read",
-        Kind::Write => "write",
-        Kind::Both => "both",
+    html! {
+        @for ((kind, shade), path) in &paths { path class={ (kind.class()) " s" (shade) } d=(path) {} }
     }
 }
 
 /// Draws stacked columns of heights 0 to 1. `parts` are (class, height of each column), the bottom
 /// part first. The box has one column per height and 100 rows.
-pub fn columns(h: &mut Html, parts: &[(&str, Vec<f64>)]) {
-    let count = parts.first().map_or(0, |(_, heights)| heights.len());
-    let mut base = vec![0.0; count];
-    for (class, heights) in parts {
+pub fn columns(parts: &[(&str, Vec<f64>)]) -> Markup {
+    let mut base = vec![0.0; parts.first().map_or(0, |(_, heights)| heights.len())];
+    let mut path = |heights: &[f64]| {
         let mut path = String::new();
         for (column, (&height, base)) in heights.iter().zip(&mut base).enumerate() {
             let (top, tall) = (100.0 - (*base + height) * 100.0, height * 100.0);
@@ -154,53 +141,42 @@ pub fn columns(h: &mut Html, parts: &[(&str, Vec<f64>)]) {
                 let _ = write!(path, "M{column} {top:.2}h1v{tall:.2}h-1z");
             }
         }
-        if !path.is_empty() {
-            h.empty("path", &[("class", class), ("d", &path)]);
+        path
+    };
+    html! { @for (class, heights) in parts { path class=(class) d=(path(heights)) {} } }
+}
+
+/// Draws a legend: swatches of classes with their meaning.
+pub fn legend(entries: &[(&str, &str)]) -> Markup {
+    html! { div.legend { @for (class, meaning) in entries { (swatches(&[class], meaning)) } } }
+}
+
+/// Draws the legend of a density plot: its kinds, and the meaning of the shades.
+pub fn density_legend(density: &Density) -> Markup {
+    let runs = density.runs();
+    let kinds: BTreeSet<_> = runs.iter().map(|run| run.kind).collect();
+    let shades: BTreeSet<usize> = runs.iter().map(|run| run.shade).collect();
+    let classes: Vec<String> = shades.iter().map(|shade| format!("ink s{shade}")).collect();
+    let peak = density.peak();
+    html! {
+        div.legend {
+            @for kind in kinds { (swatches(&[kind.class()], kind.meaning())) }
+            @if peak > 1 {
+                (swatches(&classes, &format!("1 \u{2013} {} requests in one cell", units::count(peak))))
+            }
         }
     }
 }
 
-/// Draws a legend: swatches of classes with their meaning.
-pub fn legend(h: &mut Html, entries: &[(&str, &str)]) {
-    h.element("div", &[("class", "legend")], |h| {
-        for (class, meaning) in entries {
-            swatches(h, &[class], meaning);
-        }
-    });
-}
-
-/// Draws the legend of a density plot: its kinds, and the meaning of the shades.
-pub fn density_legend(h: &mut Html, density: &Density) {
-    let runs = density.runs();
-    let kinds = Kind::ALL.into_iter().filter(|kind| runs.iter().any(|run| run.kind == *kind));
-    let shades = (0..SHADES).filter(|shade| runs.iter().any(|run| run.shade == *shade));
-    let peak = density.peak();
-    h.element("div", &[("class", "legend")], |h| {
-        for kind in kinds {
-            let meaning = match kind {
-                Kind::Read => "reads",
-                Kind::Write => "writes",
-                Kind::Both => "reads and writes",
-            };
-            swatches(h, &[kind_class(kind)], meaning);
-        }
-        if peak > 1 {
-            let classes: Vec<String> = shades.map(|shade| format!("ink s{shade}")).collect();
-            let classes: Vec<&str> = classes.iter().map(String::as_str).collect();
-            swatches(h, &classes, &format!("1 \u{2013} {} requests in one cell", units::count(peak)));
-        }
-    });
-}
-
-fn swatches(h: &mut Html, classes: &[&str], meaning: &str) {
-    let width = (classes.len() * 14).to_string();
-    h.element("span", &[], |h| {
-        h.element("svg", &[("width", &width), ("height", "14"), ("aria-hidden", "true")], |h| {
-            for (index, class) in classes.iter().enumerate() {
-                let x = (index * 14).to_string();
-                h.empty("rect", &[("class", class), ("x", &x), ("width", "14"), ("height", "14")]);
+fn swatches(classes: &[impl AsRef<str>], meaning: &str) -> Markup {
+    html! {
+        span {
+            svg width=(classes.len() * 14) height="14" aria-hidden="true" {
+                @for (index, class) in classes.iter().enumerate() {
+                    rect class=(class.as_ref()) x=(index * 14) width="14" height="14" {}
+                }
             }
-        });
-        h.text(meaning);
-    });
+            (meaning)
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Results of measurements ([`Results`]), and one self-contained HTML page ([`render`]) on what an
 //! application does, how its files are laid out, and what was predicted and measured.
 //!
-//! Other drawings use the same building blocks: [`html`], [`draw`], [`ticks`].
+//! Other drawings use the same building blocks: [`draw`], [`ticks`], [`html`].
 //!
 //! Pure: no I/O and no clock, and the same input gives the same bytes. All types are plain values.
 //!

@@ -89,7 +89,7 @@ pub struct Workload {
 }
 
 /// One layout of a workload's files.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Candidate {
     /// Name, unique in the workload, such as `1-DH`, `2-D g=4` or `PSA`.
@@ -210,6 +210,12 @@ impl Candidate {
             n if n % 2 == 1 => Some(sorted[middle]),
             _ => Some((sorted[middle - 1] + sorted[middle]) / 2.0),
         }
+    }
+
+    /// The shortest and the longest measured run in seconds; `None` if there are none.
+    pub fn range_s(&self) -> Option<(f64, f64)> {
+        let runs = || self.measured_s.iter().copied();
+        Some((runs().reduce(f64::min)?, runs().reduce(f64::max)?))
     }
 
     /// (expected - measured) / measured, in wall-clock seconds; `None` if either is missing or the

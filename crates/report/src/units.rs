@@ -140,7 +140,8 @@ fn digits(value: f64, digits: usize) -> String {
     trimmed(format!("{value:.decimals$}"))
 }
 
-fn trimmed(text: String) -> String {
+/// Removes trailing zeros behind a decimal point.
+pub(crate) fn trimmed(text: String) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 

@@ -1,8 +1,8 @@
 //! A panel of a figure: bars if there are few values, else lines. The y axis is throughput in
 //! MiB/s.
 
+use maud::{Markup, html};
 use stripewise_report::draw::{self, Plot};
-use stripewise_report::html::Html;
 use stripewise_report::ticks::{self, Tick};
 use stripewise_report::units;
 
@@ -72,14 +72,12 @@ pub fn unit(panel: &Panel) -> &'static str {
 }
 
 /// Draws a panel over the full width.
-pub fn panel(h: &mut Html, chart: &Chart<'_>, panel: &Panel) {
+pub fn panel(chart: &Chart<'_>, panel: &Panel) -> Markup {
     let scale = Scale::of(panel);
     let name = format!("{}, {}: throughput in MiB/s", chart.figure.title, words::place(panel.place));
     let plot = Plot { height: HEIGHT, name: &name, x: Vec::new(), y: scale.ticks(), downwards: false };
-    draw::frame(h, &plot, |h| {
-        labels(h, panel);
-        if is_bars(chart, panel) { bars(h, chart, panel, &scale) } else { lines(h, chart, panel, &scale) }
-    });
+    let data = if is_bars(chart, panel) { bars(chart, panel, &scale) } else { lines(chart, panel, &scale) };
+    draw::frame(&plot, html! { (labels(panel)) (data) })
 }
 
 /// Returns the middle of the slot of the value with this index, as a fraction of the width.
@@ -87,107 +85,110 @@ fn middle(panel: &Panel, index: usize) -> f64 {
     (index as f64 + 0.5) / panel.x.len() as f64
 }
 
-fn labels(h: &mut Html, panel: &Panel) {
+fn labels(panel: &Panel) -> Markup {
     let longest = panel.x.iter().map(|x| x.chars().count()).max().unwrap_or(0);
     // A narrow screen has space for some thirty letters.
     let crowded = panel.x.len() * (longest + 1) > 30;
-    for (index, x) in panel.x.iter().enumerate() {
-        let class = if crowded && index % 2 == 1 { "tick wide" } else { "tick" };
-        draw::label(h, class, (middle(panel, index), f64::from(HEIGHT) + 16.0), "middle", 0, x);
+    let class = |index: usize| if crowded && index % 2 == 1 { "tick wide" } else { "tick" };
+    let y = f64::from(HEIGHT) + 16.0;
+    html! {
+        @for (index, x) in panel.x.iter().enumerate() {
+            (draw::label(class(index), (middle(panel, index), y), "middle", 0, x))
+        }
     }
 }
 
-fn bars(h: &mut Html, chart: &Chart<'_>, panel: &Panel, scale: &Scale) {
+/// Returns the points that exist, with (index of the scheme, index of the value).
+fn points(panel: &Panel) -> impl Iterator<Item = (usize, usize, &Point)> {
+    panel.points.iter().enumerate().flat_map(|(scheme, points)| {
+        let points = points.iter().enumerate();
+        points.filter_map(move |(index, point)| Some((scheme, index, point.as_ref()?)))
+    })
+}
+
+fn bars(chart: &Chart<'_>, panel: &Panel, scale: &Scale) -> Markup {
     let schemes = chart.schemes.len();
     let width = 0.82 / (panel.x.len() * schemes) as f64;
-    for (scheme, points) in panel.points.iter().enumerate() {
-        for (index, point) in points.iter().enumerate() {
-            let Some(point) = point else { continue };
-            let left = middle(panel, index) + (scheme as f64 - schemes as f64 / 2.0) * width;
-            bar(h, chart, scheme, (left, left + width * 0.94), point, scale);
-            if panel.x.len() * schemes <= MOST_VALUES {
-                let text = rate(point.rate);
-                let at = (left + width * 0.47, scale.y(point.most) - 4.0);
-                draw::label(h, "over wide", at, "middle", 0, &text);
+    let with_values = panel.x.len() * schemes <= MOST_VALUES;
+    html! {
+        @for (scheme, index, point) in points(panel) {
+            @let left = middle(panel, index) + (scheme as f64 - schemes as f64 / 2.0) * width;
+            (bar(chart, scheme, (left, left + width * 0.94), point, scale))
+            @if with_values {
+                @let at = (left + width * 0.47, scale.y(point.most) - 4.0);
+                (draw::label("over wide", at, "middle", 0, &rate(point.rate)))
             }
         }
     }
 }
 
-fn bar(h: &mut Html, chart: &Chart<'_>, scheme: usize, range: (f64, f64), point: &Point, scale: &Scale) {
+fn bar(chart: &Chart<'_>, scheme: usize, range: (f64, f64), point: &Point, scale: &Scale) -> Markup {
     let look = chart.looks[scheme];
     let top = scale.y(point.rate);
     let vertical = (top, f64::from(HEIGHT) - top);
     let title = format!("{}: {} MiB/s", chart.schemes[scheme], rate(point.rate));
-    draw::rect(h, &look::class(look), range, vertical, &title);
-    if let Some(class) = look::pattern(look) {
-        draw::rect(h, &class, range, vertical, "");
+    html! {
+        (draw::rect(&look::class(look), range, vertical, &title))
+        @if let Some(class) = look::pattern(look) { (draw::rect(&class, range, vertical, "")) }
+        (draw::rect("edge-bar", range, vertical, ""))
+        (span(0.5 * (range.0 + range.1), point, scale))
     }
-    draw::rect(h, "edge-bar", range, vertical, "");
-    span(h, 0.5 * (range.0 + range.1), point, scale);
 }
 
 /// Draws the range from the slowest to the fastest repeat, if it is visible.
-fn span(h: &mut Html, x: f64, point: &Point, scale: &Scale) {
+fn span(x: f64, point: &Point, scale: &Scale) -> Markup {
     let (from, to) = (scale.y(point.least), scale.y(point.most));
-    if from - to >= 1.0 {
-        draw::line(h, "range", (x, from), (x, to));
+    if from - to >= 1.0 { draw::line("range", (x, from), (x, to)) } else { Markup::default() }
+}
+
+fn lines(chart: &Chart<'_>, panel: &Panel, scale: &Scale) -> Markup {
+    let places = |points: &[Option<Point>]| -> Vec<(f64, f64)> {
+        let points = points.iter().enumerate();
+        let places = points.filter_map(|(index, point)| Some((index, point.as_ref()?)));
+        places.map(|(index, point)| (middle(panel, index), scale.y(point.rate))).collect()
+    };
+    html! {
+        @for (scheme, line) in panel.points.iter().enumerate() {
+            @for pair in places(line).windows(2) {
+                (draw::line(&line_class(chart.looks[scheme]), pair[0], pair[1]))
+            }
+        }
+        @for (scheme, index, point) in points(panel) {
+            @let at = (middle(panel, index), scale.y(point.rate));
+            @let (scheme_name, x) = (&chart.schemes[scheme], &panel.x[index]);
+            (span(at.0, point, scale))
+            (mark(chart.looks[scheme], at, &format!("{scheme_name} at {x}: {} MiB/s", rate(point.rate))))
+        }
     }
 }
 
-fn lines(h: &mut Html, chart: &Chart<'_>, panel: &Panel, scale: &Scale) {
-    for (scheme, points) in panel.points.iter().enumerate() {
-        let look = chart.looks[scheme];
-        let places: Vec<(f64, f64)> = points
-            .iter()
-            .enumerate()
-            .filter_map(|(index, point)| Some((middle(panel, index), scale.y(point.as_ref()?.rate))))
-            .collect();
-        let class = format!("{} d{}", look::class(look), look % 4);
-        for pair in places.windows(2) {
-            draw::line(h, &class, pair[0], pair[1]);
-        }
-        for (index, point) in points.iter().enumerate() {
-            let Some(point) = point else { continue };
-            let (x, y) = (middle(panel, index), scale.y(point.rate));
-            span(h, x, point, scale);
-            let title = format!("{} at {}: {} MiB/s", chart.schemes[scheme], panel.x[index], rate(point.rate));
-            mark(h, look, (x, y), &title);
-        }
-    }
+fn line_class(look: usize) -> String {
+    format!("{} d{}", look::class(look), look % 4)
 }
 
 /// Draws a look's mark at (fraction of the width, pixels).
-fn mark(h: &mut Html, look: usize, (x, y): (f64, f64), title: &str) {
-    let (x, y) = (draw::share(x), format!("{y:.1}"));
-    h.element("svg", &[("x", &x), ("y", &y), ("width", "1"), ("height", "1"), ("overflow", "visible")], |h| {
-        let class = format!("{} mark", look::class(look));
-        h.element("path", &[("class", &class), ("d", look::mark(look))], |h| h.leaf("title", &[], title));
-    });
+fn mark(look: usize, (x, y): (f64, f64), title: &str) -> Markup {
+    html! {
+        svg x=(draw::share(x)) y=(format!("{y:.1}")) width="1" height="1" overflow="visible" {
+            path class={ (look::class(look)) " mark" } d=(look::mark(look)) { title { (title) } }
+        }
+    }
 }
 
 /// Draws a sample of a look, 26 by 14 pixels at (0, 0).
-pub fn sample(h: &mut Html, look: usize, bars: bool) {
+pub fn sample(look: usize, bars: bool) -> Markup {
     if bars {
-        let area = [("width", "26"), ("height", "14")];
-        let class = look::class(look);
-        h.empty("rect", &[("class", class.as_str()), area[0], area[1]]);
-        if let Some(class) = look::pattern(look) {
-            h.empty("rect", &[("class", class.as_str()), area[0], area[1]]);
-        }
-        h.empty("rect", &[("class", "edge-bar"), area[0], area[1]]);
-        return;
+        let classes = [Some(look::class(look)), look::pattern(look), Some("edge-bar".to_owned())];
+        return html! {
+            @for class in classes.into_iter().flatten() { rect class=(class) width="26" height="14" {} }
+        };
     }
-    let class = format!("{} d{}", look::class(look), look % 4);
-    h.empty("line", &[("class", class.as_str()), ("x1", "0"), ("y1", "7"), ("x2", "26"), ("y2", "7")]);
-    h.element(
-        "svg",
-        &[("x", "13"), ("y", "7"), ("width", "1"), ("height", "1"), ("overflow", "visible")],
-        |h| {
-            let class = format!("{} mark", look::class(look));
-            h.empty("path", &[("class", &class), ("d", look::mark(look))]);
-        },
-    );
+    html! {
+        line class=(line_class(look)) x1="0" y1="7" x2="26" y2="7" {}
+        svg x="13" y="7" width="1" height="1" overflow="visible" {
+            path class={ (look::class(look)) " mark" } d=(look::mark(look)) {}
+        }
+    }
 }
 
 /// Formats a rate in MiB/s with three digits.

@@ -1,7 +1,7 @@
 //! Looks of schemes: colors that remain distinct for color-blind readers (Okabe and Ito), and
 //! patterns, marks and dashes, so that color is never the only cue.
 
-use stripewise_report::html::Html;
+use maud::{Markup, html};
 
 /// Number of different looks.
 const LOOKS: usize = 8;
@@ -32,7 +32,7 @@ pub fn mark(look: usize) -> &'static str {
 }
 
 /// Writes the definitions of the patterns, once in each drawing.
-pub fn definitions(h: &mut Html) {
+pub fn definitions() -> Markup {
     let paths = [
         "M-2 2l4 -4M0 8l8 -8M6 10l4 -4",
         "M2 2h.01M6 6h.01",
@@ -42,13 +42,13 @@ pub fn definitions(h: &mut Html) {
         "M0 4h8M4 0v8",
         "M0 8l8 -8M0 0l8 8",
     ];
-    h.element("defs", &[], |h| {
-        for (index, path) in paths.into_iter().enumerate() {
-            let id = format!("p{}", index + 1);
-            let attributes =
-                [("id", id.as_str()), ("width", "8"), ("height", "8"), ("patternUnits", "userSpaceOnUse")];
-            let class = if index == 1 { "hatch dots" } else { "hatch" };
-            h.element("pattern", &attributes, |h| h.empty("path", &[("class", class), ("d", path)]));
+    html! {
+        defs {
+            @for (index, path) in paths.into_iter().enumerate() {
+                pattern id={ "p" (index + 1) } width="8" height="8" patternUnits="userSpaceOnUse" {
+                    path.hatch.dots[index == 1] d=(path) {}
+                }
+            }
         }
-    });
+    }
 }

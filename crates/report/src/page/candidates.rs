@@ -1,8 +1,9 @@
 //! The table of all candidates: expected time, measured time if there is one, and layout.
 
+use maud::{Markup, html};
+
 use super::bars::Bars;
-use super::table::{Column, amount, table as table_of, whole};
-use crate::html::Html;
+use super::parts::{Table, soft};
 use crate::results::Candidate;
 use crate::units::{self, Clock};
 
@@ -17,80 +18,61 @@ const CAPTION_EXPECTED: &str = "Expected is wall-clock time; overall cost is the
 
 /// Writes the table. If nothing was `measured` it lacks those columns and is folded, because it can
 /// be long.
-pub fn table(h: &mut Html, bars: &Bars<'_>, measured: bool) {
-    let mut columns = vec![Column::text("Candidate"), Column::number("expected")];
-    if measured {
-        columns.extend(["measured", "runs", "from \u{2013} to", "error", "speed-up"].map(Column::number));
-    }
-    columns.push(Column::number("overall cost"));
-    if measured {
-        columns.push(Column::text("bytes"));
-    }
-    columns.push(Column::text("layout"));
+pub fn table<'a>(bars: &'a Bars<'a>, measured: bool) -> Markup {
     let costs = bars.candidates.iter().filter_map(|candidate| candidate.predicted_s);
     let cost_clock = Clock::up_to(costs.fold(0.0, f64::max));
-    let open: &[(&str, &str)] = if measured { &[("open", "open")] } else { &[] };
-    h.element("details", open, |h| {
-        h.leaf("summary", &[], "All numbers");
-        table_of(h, if measured { CAPTION_MEASURED } else { CAPTION_EXPECTED }, &columns, |h| {
-            for (index, candidate) in bars.candidates.iter().enumerate() {
-                if index < ROWS || candidate.name == bars.choice || candidate.name == bars.present {
-                    row(h, bars, candidate, cost_clock, measured);
-                }
+    let is_choice = |candidate: &Candidate| candidate.name == bars.choice;
+    let rows = bars.candidates.iter().enumerate();
+    let rows = rows.filter(|(index, c)| *index < ROWS || is_choice(c) || c.name == bars.present);
+    let caption = if measured { CAPTION_MEASURED } else { CAPTION_EXPECTED };
+    let mut table = Table::new(caption, rows.map(|(_, candidate)| candidate))
+        .mark(|c| is_choice(c))
+        .head("Candidate", |c| bars.names(c))
+        .aligned("expected", |c| bars.time(c.elapsed_s));
+    if measured {
+        table = with_measured(table, bars);
+    }
+    table = table.number("overall cost", |c| c.predicted_s, |s| cost_clock.print(s));
+    if measured {
+        table = table.text("bytes", |c| verified(c.verified.into_iter()));
+    }
+    table = table.text("layout", |c| html! { code { (c.layout) } });
+    let count = bars.candidates.len();
+    html! {
+        details open=[measured.then_some("open")] {
+            summary { "All numbers" }
+            (table)
+            @if count > ROWS {
+                (soft(format_args!("The first {ROWS} of {} candidates.", units::count(count as u64))))
             }
-        });
-        if bars.candidates.len() > ROWS {
-            let text =
-                format!("The first {ROWS} of {} candidates.", units::count(bars.candidates.len() as u64));
-            h.leaf("p", &[("class", "soft")], &text);
         }
-    });
+    }
 }
 
-fn row(h: &mut Html, bars: &Bars<'_>, candidate: &Candidate, cost_clock: Clock, measured: bool) {
+/// Adds the columns on measured times.
+fn with_measured<'a>(table: Table<'a, &'a Candidate>, bars: &Bars<'a>) -> Table<'a, &'a Candidate> {
+    let bars = *bars;
     let clock = bars.clock();
-    let class = if candidate.name == bars.choice { "chosen" } else { "" };
-    h.element("tr", &[("class", class)], |h| {
-        h.element("th", &[("scope", "row")], |h| bars.names(h, candidate));
-        amount(h, candidate.elapsed_s, |s| clock.print(s));
-        if measured {
-            measured_cells(h, bars, candidate, clock);
-        }
-        amount(h, candidate.predicted_s, |s| cost_clock.print(s));
-        if measured {
-            h.element("td", &[], |h| verified(h, candidate.verified.into_iter()));
-        }
-        h.element("td", &[], |h| h.leaf("code", &[], &candidate.layout));
-    });
-}
-
-fn measured_cells(h: &mut Html, bars: &Bars<'_>, candidate: &Candidate, clock: Clock) {
-    let median = candidate.median_s();
-    amount(h, median, |s| clock.print(s));
-    whole(h, candidate.measured_s.len() as u64, units::count);
-    h.leaf("td", &[("class", "n")], &range_of_runs(candidate, clock));
-    amount(h, candidate.relative_error(), units::signed_percent);
     let present = bars.candidates.iter().find(|other| other.name == bars.present);
     let present_s = present.and_then(Candidate::median_s);
-    let speed_up = median.filter(|&seconds| seconds > 0.0).and_then(|seconds| Some(present_s? / seconds));
-    amount(h, speed_up, units::factor);
-}
-
-fn range_of_runs(candidate: &Candidate, clock: Clock) -> String {
-    let least = candidate.measured_s.iter().copied().reduce(f64::min);
-    let most = candidate.measured_s.iter().copied().reduce(f64::max);
-    match (least, most) {
-        (Some(least), Some(most)) => format!("{} \u{2013} {}", clock.print(least), clock.print(most)),
-        _ => "\u{2013}".to_owned(),
-    }
+    let runs = move |c: &Candidate| match c.range_s() {
+        Some((least, most)) => format!("{} \u{2013} {}", clock.print(least), clock.print(most)),
+        None => "\u{2013}".to_owned(),
+    };
+    let speed_up = move |c: &Candidate| Some(present_s? / c.median_s().filter(|&seconds| seconds > 0.0)?);
+    table
+        .aligned("measured", move |c| bars.time(c.median_s()))
+        .amount("runs", |c| c.measured_s.len() as u64, units::count)
+        .aligned("from \u{2013} to", move |c| runs(c))
+        .number("error", |c| c.relative_error(), units::signed_percent)
+        .number("speed-up", move |c| speed_up(c), units::factor)
 }
 
 /// Writes the result of comparing all bytes, for one or several candidates.
-pub fn verified(h: &mut Html, verdicts: impl Iterator<Item = bool>) {
-    let verdicts: Vec<bool> = verdicts.collect();
-    match (verdicts.is_empty(), verdicts.contains(&false)) {
-        (true, _) => h.leaf("span", &[("class", "soft")], "not compared"),
-        (_, true) => h.leaf("span", &[("class", "bad")], "WRONG"),
-        _ => h.leaf("span", &[("class", "good")], "verified"),
+pub fn verified(verdicts: impl Iterator<Item = bool>) -> Markup {
+    match verdicts.reduce(|all, right| all && right) {
+        None => html! { span.soft { "not compared" } },
+        Some(false) => html! { span.bad { "WRONG" } },
+        Some(true) => html! { span.good { "verified" } },
     }
 }

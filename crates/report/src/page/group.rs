@@ -1,17 +1,20 @@
 //! Card of one file group: its requests over time, their sizes, and its phases.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
+use maud::{Markup, html};
 use stripewise_trace::Op;
-use stripewise_trace::summary::{Direction, Group, Phase};
+use stripewise_trace::summary::{Direction, Group, Phase, Sizes};
 
-use super::table::{Column, amount, table, whole};
-use super::text::{caption, time_ticks};
+use super::parts::{TIME, Table, figure, soft, time_ticks};
 use crate::activity::{Activity, GroupPicture};
 use crate::density::COLUMNS;
 use crate::draw::{self, Plot};
-use crate::html::Html;
 use crate::{ticks, units};
+
+/// Up to this number, distinct sizes are shown individually; more are grouped by powers of two.
+const SIZES_SHOWN: usize = 12;
 
 /// Maximum number of phase kinds listed per group.
 const PHASES_LISTED: usize = 24;
@@ -22,17 +25,17 @@ const NARROWEST: f64 = 0.002;
 /// Maximum number of phases drawn per group. A group with more phases has no phase drawing.
 const PHASES_DRAWN: usize = 200;
 
-pub fn card(h: &mut Html, activity: &Activity, picture: &GroupPicture) {
+pub fn card(activity: &Activity, picture: &GroupPicture) -> Markup {
     let group = &activity.summary.groups[picture.group];
-    h.element("div", &[("class", "card")], |h| {
-        h.element("h3", &[], |h| {
-            h.leaf("code", &[], if group.files == 1 { &group.first_file } else { &group.pattern });
-        });
-        h.leaf("p", &[("class", "soft")], &sentence(group));
-        by_offset(h, group, picture);
-        sizes(h, group);
-        phases(h, group);
-    });
+    html! {
+        div.card {
+            h3 { code { (if group.files == 1 { &group.first_file } else { &group.pattern }) } }
+            (soft(sentence(group)))
+            (by_offset(group, picture))
+            (sizes(group))
+            (phases(group))
+        }
+    }
 }
 
 fn sentence(group: &Group) -> String {
@@ -57,27 +60,29 @@ fn sentence(group: &Group) -> String {
     parts.join("; ") + "."
 }
 
-fn by_offset(h: &mut Html, group: &Group, picture: &GroupPicture) {
-    h.element("figure", &[], |h| {
-        let of = if group.files == 1 { "the file" } else { "its file (all files are laid over one another)" };
-        let bar = if phases_drawn(group).is_empty() { "" } else { " The bar above shows the phases." };
-        let text = format!("where in {of} each request was.{bar}");
-        caption(h, "Requests over time, by offset", &text);
-        draw::density_legend(h, &picture.by_offset);
-        h.element("div", &[("class", "framed")], |h| {
-            let plot = Plot {
-                height: 240,
-                name: &format!("Requests over time and offset, up to {}", units::bytes(picture.extent)),
-                x: time_ticks(&picture.span_ns),
-                y: ticks::bytes(picture.extent),
-                downwards: true,
-            };
-            phase_strip(h, group, &picture.span_ns);
-            let rows = picture.by_offset.rows();
-            draw::stretched(h, &plot, (COLUMNS, rows), |h| draw::density(h, &picture.by_offset));
-        });
-        h.leaf("div", &[("class", "axis")], "time since the start of the trace");
-    });
+fn by_offset(group: &Group, picture: &GroupPicture) -> Markup {
+    let of = if group.files == 1 { "the file" } else { "its file (all files are laid over one another)" };
+    let bar = if phases_drawn(group).is_empty() { "" } else { " The bar above shows the phases." };
+    let frame = Plot {
+        height: 240,
+        name: &format!("Requests over time and offset, up to {}", units::bytes(picture.extent)),
+        x: time_ticks(&picture.span_ns),
+        y: ticks::bytes(picture.extent),
+        downwards: true,
+    };
+    let cells = (COLUMNS, picture.by_offset.rows());
+    figure(
+        "Requests over time, by offset",
+        format_args!("where in {of} each request was.{bar}"),
+        html! {
+            (draw::density_legend(&picture.by_offset))
+            div.framed {
+                (phase_strip(group, &picture.span_ns))
+                (draw::stretched(&frame, cells, draw::density(&picture.by_offset)))
+            }
+            div.axis { (TIME) }
+        },
+    )
 }
 
 /// Returns all phases of the group, or none if there are too many to draw.
@@ -87,27 +92,25 @@ fn phases_drawn(group: &Group) -> &[Phase] {
 }
 
 /// Draws the phases over time. Later phases cover earlier ones where they overlap.
-fn phase_strip(h: &mut Html, group: &Group, span_ns: &Range<u64>) {
+fn phase_strip(group: &Group, span_ns: &Range<u64>) -> Markup {
     let phases = phases_drawn(group);
     if phases.is_empty() {
-        return;
+        return Markup::default();
     }
     let length = (span_ns.end - span_ns.start).max(1) as f64;
     let at = |ns: u64| ns.saturating_sub(span_ns.start) as f64 / length;
-    let name = units::counted(phases.len() as u64, "phase", "phases");
-    draw::drawing(h, "phases", 20, &format!("{name} over time"), |h| {
-        for phase in phases {
-            let class = if phase.op == Op::Read { "read" } else { "write" };
-            let (left, right) = (at(phase.start_ns), at(phase.end_ns));
-            let visible = right.max(left + NARROWEST).min(1.0);
-            draw::rect(h, class, (left, visible), (0.0, 16.0), &phase_sentence(phase));
-            if right - left > 0.2 {
-                let text = format!("{} p={}", phase.op.name(), phase.processes);
-                let class = if phase.op == Op::Read { "on-read" } else { "on" };
-                draw::label(h, class, ((left + right) / 2.0, 12.0), "middle", 0, &text);
-            }
+    let block = |phase: &Phase| {
+        let (class, on) = if phase.op == Op::Read { ("read", "on-read") } else { ("write", "on") };
+        let (left, right) = (at(phase.start_ns), at(phase.end_ns));
+        let visible = right.max(left + NARROWEST).min(1.0);
+        let text = format!("{} p={}", phase.op.name(), phase.processes);
+        html! {
+            (draw::rect(class, (left, visible), (0.0, 16.0), &phase_sentence(phase)))
+            @if right - left > 0.2 { (draw::label(on, ((left + right) / 2.0, 12.0), "middle", 0, &text)) }
         }
-    });
+    };
+    let name = format!("{} over time", units::counted(phases.len() as u64, "phase", "phases"));
+    draw::drawing("phases", 20, &name, html! { @for phase in phases { (block(phase)) } })
 }
 
 fn phase_sentence(phase: &Phase) -> String {
@@ -116,50 +119,104 @@ fn phase_sentence(phase: &Phase) -> String {
     format!("{} by {processes}, {} on one node: {bytes}", phase.op.name(), phase.per_node)
 }
 
-fn sizes(h: &mut Html, group: &Group) {
-    let rows = super::sizes::rows(&group.read.sizes, &group.write.sizes);
+/// Draws the histogram of request sizes: one bar per size, with reads followed by writes.
+fn sizes(group: &Group) -> Markup {
+    let rows = size_rows(&group.read.sizes, &group.write.sizes);
     if rows.is_empty() {
-        return;
+        return Markup::default();
     }
-    h.element("figure", &[], |h| {
-        caption(h, "Request sizes", "how many requests moved so many bytes.");
-        let directions = [(&group.read, ("read", "reads")), (&group.write, ("write", "writes"))];
-        let used = directions.iter().filter(|(direction, _)| direction.requests > 0);
-        draw::legend(h, &used.map(|(_, entry)| *entry).collect::<Vec<_>>());
-        super::sizes::bars(h, &rows);
-    });
+    let directions = [(&group.read, ("read", "reads")), (&group.write, ("write", "writes"))];
+    let used = directions.iter().filter(|(direction, _)| direction.requests > 0);
+    let most = rows.iter().map(|row| row.requests.iter().sum::<u64>()).max().unwrap_or(0).max(1) as f64;
+    figure(
+        "Request sizes",
+        "how many requests moved so many bytes.",
+        html! {
+            (draw::legend(&used.map(|(_, entry)| *entry).collect::<Vec<_>>()))
+            div.bars.tight.sizes {
+                @for row in &rows {
+                    @let middle = row.requests[0] as f64 / most;
+                    @let end = middle + row.requests[1] as f64 / most;
+                    @let text = row.text();
+                    div { span.size { (row.name) } span.soft { (text) } }
+                    div {
+                        (draw::segments(
+                            16,
+                            &format!("{}: {text}", row.name),
+                            &[("read", (0.0, middle)), ("write", (middle, end))],
+                        ))
+                    }
+                }
+            }
+        },
+    )
 }
 
-fn phases(h: &mut Html, group: &Group) {
-    let columns = [
-        Column::text("What"),
-        Column::number("processes p"),
-        Column::number("on one node c"),
-        Column::number("phases"),
-        Column::number("requests"),
-        Column::number("bytes"),
-        Column::number("bytes per request"),
-    ];
+/// Requests of one size, or of a range of sizes.
+struct SizeRow {
+    /// The size, or `FROM to below TO`.
+    name: String,
+    /// Number of reads and of writes.
+    requests: [u64; 2],
+}
+
+/// Returns the rows by ascending size: exact sizes if there are few, else powers of two.
+fn size_rows(reads: &Sizes, writes: &Sizes) -> Vec<SizeRow> {
+    let mut exact: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
+    for (op, sizes) in [reads, writes].into_iter().enumerate() {
+        for (size, count) in sizes.by_count() {
+            exact.entry(size).or_default()[op] += count;
+        }
+    }
+    let all_exact = reads.rounded.is_empty() && writes.rounded.is_empty();
+    if all_exact && exact.len() <= SIZES_SHOWN {
+        return exact
+            .into_iter()
+            .map(|(size, requests)| SizeRow { name: units::bytes(size), requests })
+            .collect();
+    }
+    let mut rounded: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
+    for (size, requests) in exact {
+        let row = rounded.entry(size.max(1).ilog2()).or_default();
+        row[0] += requests[0];
+        row[1] += requests[1];
+    }
+    let name = |power: u32| match 1u64.checked_shl(power + 1) {
+        Some(end) => format!("{} to below {}", units::bytes(1 << power), units::bytes(end)),
+        None => format!("{} and more", units::bytes(1 << power)),
+    };
+    rounded.into_iter().map(|(power, requests)| SizeRow { name: name(power), requests }).collect()
+}
+
+impl SizeRow {
+    fn text(&self) -> String {
+        let [reads, writes] = self.requests;
+        let counted = [(reads, "read", "reads"), (writes, "write", "writes")].into_iter();
+        let counted = counted.filter(|(count, ..)| *count > 0);
+        counted.map(|(count, one, many)| units::counted(count, one, many)).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn phases(group: &Group) -> Markup {
     let kinds = &group.phases.by_concurrency;
-    let shown = kinds.len().min(PHASES_LISTED);
     let mut caption =
         "Phases: what the processes do together, with p processes at once, c of them on one node.".to_owned();
-    if shown < kinds.len() {
-        caption += &format!(" The first {shown} kinds of {}.", kinds.len());
+    if kinds.len() > PHASES_LISTED {
+        caption += &format!(" The first {PHASES_LISTED} kinds of {}.", kinds.len());
     }
-    table(h, &caption, &columns, |h| {
-        for kind in &kinds[..shown] {
-            h.element("tr", &[], |h| {
-                h.leaf("th", &[("scope", "row")], kind.op.name());
-                whole(h, kind.processes.into(), units::count);
-                whole(h, kind.per_node.into(), units::count);
-                whole(h, kind.phases, units::count);
-                whole(h, kind.requests, units::count);
-                whole(h, kind.bytes, units::bytes);
-                amount(h, Some(kind.bytes as f64 / kind.requests.max(1) as f64), |b| units::bytes(b as u64));
-            });
-        }
-    });
+    let table = Table::new(caption, kinds.iter().take(PHASES_LISTED))
+        .head("What", |kind| kind.op.name())
+        .amount("processes p", |kind| u64::from(kind.processes), units::count)
+        .amount("on one node c", |kind| u64::from(kind.per_node), units::count)
+        .amount("phases", |kind| kind.phases, units::count)
+        .amount("requests", |kind| kind.requests, units::count)
+        .amount("bytes", |kind| kind.bytes, units::bytes)
+        .amount(
+            "bytes per request",
+            |kind| kind.bytes as f64 / kind.requests.max(1) as f64,
+            |bytes| units::bytes(bytes as u64),
+        );
+    html! { (table) }
 }
 
 /// Describes which processes use the files of a group.
@@ -187,5 +244,33 @@ pub fn order_of_access(direction: &Direction) -> String {
             let parts = several.iter().map(|(share, kind)| format!("{} {kind}", units::percent(*share)));
             parts.collect::<Vec<_>>().join(", ")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(exact: &[(u64, u64)], rounded: &[(u64, u64)]) -> Sizes {
+        Sizes { exact: exact.iter().copied().collect(), rounded: rounded.iter().copied().collect() }
+    }
+
+    #[test]
+    fn few_sizes_are_shown_as_they_are() {
+        let rows = size_rows(&sizes(&[(65536, 10), (100, 1)], &[]), &sizes(&[(65536, 5)], &[]));
+        let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(names, ["100\u{a0}B", "64\u{a0}KiB"]);
+        assert_eq!(rows[1].requests, [10, 5]);
+    }
+
+    #[test]
+    fn many_sizes_are_put_together_and_none_is_lost() {
+        let exact: Vec<(u64, u64)> = (1..60).map(|i| (i * 1000, i)).collect();
+        let rows = size_rows(&sizes(&exact, &[(1 << 20, 7)]), &sizes(&[(u64::MAX, 2)], &[]));
+        assert!(rows.iter().any(|row| row.name == "32\u{a0}KiB to below 64\u{a0}KiB"));
+        assert_eq!(rows.last().unwrap().name, "8\u{a0}EiB and more");
+        let reads: u64 = rows.iter().map(|row| row.requests[0]).sum();
+        assert_eq!(reads, (1..60).sum::<u64>() + 7);
+        assert_eq!(rows.last().unwrap().requests, [0, 2]);
     }
 }

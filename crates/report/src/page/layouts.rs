@@ -1,98 +1,124 @@
 //! Section on a plan: its storage, and for each file-name pattern the layout, the reason, and the
 //! other candidates.
 
-use stripewise_cluster::Rule;
+use maud::{Markup, html};
+use stripewise_cluster::{Cluster, Rule, Tier};
+use stripewise_model::Service;
 use stripewise_plan::Native;
 
 use super::bars::Bars;
-use super::regions::layouts;
-use super::text::{anchor, contents, fact, sentence};
-use super::{candidates, copies};
-use crate::html::Html;
+use super::parts::{Table, anchor, contents, exact, facts, sentence, soft};
+use super::{candidates, copies, regions};
 use crate::results::Candidate;
-use crate::{PlanView, RuleDetails, units};
+use crate::{PlanView, Report, RuleDetails, units};
 
 /// Maximum number of candidate kinds drawn as bars.
 const KINDS_DRAWN: usize = 14;
 
-pub fn section(h: &mut Html, views: &[PlanView]) {
-    contents(h, "plan", views.iter().map(|view| view.name.as_str()));
-    for (index, view) in views.iter().enumerate() {
-        let before = index.checked_sub(1).map(|before| &views[before]);
-        let is_new = before.is_none_or(|before| before.plan.cluster != view.plan.cluster);
-        plan(h, view, index, is_new);
-    }
-}
+const MIB: f64 = 1048576.0;
 
-fn plan(h: &mut Html, view: &PlanView, index: usize, with_storage: bool) {
-    let plan = &view.plan;
-    h.element("div", &[("class", "card"), ("id", &anchor("plan", index))], |h| {
-        h.element("h3", &[], |h| {
-            h.text("Plan ");
-            h.leaf("code", &[], &view.name);
-        });
-        let rules = plan.rules.len() as u64;
-        let patterns = units::counted(rules, "pattern of file names", "patterns of file names");
-        let storage = if with_storage { "" } else { " The storage is that of the plan before." };
-        h.leaf("p", &[], &format!("Scheme asked for: {}. {patterns}.{storage}", plan.scheme));
-        if with_storage {
-            super::cluster::tiers(h, &plan.cluster);
+pub fn section(report: &Report<'_>) -> Markup {
+    let views = report.plans;
+    let is_same = |index: usize| index > 0 && views[index - 1].plan.cluster == views[index].plan.cluster;
+    html! {
+        (contents("plan", views.iter().map(|view| view.name.as_str())))
+        @for (index, view) in views.iter().enumerate() {
+            (plan(view, index, !is_same(index)))
+            @for (rule, details) in view.plan.rules.iter().zip(&view.details) { (card(view, rule, details)) }
         }
-    });
-    for (index, rule) in plan.rules.iter().enumerate() {
-        card(h, view, index, rule);
     }
 }
 
-fn card(h: &mut Html, view: &PlanView, index: usize, rule: &Rule) {
-    let details = view.details.get(index);
-    let file_bytes = details.and_then(|d| d.file_bytes);
-    h.element("div", &[("class", "card")], |h| {
-        h.element("h3", &[], |h| {
-            h.leaf("code", &[], &rule.pattern);
-            h.text(" ");
-            h.leaf("span", &[("class", "pill chosen")], &rule.scheme);
-        });
-        h.leaf("p", &[], &sentence(&rule.reason));
-        h.element("dl", &[("class", "facts")], |h| {
-            fact(h, "Expected wall-clock time", |h| value(h, rule.elapsed_s));
-            fact(h, "Overall cost (process-seconds)", |h| value(h, rule.predicted_s));
-            if let Some(bytes) = file_bytes {
-                fact(h, "Largest file in the trace", |h| h.text(&units::bytes(bytes)));
+fn plan(view: &PlanView, index: usize, with_storage: bool) -> Markup {
+    let rules = view.plan.rules.len() as u64;
+    html! {
+        div.card id=(anchor("plan", index)) {
+            h3 { "Plan " code { (view.name) } }
+            p {
+                "Scheme asked for: " (view.plan.scheme) ". "
+                (units::counted(rules, "pattern of file names", "patterns of file names")) "."
+                @if !with_storage { " The storage is that of the plan before." }
             }
-        });
-        match (&rule.overlay, details) {
-            (Some(overlay), Some(details)) => copies::in_card(h, view, rule, overlay, details),
-            _ => layouts(h, &view.plan.cluster, rule, file_bytes),
+            @if with_storage { (storage(&view.plan.cluster)) }
         }
-        if let Some(details) = details {
-            considered(h, rule, details);
-            native(h, &details.native);
+    }
+}
+
+/// Writes the tiers of the storage, and the parameters that predictions use.
+fn storage(cluster: &Cluster) -> Markup {
+    let caption = "Storage: time to start one access + time per MiB, as the predictions use them.";
+    let class = |index: usize| cluster.class_of_tier(index);
+    let time = |service: Option<Service>| match service {
+        None => "\u{2013}".to_owned(),
+        Some(service) => format!(
+            "{} + {}",
+            units::short_seconds(service.startup_s),
+            units::short_seconds(service.per_byte_s * MIB)
+        ),
+    };
+    let is_measured = |tier: &Tier| cluster.measured.contains_key(&tier.class);
+    let table = Table::new(caption, cluster.tiers.iter().enumerate())
+        .head("Tier", |(_, tier)| {
+            html! { (tier.name) @if tier.emulate { " " span.pill.bad { "emulated" } } }
+        })
+        .text("class", |(_, tier)| &tier.class)
+        .amount("servers", |(_, tier)| tier.driver.servers() as u64, units::count)
+        .amount("capacity each", |(_, tier)| tier.capacity_per_server, units::bytes)
+        .aligned("random read", |(index, _)| time(class(*index).map(|class| class.read.random)))
+        .aligned("sequential read", |(index, _)| time(class(*index).map(|class| class.read.sequential)))
+        .aligned("random write", |(index, _)| time(class(*index).map(|class| class.write.random)))
+        .aligned("sequential write", |(index, _)| time(class(*index).map(|class| class.write.sequential)))
+        .text("parameters", |(_, tier)| if is_measured(tier) { "measured" } else { "by hand" });
+    let network = &cluster.network;
+    html! {
+        (table)
+        @if network.establish_s > 0.0 || network.per_byte_s > 0.0 {
+            p.small {
+                "Network: " (units::seconds(network.establish_s)) " to establish a connection, "
+                (units::seconds(network.per_byte_s * MIB)) " per MiB."
+            }
         }
-    });
+    }
+}
+
+fn card(view: &PlanView, rule: &Rule, details: &RuleDetails) -> Markup {
+    let largest =
+        details.file_bytes.map(|bytes| ("Largest file in the trace", html! { (units::bytes(bytes)) }));
+    let times = [
+        ("Expected wall-clock time", exact(Some(rule.elapsed_s), units::seconds)),
+        ("Overall cost (process-seconds)", exact(Some(rule.predicted_s), units::seconds)),
+    ];
+    html! {
+        div.card {
+            h3 { code { (rule.pattern) } " " span.pill.chosen { (rule.scheme) } }
+            p { (sentence(&rule.reason)) }
+            (facts(times.into_iter().chain(largest)))
+            @match &rule.overlay {
+                Some(overlay) => (copies::in_card(view, rule, overlay, details)),
+                None => (regions::layouts(&view.plan.cluster, rule, details.file_bytes)),
+            }
+            (considered(rule, details))
+            (native(&details.native))
+        }
+    }
 }
 
 /// Writes the candidates that the planner compared.
-fn considered(h: &mut Html, rule: &Rule, details: &RuleDetails) {
+fn considered(rule: &Rule, details: &RuleDetails) -> Markup {
     if details.candidates.is_empty() {
-        return;
+        return Markup::default();
     }
-    let all =
-        Bars { candidates: &details.candidates, choice: choice_of(rule, details), present: &details.present };
+    let choice = if details.choice.is_empty() { &rule.scheme } else { &details.choice };
+    let all = Bars { candidates: &details.candidates, choice, present: &details.present };
     let drawn = best_of_each_kind(&all);
-    let title = match details.candidates.len() - drawn.len() {
-        0 => "Expected wall-clock time of each candidate".to_owned(),
-        others => {
-            format!("Expected wall-clock time of the best candidate of each kind, of {}", others + drawn.len())
-        }
+    let title = match details.candidates.len() {
+        count if count == drawn.len() => "Expected wall-clock time of each candidate".to_owned(),
+        count => format!("Expected wall-clock time of the best candidate of each kind, of {count}"),
     };
-    Bars { candidates: &drawn, ..all }.figure(h, &title);
-    candidates::table(h, &all, false);
-}
-
-/// Returns the name of the candidate that a rule's layouts come from.
-fn choice_of<'a>(rule: &'a Rule, details: &'a RuleDetails) -> &'a str {
-    if details.choice.is_empty() { &rule.scheme } else { &details.choice }
+    html! {
+        (Bars { candidates: &drawn, ..all }.figure(&title))
+        (candidates::table(&all, false))
+    }
 }
 
 /// Returns the fastest candidate of each kind, and always the choice and the present layout, in the
@@ -120,28 +146,20 @@ fn kind(name: &str) -> (&str, &str) {
     (scheme, place)
 }
 
-fn value(h: &mut Html, seconds: f64) {
-    h.leaf("data", &[("value", &seconds.to_string())], &units::seconds(seconds));
-}
-
-fn native(h: &mut Html, native: &[Native]) {
-    if native.is_empty() {
-        return;
-    }
-    h.leaf("h4", &[], "The same layout on parallel file systems");
-    for system in native {
-        if system.commands.is_empty() {
-            let note = system.note.as_deref().unwrap_or("no commands");
-            h.leaf("p", &[("class", "soft")], &format!("{}: {note}.", system.system));
-            continue;
-        }
-        h.element("details", &[("open", "open")], |h| {
-            h.leaf("summary", &[], &system.system);
-            if let Some(note) = &system.note {
-                h.leaf("p", &[("class", "soft")], note);
+fn native(native: &[Native]) -> Markup {
+    html! {
+        @if !native.is_empty() { h4 { "The same layout on parallel file systems" } }
+        @for Native { system, commands, note } in native {
+            @if commands.is_empty() {
+                (soft(format_args!("{system}: {}.", note.as_deref().unwrap_or("no commands"))))
+            } @else {
+                details open="open" {
+                    summary { (system) }
+                    @if let Some(note) = note { (soft(note)) }
+                    pre { (commands.join("\n")) }
+                }
             }
-            h.leaf("pre", &[], &system.commands.join("\n"));
-        });
+        }
     }
 }
 

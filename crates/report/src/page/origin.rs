@@ -1,61 +1,53 @@
 //! Section on how the page was made: commands, machine, dates.
 
-use super::table::{Column, table, whole};
-use super::text::fact;
-use crate::Report;
-use crate::html::Html;
-use crate::results::Results;
-use crate::units;
+use maud::{Markup, html};
 
-pub fn section(h: &mut Html, report: &Report<'_>) {
-    h.element("div", &[("class", "card")], |h| {
-        h.element("dl", &[("class", "facts")], |h| {
-            fact(h, "Report made", |h| h.text(report.date));
-            fact(h, "with", |h| h.leaf("code", &[], report.command));
-            fact(h, "by", |h| h.text(&format!("stripewise {}", report.version)));
-            for view in report.plans {
-                fact(h, "Plan", |h| h.leaf("code", &[], &view.name));
-            }
-            for activity in report.activities {
-                fact(h, "Trace", |h| {
-                    h.leaf("code", &[], &activity.name);
-                    if activity.meta.start_unix_ns > 0 {
-                        let began = units::utc(activity.meta.start_unix_ns / 1_000_000_000);
-                        h.text(&format!(", begun {began}"));
-                    }
-                });
-            }
-        });
-        if let Some(results) = report.results {
-            measured(h, results);
+use super::parts::{Table, facts};
+use crate::results::Results;
+use crate::{Activity, Report, units};
+
+pub fn section(report: &Report<'_>) -> Markup {
+    let mut origins = vec![
+        ("Report made", html! { (report.date) }),
+        ("with", html! { code { (report.command) } }),
+        ("by", html! { "stripewise " (report.version) }),
+    ];
+    origins.extend(report.plans.iter().map(|view| ("Plan", html! { code { (view.name) } })));
+    origins.extend(report.activities.iter().map(|activity| ("Trace", trace(activity))));
+    html! {
+        div.card {
+            (facts(origins))
+            @if let Some(results) = report.results { (measured(results)) }
         }
-    });
+    }
 }
 
-fn measured(h: &mut Html, results: &Results) {
+fn trace(activity: &Activity) -> Markup {
+    let start_s = activity.meta.start_unix_ns / 1_000_000_000;
+    html! {
+        code { (activity.name) }
+        @if start_s > 0 { ", begun " (units::utc(start_s)) }
+    }
+}
+
+fn measured(results: &Results) -> Markup {
     let machine = &results.machine;
-    h.leaf("h4", &[], "Measurements");
-    h.element("dl", &[("class", "facts")], |h| {
-        fact(h, "Begun", |h| h.text(&results.date));
-        fact(h, "with", |h| h.leaf("code", &[], &results.command));
-        fact(h, "Machine", |h| h.text(&machine.host));
-        fact(h, "Processor", |h| {
-            let cores = units::counted(machine.cores.into(), "processor", "processors");
-            h.text(&format!("{} ({cores})", machine.cpu));
-        });
-        fact(h, "Memory", |h| h.text(&units::bytes(machine.memory_bytes)));
-        fact(h, "System", |h| h.text(&machine.system));
-    });
-    let columns =
-        [Column::text("Tier"), Column::text("class"), Column::number("servers"), Column::text("devices")];
-    table(h, "The storage that was measured.", &columns, |h| {
-        for servers in &results.servers {
-            h.element("tr", &[], |h| {
-                h.leaf("th", &[("scope", "row")], &servers.tier);
-                h.leaf("td", &[], &servers.class);
-                whole(h, servers.count.into(), units::count);
-                h.leaf("td", &[], if servers.emulated { "emulated" } else { "real" });
-            });
-        }
-    });
+    let cores = units::counted(machine.cores.into(), "processor", "processors");
+    let table = Table::new("The storage that was measured.", &results.servers)
+        .head("Tier", |servers| &servers.tier)
+        .text("class", |servers| &servers.class)
+        .amount("servers", |servers| u64::from(servers.count), units::count)
+        .text("devices", |servers| if servers.emulated { "emulated" } else { "real" });
+    html! {
+        h4 { "Measurements" }
+        (facts([
+            ("Begun", html! { (results.date) }),
+            ("with", html! { code { (results.command) } }),
+            ("Machine", html! { (machine.host) }),
+            ("Processor", html! { (machine.cpu) " (" (cores) ")" }),
+            ("Memory", html! { (units::bytes(machine.memory_bytes)) }),
+            ("System", html! { (machine.system) }),
+        ]))
+        (table)
+    }
 }

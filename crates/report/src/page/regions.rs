@@ -1,12 +1,12 @@
 //! Drawings of layouts: regions along the file, one turn of each stripe cycle, bytes per server.
 
+use maud::{Markup, html};
 use stripewise_cluster::{Cluster, Rule, Spread, format_cycle};
 use stripewise_layout::{Layout, Region};
 
-use super::bars::BAR_END;
-use crate::draw;
-use crate::html::Html;
-use crate::units;
+use super::bars::{BAR_END, Bar, bars};
+use super::parts::{figure, soft};
+use crate::{draw, ticks, units};
 
 /// Maximum number of layouts drawn per rule. Files use them in turn, and they differ only in their
 /// servers.
@@ -21,6 +21,9 @@ const STRIPES_DRAWN: usize = 512;
 /// Height of a strip in pixels.
 const STRIP_HEIGHT: f64 = 40.0;
 
+/// Height of the drawing of regions along the file in pixels.
+const REGIONS_HEIGHT: f64 = 56.0;
+
 /// Maximum number of servers whose bytes are drawn.
 const SERVERS_DRAWN: usize = 64;
 
@@ -32,61 +35,82 @@ const LABEL_ANY: f64 = 0.16;
 const LABEL_WIDE: f64 = 0.055;
 
 /// Draws the layouts of a rule with one copy.
-pub fn layouts(h: &mut Html, cluster: &Cluster, rule: &Rule, file_bytes: Option<u64>) {
+pub fn layouts(cluster: &Cluster, rule: &Rule, file_bytes: Option<u64>) -> Markup {
     if rule.layouts.is_empty() {
-        h.leaf("p", &[], "These files stay as they are.");
-        return;
+        return html! { p { "These files stay as they are." } };
     }
-    draw::legend(h, &tier_legend(cluster));
-    copy(h, cluster, &rule.pattern, (&rule.layouts, &rule.spread), file_bytes);
-    if let Some(bytes) = file_bytes {
-        let files = match rule.layouts.len() {
-            1 => format!("of a file of {}", units::bytes(bytes)),
-            n => format!("of {n} files of {}, one with each layout", units::bytes(bytes)),
-        };
-        bytes_per_server(h, cluster, &files, rule.layouts.iter(), bytes);
+    let files = |bytes: u64| match rule.layouts.len() {
+        1 => format!("of a file of {}", units::bytes(bytes)),
+        n => format!("of {n} files of {}, one with each layout", units::bytes(bytes)),
+    };
+    html! {
+        (tier_legend(cluster))
+        (copy(cluster, &rule.pattern, &rule.layouts, &rule.spread, file_bytes))
+        @if let Some(bytes) = file_bytes {
+            (bytes_per_server(cluster, &files(bytes), rule.layouts.iter(), bytes))
+        }
     }
 }
 
 /// Draws the layouts of one copy of the files with this pattern, and says how a file picks one of
 /// several.
 pub fn copy(
-    h: &mut Html,
     cluster: &Cluster,
     pattern: &str,
-    (layouts, spread): (&[Layout], &Spread),
+    layouts: &[Layout],
+    spread: &Spread,
     file_bytes: Option<u64>,
-) {
+) -> Markup {
     match layouts {
-        [] => {}
-        [layout] => {
-            let length = drawn_length(layout, file_bytes);
-            if layout.regions().len() > 1 {
-                along_the_file(h, cluster, layout, length, file_bytes.is_some());
-            }
-            regions(h, cluster, layout, length);
-        }
-        several => turns(h, cluster, several, &spread_sentence(pattern, spread, several.len())),
+        [] => Markup::default(),
+        [layout] => one(cluster, layout.regions(), file_bytes),
+        several => turns(cluster, several, &spread_sentence(pattern, spread, several.len())),
     }
+}
+
+fn one(cluster: &Cluster, regions: &[Region], file_bytes: Option<u64>) -> Markup {
+    // If the size is not known, the last region is drawn a third as long as what precedes it.
+    let last = regions.last().map_or(0, |region| region.start);
+    let length = file_bytes.unwrap_or(last.saturating_add(last / 3)).max(1);
+    let title = |index: usize| match regions.len() {
+        1 => "Stripe cycle".to_owned(),
+        _ => format!("Region {}", index + 1),
+    };
+    html! {
+        @if regions.len() > 1 { (along_the_file(cluster, regions, length, file_bytes.is_some())) }
+        @for (index, region) in regions.iter().take(REGIONS_DRAWN).enumerate() {
+            (cycle(cluster, region, &title(index), length))
+        }
+        @if regions.len() > REGIONS_DRAWN {
+            (soft(format_args!("{} more regions are not drawn.", more(regions.len(), REGIONS_DRAWN))))
+        }
+    }
+}
+
+/// Formats the number of items beyond the first `shown`.
+fn more(all: usize, shown: usize) -> String {
+    units::count((all - shown) as u64)
 }
 
 /// Draws layouts that files use in turn. They differ only in their servers, so one strip each is
 /// enough.
-fn turns(h: &mut Html, cluster: &Cluster, layouts: &[Layout], which: &str) {
-    h.leaf("p", &[], which);
-    h.element("div", &[("class", "bars tight")], |h| {
-        for (index, layout) in layouts.iter().take(LAYOUTS_DRAWN).enumerate() {
-            for (number, region) in layout.regions().iter().take(REGIONS_DRAWN).enumerate() {
-                let of =
-                    if layout.regions().len() > 1 { format!(", region {}", number + 1) } else { String::new() };
-                h.leaf("div", &[], &format!("layout {index}{of}"));
-                h.element("div", &[], |h| strip(h, cluster, region));
+fn turns(cluster: &Cluster, layouts: &[Layout], which: &str) -> Markup {
+    html! {
+        p { (which) }
+        div.bars.tight {
+            @for (index, layout) in layouts.iter().take(LAYOUTS_DRAWN).enumerate() {
+                @for (number, region) in layout.regions().iter().take(REGIONS_DRAWN).enumerate() {
+                    div {
+                        "layout " (index)
+                        @if layout.regions().len() > 1 { ", region " (number + 1) }
+                    }
+                    div { (strip(cluster, region)) }
+                }
             }
         }
-    });
-    if layouts.len() > LAYOUTS_DRAWN {
-        let more = units::count((layouts.len() - LAYOUTS_DRAWN) as u64);
-        h.leaf("p", &[("class", "soft")], &format!("And {more} more like these."));
+        @if layouts.len() > LAYOUTS_DRAWN {
+            (soft(format_args!("And {} more like these.", more(layouts.len(), LAYOUTS_DRAWN))))
+        }
     }
 }
 
@@ -103,113 +127,78 @@ fn spread_sentence(pattern: &str, spread: &Spread, layouts: usize) -> String {
     format!("Files take turns among {layouts} layouts: {number}{stride} decides.")
 }
 
-pub fn tier_legend(cluster: &Cluster) -> Vec<(&'static str, &str)> {
+/// Draws the legend of the tiers' colors.
+pub fn tier_legend(cluster: &Cluster) -> Markup {
     let names = cluster.tiers.iter().enumerate();
-    names.map(|(tier, spec)| (tier_class(Some(tier)), spec.name.as_str())).collect()
+    let entries = names.map(|(tier, spec)| (tier_class(Some(tier)), spec.name.as_str()));
+    draw::legend(&entries.collect::<Vec<_>>())
 }
 
 fn tier_class(tier: Option<usize>) -> &'static str {
     ["t0", "t1", "t2", "t3", "t4", "t5"][tier.unwrap_or(TIER_COLOURS - 1) % TIER_COLOURS]
 }
 
-fn regions(h: &mut Html, cluster: &Cluster, layout: &Layout, length: u64) {
-    let several = layout.regions().len() > 1;
-    for (index, region) in layout.regions().iter().take(REGIONS_DRAWN).enumerate() {
-        cycle(h, cluster, region, several.then_some(index), length);
-    }
-    let hidden = layout.regions().len().saturating_sub(REGIONS_DRAWN);
-    if hidden > 0 {
-        let hidden = units::count(hidden as u64);
-        h.leaf("p", &[("class", "soft")], &format!("{hidden} more regions are not drawn."));
-    }
-}
-
-/// Returns the length of the file that is drawn: its size or, if unknown, a third more than the
-/// start of the last region.
-fn drawn_length(layout: &Layout, file_bytes: Option<u64>) -> u64 {
-    let last = layout.regions().last().map_or(0, |region| region.start);
-    file_bytes.unwrap_or(last.saturating_add(last / 3)).max(1)
-}
-
 /// Draws the regions along the file. Each is divided vertically in the proportion in which its
 /// cycle distributes bytes over the tiers.
-fn along_the_file(h: &mut Html, cluster: &Cluster, layout: &Layout, length: u64, sized: bool) {
-    let height = 56.0;
-    h.element("figure", &[], |h| {
-        h.element("figcaption", &[], |h| {
-            h.leaf("b", &[], "Along the file");
-            h.text(": where its regions begin, and which part of each region lies on which tier");
-            h.text(if sized { "." } else { " (size of the file not known: the last region goes on)." });
-        });
-        let name = format!("{} regions along the file", layout.regions().len());
-        let plot = draw::Plot {
-            height: height as u32,
-            name: &name,
-            x: crate::ticks::bytes(length),
-            y: vec![],
-            downwards: false,
-        };
-        h.element("div", &[("class", "framed bare")], |h| {
-            draw::frame(h, &plot, |h| {
-                for (index, region) in layout.regions().iter().enumerate() {
-                    let left = (region.start as f64 / length as f64).min(1.0);
-                    let right = (region.end.unwrap_or(u64::MAX) as f64 / length as f64).min(1.0);
-                    region_block(h, cluster, region, index, (left, right), height);
-                }
-            });
-        });
-    });
+fn along_the_file(cluster: &Cluster, regions: &[Region], length: u64, sized: bool) -> Markup {
+    let rest = if sized { "." } else { " (size of the file not known: the last region goes on)." };
+    let plot = draw::Plot {
+        height: REGIONS_HEIGHT as u32,
+        name: &format!("{} regions along the file", regions.len()),
+        x: ticks::bytes(length),
+        y: vec![],
+        downwards: false,
+    };
+    let blocks = html! {
+        @for (index, region) in regions.iter().enumerate() {
+            @let end = region.end.unwrap_or(u64::MAX);
+            @let ends = [region.start, end].map(|at| (at as f64 / length as f64).min(1.0));
+            (region_block(cluster, region, index, ends.into()))
+        }
+    };
+    figure(
+        "Along the file",
+        format!("where its regions begin, and which part of each region lies on which tier{rest}"),
+        html! { div.framed.bare { (draw::frame(&plot, blocks)) } },
+    )
 }
 
-fn region_block(
-    h: &mut Html,
-    cluster: &Cluster,
-    region: &Region,
-    index: usize,
-    (left, right): (f64, f64),
-    height: f64,
-) {
+fn region_block(cluster: &Cluster, region: &Region, index: usize, ends: (f64, f64)) -> Markup {
     let turn = turn_bytes(region);
-    let mut bottom = height;
-    for tier in 0..cluster.tiers.len() {
+    let mut bottom = REGIONS_HEIGHT;
+    let mut block = |tier: usize| {
         let on_tier = region.cycle.iter().filter(|stripe| cluster.tier_of(stripe.target) == Some(tier));
         let share = on_tier.map(|stripe| stripe.width).sum::<u64>() as f64 / turn as f64;
-        if share > 0.0 {
-            let class = format!("{} edge", tier_class(Some(tier)));
-            let title =
-                format!("region {}: {} on {}", index + 1, units::percent(share), cluster.tiers[tier].name);
-            bottom -= share * height;
-            draw::rect(h, &class, (left, right), (bottom, share * height), &title);
-        }
+        let height = share * REGIONS_HEIGHT;
+        bottom -= height;
+        let title = format!("region {}: {} on {}", index + 1, units::percent(share), cluster.tiers[tier].name);
+        let class = format!("{} edge", tier_class(Some(tier)));
+        html! { @if share > 0.0 { (draw::rect(&class, ends, (bottom, height), &title)) } }
+    };
+    html! {
+        @for tier in 0..cluster.tiers.len() { (block(tier)) }
+        (fitting_label("on strong", ends, REGIONS_HEIGHT - 8.0, &format!("region {}", index + 1)))
     }
-    fitting_label(h, "on strong", (left, right), height - 8.0, &format!("region {}", index + 1));
 }
 
 /// Draws a label in the middle of a range, if it fits.
-fn fitting_label(h: &mut Html, class: &str, (left, right): (f64, f64), y: f64, text: &str) {
+fn fitting_label(class: &str, (left, right): (f64, f64), y: f64, text: &str) -> Markup {
     let class = match right - left {
         width if width >= LABEL_ANY => class.to_owned(),
         width if width >= LABEL_WIDE => format!("{class} wide"),
-        _ => return,
+        _ => return Markup::default(),
     };
-    draw::label(h, &class, ((left + right) / 2.0, y), "middle", 0, text);
+    draw::label(&class, ((left + right) / 2.0, y), "middle", 0, text)
 }
 
 /// Draws one turn of a region's stripe cycle, with a description in words.
-fn cycle(h: &mut Html, cluster: &Cluster, region: &Region, index: Option<usize>, length: u64) {
-    h.element("figure", &[], |h| {
-        h.element("figcaption", &[], |h| {
-            let title = index.map_or("Stripe cycle".to_owned(), |index| format!("Region {}", index + 1));
-            h.leaf("b", &[], &title);
-            h.text(&region_sentence(region, turn_bytes(region), length));
-            // Every word is an element of its own, so that lines break between words only.
-            for word in format_cycle(&region.cycle, cluster).split(' ') {
-                h.leaf("code", &[("class", "word")], word);
-                h.text(" ");
-            }
-        });
-        strip(h, cluster, region);
-    });
+fn cycle(cluster: &Cluster, region: &Region, title: &str, length: u64) -> Markup {
+    // Every word is an element of its own, so that lines break between words only.
+    let words = html! {
+        (region_sentence(region, length)) ": "
+        @for word in format_cycle(&region.cycle, cluster).split(' ') { code.word { (word) } " " }
+    };
+    figure(title, words, strip(cluster, region))
 }
 
 fn turn_bytes(region: &Region) -> u64 {
@@ -217,19 +206,17 @@ fn turn_bytes(region: &Region) -> u64 {
 }
 
 /// Draws one turn of a region's stripe cycle to scale.
-fn strip(h: &mut Html, cluster: &Cluster, region: &Region) {
+fn strip(cluster: &Cluster, region: &Region) -> Markup {
     if region.cycle.len() > STRIPES_DRAWN {
         let stripes = units::count(region.cycle.len() as u64);
-        h.leaf("p", &[("class", "soft")], &format!("{stripes} stripes are too many to draw."));
-        return;
+        return soft(format_args!("{stripes} stripes are too many to draw."));
     }
-    let text = format_cycle(&region.cycle, cluster);
-    draw::drawing(h, "strip", STRIP_HEIGHT as u32, &format!("One turn of the stripe cycle: {text}"), |h| {
-        stripes(h, cluster, region);
-    });
+    let name = format!("One turn of the stripe cycle: {}", format_cycle(&region.cycle, cluster));
+    draw::drawing("strip", STRIP_HEIGHT as u32, &name, stripes(cluster, region))
 }
 
-fn region_sentence(region: &Region, turn: u64, length: u64) -> String {
+fn region_sentence(region: &Region, length: u64) -> String {
+    let turn = turn_bytes(region);
     let place = match (region.start, region.end) {
         (0, None) => "the whole file".to_owned(),
         (start, None) => format!("from {} to the end", units::bytes(start)),
@@ -241,31 +228,34 @@ fn region_sentence(region: &Region, turn: u64, length: u64) -> String {
         _ if held > turn => format!(", repeated about {} times", units::count(held / turn)),
         _ => String::new(),
     };
-    format!(": {place}; one turn of {}{turns}: ", units::bytes(turn))
+    format!("{place}; one turn of {}{turns}", units::bytes(turn))
 }
 
-fn stripes(h: &mut Html, cluster: &Cluster, region: &Region) {
-    let turn = turn_bytes(region);
-    let alone = region.cycle.len() == 1;
+fn stripes(cluster: &Cluster, region: &Region) -> Markup {
+    let turn = turn_bytes(region) as f64;
+    let is_alone = region.cycle.len() == 1;
     let mut start = 0;
-    for stripe in &region.cycle {
-        let tier = cluster.tier_of(stripe.target);
-        let place = (start as f64 / turn as f64, (start + stripe.width) as f64 / turn as f64);
-        start += stripe.width;
-        let name = target_name(cluster, stripe.target);
-        let width = units::bytes(stripe.width);
-        // Adjacent stripes of one tier alternate in shade, which makes the ends of stripes visible.
-        let alternate = if stripe.target % 2 == 1 { " alt" } else { "" };
-        let class = format!("{} edge{alternate}", tier_class(tier));
-        draw::rect(h, &class, place, (0.0, STRIP_HEIGHT), &format!("{name}: {width}"));
-        if alone {
+    let mut place = |width: u64| {
+        start += width;
+        ((start - width) as f64 / turn, start as f64 / turn)
+    };
+    // Adjacent stripes of one tier alternate in shade, which makes the ends of stripes visible.
+    let alternate = |target: u32| if target % 2 == 1 { " alt" } else { "" };
+    let class = |target| format!("{} edge{}", tier_class(cluster.tier_of(target)), alternate(target));
+    html! {
+        @for stripe in &region.cycle {
+            @let place = place(stripe.width);
+            @let (name, width) = (target_name(cluster, stripe.target), units::bytes(stripe.width));
+            (draw::rect(&class(stripe.target), place, (0.0, STRIP_HEIGHT), &format!("{name}: {width}")))
             // The width of a single stripe is not informative, because every turn continues where
             // the last one ended.
-            fitting_label(h, "on strong", place, 24.0, &format!("all on {name}"));
-            return;
+            @if is_alone {
+                (fitting_label("on strong", place, 24.0, &format!("all on {name}")))
+            } @else {
+                (fitting_label("on strong", place, 17.0, &name))
+                (fitting_label("on", place, 31.0, &width))
+            }
         }
-        fitting_label(h, "on strong", place, 17.0, &name);
-        fitting_label(h, "on", place, 31.0, &width);
     }
 }
 
@@ -279,42 +269,38 @@ fn target_name(cluster: &Cluster, target: u32) -> String {
 /// Draws the bytes on each server for files of this size, one file per layout; `files` describes
 /// them.
 pub fn bytes_per_server<'a>(
-    h: &mut Html,
     cluster: &Cluster,
     files: &str,
     layouts: impl Iterator<Item = &'a Layout> + Clone,
     file_bytes: u64,
-) {
+) -> Markup {
     let held = |target: u32| {
         let of = |layout: &Layout| layout.component_size(target, file_bytes);
         layouts.clone().map(of).fold(0u64, u64::saturating_add)
     };
     let targets: Vec<(u32, u64)> = (0..cluster.target_count() as u32).map(|t| (t, held(t))).collect();
     let most = targets.iter().map(|target| target.1).max().unwrap_or(0).max(1);
-    h.element("figure", &[], |h| {
-        h.element("figcaption", &[], |h| {
-            h.leaf("b", &[], "Bytes on each server");
-            h.text(&format!(": {files}."));
-        });
-        h.element("div", &[("class", "bars tight")], |h| {
-            for &(target, bytes) in targets.iter().take(SERVERS_DRAWN) {
-                server_bar(h, cluster, target, bytes, most);
+    let bar = |target: u32, bytes: u64| Bar {
+        class: tier_class(cluster.tier_of(target)),
+        meaning: "",
+        end: bytes as f64 / most as f64 * BAR_END,
+        text: units::bytes(bytes),
+        range: None,
+    };
+    figure(
+        "Bytes on each server",
+        format_args!("{files}."),
+        html! {
+            div.bars.tight {
+                @for &(target, bytes) in targets.iter().take(SERVERS_DRAWN) {
+                    @let name = target_name(cluster, target);
+                    div { (name) }
+                    div { (bars(&name, &[bar(target, bytes)])) }
+                }
             }
-        });
-        if targets.len() > SERVERS_DRAWN {
-            let more = units::count((targets.len() - SERVERS_DRAWN) as u64);
-            h.leaf("p", &[("class", "soft")], &format!("{more} more servers are not drawn."));
-        }
-    });
-}
-
-fn server_bar(h: &mut Html, cluster: &Cluster, target: u32, bytes: u64, most: u64) {
-    let (name, text) = (target_name(cluster, target), units::bytes(bytes));
-    h.leaf("div", &[], &name);
-    h.element("div", &[], |h| {
-        draw::drawing(h, "one", 16, &format!("{name}: {text}"), |h| {
-            let end = bytes as f64 / most as f64 * BAR_END;
-            draw::bar(h, tier_class(cluster.tier_of(target)), (0.0, end), 1.0, end, &text);
-        });
-    });
+            @if targets.len() > SERVERS_DRAWN {
+                (soft(format_args!("{} more servers are not drawn.", more(targets.len(), SERVERS_DRAWN))))
+            }
+        },
+    )
 }

@@ -1,40 +1,38 @@
 //! Expected work of a cache: which requests are critical, which data fits, and the largest possible
 //! gain.
 
+use maud::{Markup, html};
 use stripewise_cluster::Rule;
 use stripewise_plan::expected::{Expected, ExpectedCache, part};
 
 use super::super::bars::Bars;
-use super::super::text::fact;
-use crate::draw;
-use crate::html::Html;
-use crate::results::Candidate;
-use crate::units;
+use super::super::parts::{facts, figure};
+use super::time;
+use crate::{draw, units};
 
 /// Bounds from here on are too large to be informative, and are not shown.
 const BOUND_SHOWN: f64 = 1e4;
 
 /// Draws all figures about a cache.
-pub fn figures(h: &mut Html, rule: &Rule, expected: &Expected, cache: &ExpectedCache) {
-    criticality(h, expected, cache);
-    h.element("dl", &[("class", "facts")], |h| {
-        fact(h, &format!("Data of {} requests", cache.taken()), |h| {
-            let bytes = units::bytes(cache.critical_bytes as u64);
-            h.text(&format!("{bytes}, each byte once, of which {} fit", units::percent(cache.fits)));
-        });
-        fact(h, "Bound by the model", |h| h.text(&bound_sentence(cache)));
-        fact(h, "Speed-up by SLA's model", |h| {
-            h.text(&format!(
-                "{}: all requests cost {} on the original alone and {} with the cache (process-seconds, without the \
-                 network), once it holds what an earlier run like this one left in it",
-                units::factor(cache.speed_up()),
-                units::seconds(cache.original_s),
-                units::seconds(cache.cached_s),
-            ));
-        });
-    });
-    times(h, rule, expected);
-    layouts(h, cache);
+pub fn figures(rule: &Rule, expected: &Expected, cache: &ExpectedCache) -> Markup {
+    let data = html! {
+        (units::bytes(cache.critical_bytes as u64)) ", each byte once, of which " (units::percent(cache.fits)) " fit"
+    };
+    let speed_up = html! {
+        (units::factor(cache.speed_up())) ": all requests cost " (units::seconds(cache.original_s))
+        " on the original alone and " (units::seconds(cache.cached_s))
+        " with the cache (process-seconds, without the network), once it holds what an earlier run like this one left in it"
+    };
+    html! {
+        (criticality(expected, cache))
+        (facts([
+            (format!("Data of {} requests", cache.taken()).as_str(), data),
+            ("Bound by the model", html! { (bound_sentence(cache)) }),
+            ("Speed-up by SLA's model", speed_up),
+        ]))
+        (times(rule, expected))
+        (layouts(cache))
+    }
 }
 
 fn bound_sentence(cache: &ExpectedCache) -> String {
@@ -50,7 +48,7 @@ fn bound_sentence(cache: &ExpectedCache) -> String {
 }
 
 /// Draws the requests and bytes by kind: hits, critical without space, not critical.
-fn criticality(h: &mut Html, expected: &Expected, cache: &ExpectedCache) {
+fn criticality(expected: &Expected, cache: &ExpectedCache) -> Markup {
     let taken = cache.taken();
     let of_requests = part(cache.critical_requests, expected.requests());
     let of_bytes = part(cache.critical_request_bytes, expected.bytes());
@@ -58,87 +56,59 @@ fn criticality(h: &mut Html, expected: &Expected, cache: &ExpectedCache) {
         ("requests", expected.hits(), of_requests, units::count(expected.requests() as u64)),
         ("bytes", expected.hit_bytes(), of_bytes, units::bytes(expected.bytes() as u64)),
     ];
-    h.element("figure", &[], |h| {
-        h.element("figcaption", &[], |h| {
-            h.leaf("b", &[], "What the cache serves");
-            h.text(match cache.taken() {
-                "critical" => {
-                    ": critical requests gain from it; those whose data do not fit are served by the original."
+    let text = match taken {
+        "critical" => "critical requests gain from it; those whose data do not fit are served by the original.",
+        _ => "it takes everything, as long as it fits; the rest is served by the original.",
+    };
+    let (no_space, rest) = (format!("{taken}, no space"), format!("not {taken}"));
+    figure(
+        "What the cache serves",
+        text,
+        html! {
+            (draw::legend(&[("expected", "expected hits"), ("expected s0", &no_space), ("rest", &rest)]))
+            div.bars {
+                @for (name, hits, critical, all) in rows {
+                    div { (name) " (" (all) ")" }
+                    div { (strip(name, taken, hits, critical.max(hits))) }
                 }
-                _ => ": it takes everything, as long as it fits; the rest is served by the original.",
-            });
-        });
-        draw::legend(
-            h,
-            &[
-                ("expected", "expected hits"),
-                ("expected s0", &format!("{taken}, no space")),
-                ("rest", &format!("not {taken}")),
-            ],
-        );
-        h.element("div", &[("class", "bars")], |h| {
-            for (name, hits, critical, all) in rows {
-                h.leaf("div", &[], &format!("{name} ({all})"));
-                h.element("div", &[], |h| strip(h, (name, taken), hits, critical.max(hits)));
             }
-        });
-    });
+        },
+    )
 }
 
-fn strip(h: &mut Html, (name, taken): (&str, &str), hits: f64, critical: f64) {
+fn strip(name: &str, taken: &str, hits: f64, critical: f64) -> Markup {
     let text = format!(
         "{} hits, {} {taken} without space, {} not {taken}",
         units::percent(hits),
         units::percent(critical - hits),
         units::percent(1.0 - critical),
     );
-    draw::drawing(h, "one", 20, &format!("{name}: {text}"), |h| {
-        for (class, range) in
-            [("expected", (0.0, hits)), ("expected s0", (hits, critical)), ("rest", (critical, 1.0))]
-        {
-            if range.1 > range.0 {
-                draw::rect(h, class, range, (2.0, 16.0), &text);
-            }
-        }
-    });
-    h.leaf("span", &[("class", "soft small")], &text);
-}
-
-fn seconds(name: &str, elapsed_s: f64) -> Candidate {
-    Candidate {
-        name: name.to_owned(),
-        layout: String::new(),
-        predicted_s: None,
-        elapsed_s: Some(elapsed_s),
-        measured_s: Vec::new(),
-        verified: None,
+    let segments = [("expected", (0.0, hits)), ("expected s0", (hits, critical)), ("rest", (critical, 1.0))];
+    html! {
+        (draw::segments(20, &format!("{name}: {text}"), &segments))
+        span.soft.small { (text) }
     }
 }
 
-fn times(h: &mut Html, rule: &Rule, expected: &Expected) {
-    let Some(alone) = expected.copies.first().and_then(|copy| copy.alone) else { return };
-    let candidates =
-        [seconds("original alone", alone.alone_elapsed_s), seconds("with the cache", rule.elapsed_s)];
-    let bars = Bars { candidates: &candidates, choice: "with the cache", present: "" };
-    bars.figure(h, "Expected wall-clock time without and with the cache");
+fn times(rule: &Rule, expected: &Expected) -> Markup {
+    let Some(alone) = expected.copies.first().and_then(|copy| copy.alone) else { return Markup::default() };
+    let candidates = [time("original alone", alone.alone_elapsed_s), time("with the cache", rule.elapsed_s)];
+    Bars { candidates: &candidates, choice: "with the cache", present: "" }
+        .figure("Expected wall-clock time without and with the cache")
 }
 
 /// Shows the gain from choosing between layouts, compared with each layout alone.
-fn layouts(h: &mut Html, cache: &ExpectedCache) {
+fn layouts(cache: &ExpectedCache) -> Markup {
     if cache.layouts.is_empty() {
-        return;
+        return Markup::default();
     }
-    let all = "each request in its best".to_owned();
-    let mut candidates = vec![seconds("no cache", cache.original_s)];
+    let all = "each request in its best";
+    let mut candidates = vec![time("no cache", cache.original_s)];
     for layout in &cache.layouts {
-        let name = if layout.chosen {
-            format!("{} only", layout.name)
-        } else {
-            format!("{} only (not in the plan)", layout.name)
-        };
-        candidates.push(seconds(&name, layout.cached_s));
+        let rest = if layout.chosen { "only" } else { "only (not in the plan)" };
+        candidates.push(time(format!("{} {rest}", layout.name), layout.cached_s));
     }
-    candidates.push(seconds(&all, cache.cached_s));
-    let bars = Bars { candidates: &candidates, choice: &all, present: "" };
-    bars.figure(h, "All requests with one layout only in the cache (process-seconds by SLA's model)");
+    candidates.push(time(all, cache.cached_s));
+    Bars { candidates: &candidates, choice: all, present: "" }
+        .figure("All requests with one layout only in the cache (process-seconds by SLA's model)")
 }

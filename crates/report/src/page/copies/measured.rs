@@ -2,14 +2,13 @@
 
 use std::path::Path;
 
+use maud::{Markup, html};
 use stripewise_plan::expected::{Expected, part, taken};
 
-use super::super::table::{Column, table, whole};
-use super::super::text::fact;
-use super::pairs::{self, Pair};
-use crate::html::Html;
-use crate::statistics::{CopiesKind, FileStatistics};
-use crate::{Report, units};
+use super::super::bars::{BAR_END, Bar, bars};
+use super::super::parts::{Table, facts, figure, soft};
+use crate::statistics::{CopiesKind, CopyStatistics, FileStatistics};
+use crate::{Report, draw, units};
 
 /// Maximum number of files in a card's table.
 const FILES_LISTED: usize = 100;
@@ -33,15 +32,14 @@ pub fn wanted(report: &Report<'_>) -> bool {
     !report.statistics.is_empty() || rules.any(|rule| rule.overlay.is_some())
 }
 
-pub fn section(h: &mut Html, report: &Report<'_>) {
+pub fn section(report: &Report<'_>) -> Markup {
     let mut groups = groups(report);
     groups.sort_by_key(|group| std::cmp::Reverse(group.sum.bytes()));
-    for group in groups.iter().take(CARDS) {
-        h.element("div", &[("class", "card")], |h| card(h, group));
-    }
-    if groups.len() > CARDS {
-        let more = groups.len() - CARDS;
-        h.leaf("p", &[("class", "soft")], &format!("{more} more files, with fewer bytes, are not shown."));
+    html! {
+        @for group in groups.iter().take(CARDS) { div.card { (card(group)) } }
+        @if groups.len() > CARDS {
+            (soft(format_args!("{} more files, with fewer bytes, are not shown.", groups.len() - CARDS)))
+        }
     }
 }
 
@@ -84,75 +82,109 @@ fn rule_of<'a>(report: &Report<'a>, file: &FileStatistics) -> Option<(&'a str, O
     None
 }
 
-fn card(h: &mut Html, group: &Group<'_>) {
+fn card(group: &Group<'_>) -> Markup {
     let sum = &group.sum;
-    h.element("h3", &[], |h| {
-        h.leaf("code", &[], group.name);
-        h.text(" ");
-        let kind = match (sum.kind, &sum.mode) {
-            (CopiesKind::Replicas, _) => "replicas".to_owned(),
-            (CopiesKind::Cache, None) => "cache".to_owned(),
-            (CopiesKind::Cache, Some(mode)) => format!("cache, {mode}"),
-        };
-        h.leaf("span", &[("class", "pill chosen")], &kind);
-    });
+    let kind = match (sum.kind, &sum.mode) {
+        (CopiesKind::Replicas, _) => "replicas".to_owned(),
+        (CopiesKind::Cache, None) => "cache".to_owned(),
+        (CopiesKind::Cache, Some(mode)) => format!("cache, {mode}"),
+    };
     let requests = units::counted(sum.counts.requests, "request", "requests");
     let processes = units::counted(sum.processes.len() as u64, "process", "processes");
     let files = units::counted(group.files.len() as u64, "file", "files");
-    h.leaf("p", &[], &format!("{files}: {requests} of {processes} moved {}.", units::bytes(sum.bytes())));
-    if sum.kind == CopiesKind::Cache {
-        hits(h, group);
-    }
-    by_copy(h, group);
-    copies(h, sum);
-    background(h, sum);
-    if group.files.len() > 1 {
-        files_table(h, group);
+    html! {
+        h3 { code { (group.name) } " " span.pill.chosen { (kind) } }
+        p { (files) ": " (requests) " of " (processes) " moved " (units::bytes(sum.bytes())) "." }
+        @if sum.kind == CopiesKind::Cache { (hits(group)) }
+        (by_copy(group))
+        (copies(sum))
+        @if sum.kind == CopiesKind::Cache { (background(sum)) }
+        @if group.files.len() > 1 { (files_table(group)) }
     }
 }
 
-fn hits(h: &mut Html, group: &Group<'_>) {
+/// A fraction of the whole (0 to 1): expected, if known, and measured.
+struct Pair<'a> {
+    name: &'a str,
+    /// Fraction according to the plan.
+    expected: Option<f64>,
+    /// Fraction according to the statistics.
+    measured: f64,
+    /// The measured amount as text.
+    amount: String,
+}
+
+/// Draws a figure of several pairs.
+fn pairs(title: &str, text: &str, pairs: &[Pair<'_>]) -> Markup {
+    let with_expected = pairs.iter().any(|pair| pair.expected.is_some());
+    let legend = [("expected", "expected by the plan"), ("measured", "measured")];
+    // The text behind the bar is long.
+    let end = |share: f64| share.clamp(0.0, 1.0) * (BAR_END - 0.24);
+    let bar = |class, meaning, end, text| Bar { class, meaning, end, text, range: None };
+    let pair = |pair: &Pair<'_>| {
+        let text = pair.expected.map_or("not predicted".to_owned(), units::percent);
+        let expected = bar("expected", "expected ", end(pair.expected.unwrap_or(0.0)), text);
+        let text = format!("{} ({})", units::percent(pair.measured), pair.amount);
+        let measured = bar("measured", "measured ", end(pair.measured), text);
+        let both = [expected, measured];
+        bars(pair.name, if with_expected { &both } else { &both[1..] })
+    };
+    figure(
+        title,
+        text,
+        html! {
+            (draw::legend(if with_expected { &legend } else { &legend[1..] }))
+            div.bars { @for row in pairs { div { (row.name) } div { (pair(row)) } } }
+        },
+    )
+}
+
+fn hits(group: &Group<'_>) -> Markup {
     let counts = &group.sum.counts;
     let all = counts.requests as f64;
-    let expected = group.expected;
+    let expected_hits = group.expected.map(Expected::hits);
     let taken = taken(group.sum.mode.as_deref().unwrap_or_default());
-    let critical = expected.and_then(|e| Some(part(e.cache.as_ref()?.critical_requests, e.requests())));
-    let pair = |name: &str, expected: Option<f64>, number: u64| Pair {
-        name: name.to_owned(),
+    let critical = group.expected.and_then(|e| Some(part(e.cache.as_ref()?.critical_requests, e.requests())));
+    let pair = |name, expected: Option<f64>, number: u64| Pair {
+        name,
         expected,
         measured: part(number as f64, all),
         amount: units::count(number),
     };
-    let pairs = [
+    let rows = [
         pair(taken, critical, counts.critical),
-        pair("hits", expected.map(Expected::hits), counts.hits),
+        pair("hits", expected_hits, counts.hits),
         pair("hits in part", None, counts.partial_hits),
     ];
-    let text = "how many of all requests the cache was for, and how many it served, entirely or in part.";
-    pairs::figure(h, "Requests and the cache", text, &pairs);
-    let Some(expected) = expected.map(Expected::hits) else { return };
     let hits = part(counts.hits as f64, all);
-    let text = if hits < FEW * expected {
-        "Fewer hits than expected. The expectation is of a run that finds the cache as an earlier one like it left it: a first \
-         run reads nothing from there, and data that were fetched meanwhile count only from then on."
-    } else if hits > MANY * expected {
-        "More hits than expected. The expectation counts the space once: what is written again finds its place, and where data \
-         are written back meanwhile, others take theirs."
-    } else {
-        return;
+    let remark = match expected_hits {
+        Some(expected) if hits < FEW * expected => Some(
+            "Fewer hits than expected. The expectation is of a run that finds the cache as an earlier one like it left it: a \
+             first run reads nothing from there, and data that were fetched meanwhile count only from then on.",
+        ),
+        Some(expected) if hits > MANY * expected => Some(
+            "More hits than expected. The expectation counts the space once: what is written again finds its place, and where \
+             data are written back meanwhile, others take theirs.",
+        ),
+        _ => None,
     };
-    h.leaf("p", &[("class", "soft")], text);
+    let text = "how many of all requests the cache was for, and how many it served, entirely or in part.";
+    html! {
+        (pairs("Requests and the cache", text, &rows))
+        @if let Some(remark) = remark { (soft(remark)) }
+    }
 }
 
-fn by_copy(h: &mut Html, group: &Group<'_>) {
+fn by_copy(group: &Group<'_>) -> Markup {
     let all = group.sum.bytes() as f64;
-    let pair = |(index, copy): (usize, &crate::statistics::CopyStatistics)| Pair {
-        name: copy.name.clone(),
-        expected: group.expected.and_then(|e| Some(part(e.copies.get(index)?.bytes, e.bytes()))),
+    let expected =
+        |index: usize| group.expected.and_then(|e| Some(part(e.copies.get(index)?.bytes, e.bytes())));
+    let rows = group.sum.copies.iter().enumerate().map(|(index, copy)| Pair {
+        name: &copy.name,
+        expected: expected(index),
         measured: part(copy.bytes() as f64, all),
         amount: units::bytes(copy.bytes()),
-    };
-    let pairs: Vec<Pair> = group.sum.copies.iter().enumerate().map(pair).collect();
+    });
     let text = match group.expected {
         None => "which part of the requests' bytes each copy served.",
         Some(_) => {
@@ -160,73 +192,50 @@ fn by_copy(h: &mut Html, group: &Group<'_>) {
              planned as traced, at run time as MPI, the launcher or the open files tell."
         }
     };
-    pairs::figure(h, "Bytes by copy", text, &pairs);
+    pairs("Bytes by copy", text, &rows.collect::<Vec<_>>())
 }
 
-fn copies(h: &mut Html, sum: &FileStatistics) {
-    let columns = [
-        Column::text("Copy"),
-        Column::number("read"),
-        Column::number("written"),
-        Column::number("copied to it"),
-    ];
+fn copies(sum: &FileStatistics) -> Markup {
     let caption = "Bytes that requests read and wrote, and that were copied in the background.";
-    table(h, caption, &columns, |h| {
-        for copy in &sum.copies {
-            h.element("tr", &[], |h| {
-                h.leaf("th", &[("scope", "row")], &copy.name);
-                whole(h, copy.read_bytes, units::bytes);
-                whole(h, copy.written_bytes, units::bytes);
-                whole(h, copy.copied_bytes, units::bytes);
-            });
-        }
-    });
+    let table = Table::new(caption, &sum.copies)
+        .head("Copy", |copy| &copy.name)
+        .amount("read", |copy| copy.read_bytes, units::bytes)
+        .amount("written", |copy| copy.written_bytes, units::bytes)
+        .amount("copied to it", |copy| copy.copied_bytes, units::bytes);
+    html! { (table) }
 }
 
-fn background(h: &mut Html, sum: &FileStatistics) {
-    if sum.kind == CopiesKind::Replicas {
-        return;
-    }
+fn background(sum: &FileStatistics) -> Markup {
     let counts = &sum.counts;
-    let ranges = |number| units::counted(number, "range", "ranges");
-    h.element("dl", &[("class", "facts")], |h| {
-        let copied: u64 = sum.copies.iter().skip(1).fold(0, |sum, copy| sum.saturating_add(copy.copied_bytes));
-        let fetched = format!("{}, {}", ranges(counts.fetches), units::bytes(copied));
-        fact(h, "Fetched into the cache", |h| h.text(&fetched));
-        let back = sum.copies.first().map_or(0, |copy| copy.copied_bytes);
-        let back = format!("{}, {}", ranges(counts.write_backs), units::bytes(back));
-        fact(h, "Written back to the original", |h| h.text(&back));
-        let evicted = format!("{}, {}", ranges(counts.evictions), units::bytes(counts.evicted_bytes));
-        fact(h, "Evicted", |h| h.text(&evicted));
-    });
+    let fetched: u64 = sum.copies.iter().skip(1).fold(0, |sum, copy| sum.saturating_add(copy.copied_bytes));
+    let written_back = sum.copies.first().map_or(0, |copy| copy.copied_bytes);
+    let ranges = |number, bytes| {
+        html! { (units::counted(number, "range", "ranges")) ", " (units::bytes(bytes)) }
+    };
+    facts([
+        ("Fetched into the cache", ranges(counts.fetches, fetched)),
+        ("Written back to the original", ranges(counts.write_backs, written_back)),
+        ("Evicted", ranges(counts.evictions, counts.evicted_bytes)),
+    ])
 }
 
-fn files_table(h: &mut Html, group: &Group<'_>) {
-    let columns = [
-        Column::text("File"),
-        Column::number("processes"),
-        Column::number("requests"),
-        Column::number("bytes"),
-        Column::number("of these from or to the original"),
-    ];
+fn files_table(group: &Group<'_>) -> Markup {
+    let of_original = |file: &FileStatistics| file.copies.first().map_or(0, CopyStatistics::bytes);
     let mut files = group.files.clone();
     files.sort_by_key(|file| std::cmp::Reverse(file.bytes()));
-    h.element("details", &[], |h| {
-        h.leaf("summary", &[], "File by file");
-        table(h, "Files of this rule, those with the most bytes first.", &columns, |h| {
-            for file in files.iter().take(FILES_LISTED) {
-                h.element("tr", &[], |h| {
-                    h.element("td", &[("class", "name")], |h| h.leaf("code", &[], &file.path));
-                    whole(h, file.processes.len() as u64, units::count);
-                    whole(h, file.counts.requests, units::count);
-                    whole(h, file.bytes(), units::bytes);
-                    whole(h, file.copies.first().map_or(0, |copy| copy.bytes()), units::bytes);
-                });
-            }
-        });
-        if files.len() > FILES_LISTED {
-            let more = units::count((files.len() - FILES_LISTED) as u64);
-            h.leaf("p", &[("class", "soft")], &format!("{more} more files are not listed."));
+    let more = units::count(files.len().saturating_sub(FILES_LISTED) as u64);
+    let shown = files.iter().copied().take(FILES_LISTED);
+    let table = Table::new("Files of this rule, those with the most bytes first.", shown)
+        .name("File", |file| &file.path)
+        .amount("processes", |file| file.processes.len() as u64, units::count)
+        .amount("requests", |file| file.counts.requests, units::count)
+        .amount("bytes", |file| file.bytes(), units::bytes)
+        .amount("of these from or to the original", |file| of_original(file), units::bytes);
+    html! {
+        details {
+            summary { "File by file" }
+            (table)
+            @if files.len() > FILES_LISTED { (soft(format_args!("{more} more files are not listed."))) }
         }
-    });
+    }
 }

@@ -3,108 +3,111 @@
 mod cache;
 mod classes;
 pub mod measured;
-mod pairs;
-mod replicas;
 
+use maud::{Markup, html};
 use stripewise_cluster::{CacheAdmission, CacheMode, Durability, Overlay, OverlayKind, Rule};
-use stripewise_plan::Expected;
+use stripewise_plan::{Background, Expected};
 
-use super::regions;
-use super::text::fact;
-use crate::draw;
-use crate::html::Html;
+use super::bars::Bars;
+use super::{parts, regions};
+use crate::results::Candidate;
 use crate::{PlanView, RuleDetails, units};
 
 /// Writes a rule's copies and the expectations, in the rule's card.
-pub fn in_card(h: &mut Html, view: &PlanView, rule: &Rule, overlay: &Overlay, details: &RuleDetails) {
-    facts(h, overlay, details);
-    match &details.expected {
-        None => how_to_get_it(h),
-        Some(expected) => {
-            match &expected.cache {
-                None => replicas::figures(h, rule, expected, details.background),
-                Some(cache) => cache::figures(h, rule, expected, cache),
-            }
-            classes::figure(h, expected);
-            classes::table(h, expected);
-        }
-    }
-    h.leaf("h4", &[], "Where the copies lie");
+pub fn in_card(view: &PlanView, rule: &Rule, overlay: &Overlay, details: &RuleDetails) -> Markup {
     let cluster = &view.plan.cluster;
-    draw::legend(h, &regions::tier_legend(cluster));
-    let original = ("original", rule.layouts.as_slice(), &rule.spread);
-    let copies = overlay.copies.iter().map(|copy| (copy.name.as_str(), copy.layouts.as_slice(), &copy.spread));
-    for (name, layouts, spread) in std::iter::once(original).chain(copies) {
-        h.element("div", &[("class", "copy")], |h| {
-            h.element("p", &[], |h| {
-                h.text("Copy ");
-                h.leaf("b", &[], name);
-            });
-            regions::copy(h, cluster, &rule.pattern, (layouts, spread), details.file_bytes);
-        });
+    let original = ("original", &rule.layouts, &rule.spread);
+    let copies = overlay.copies.iter().map(|copy| (copy.name.as_str(), &copy.layouts, &copy.spread));
+    html! {
+        (facts(overlay, details))
+        @match &details.expected {
+            None => p.absent {
+                "Which requests go to which copy, and what that saves, is in the output of "
+                code { "stripewise plan --json --candidates" }
+                " that was printed when this plan was made: add " code { "--predictions plan.json" }
+                " to this command."
+            },
+            Some(expected) => {
+                @match &expected.cache {
+                    None => (replicas(rule, expected, details.background)),
+                    Some(cache) => (cache::figures(rule, expected, cache)),
+                }
+                (classes::figure(expected))
+                (classes::table(expected))
+            }
+        }
+        h4 { "Where the copies lie" }
+        (regions::tier_legend(cluster))
+        @for (name, layouts, spread) in std::iter::once(original).chain(copies) {
+            div.copy {
+                p { "Copy " b { (name) } }
+                (regions::copy(cluster, &rule.pattern, layouts, spread, details.file_bytes))
+            }
+        }
+        (bytes_on_servers(view, rule, overlay, details.file_bytes))
     }
-    bytes_on_servers(h, view, rule, overlay, details.file_bytes);
 }
 
-fn how_to_get_it(h: &mut Html) {
-    h.element("p", &[("class", "absent")], |h| {
-        h.text("Which requests go to which copy, and what that saves, is in the output of ");
-        h.leaf("code", &[], "stripewise plan --json --candidates");
-        h.text(" that was printed when this plan was made: add ");
-        h.leaf("code", &[], "--predictions plan.json");
-        h.text(" to this command.");
-    });
+/// Returns a time to draw next to others.
+fn time(name: impl Into<String>, elapsed_s: f64) -> Candidate {
+    Candidate { name: name.into(), elapsed_s: Some(elapsed_s), ..Candidate::default() }
 }
 
-fn facts(h: &mut Html, overlay: &Overlay, details: &RuleDetails) {
-    h.element("dl", &[("class", "facts")], |h| {
-        fact(h, "Copies", |h| h.text(&kind_sentence(overlay)));
-        if let OverlayKind::Cache { mode: CacheMode::Sla | CacheMode::Sca, admission, .. } = overlay.kind {
-            fact(h, "Critical writes admitted", |h| {
-                h.text(match admission {
-                    CacheAdmission::Balanced => {
-                        "those that keep the servers of the original and of the cache equally busy"
-                    }
-                    CacheAdmission::AsPrinted => "all, while there is space, as in SLA's Algorithm 1",
-                });
-            });
+/// Draws the time of every replica alone, compared with the choice between them.
+fn replicas(rule: &Rule, expected: &Expected, background: Option<Background>) -> Markup {
+    let alone = expected.copies.iter().filter_map(|copy| Some((&copy.name, copy.alone?.alone_elapsed_s)));
+    let mut candidates: Vec<Candidate> = alone.map(|(name, s)| time(format!("{name} alone"), s)).collect();
+    let choice = format!("all {} copies, each request on the cheapest", expected.copies.len());
+    candidates.push(time(&choice, rule.elapsed_s));
+    let copying_s = background.filter(|_| expected.close_waits).map_or(0.0, |background| background.seconds);
+    if copying_s > 0.0 {
+        candidates.push(time("the same, if close did not wait", (rule.elapsed_s - copying_s).max(0.0)));
+    }
+    Bars { candidates: &candidates, choice: &choice, present: "" }
+        .figure("Expected wall-clock time of each copy alone, and with the choice between them")
+}
+
+fn facts(overlay: &Overlay, details: &RuleDetails) -> Markup {
+    let admission = match overlay.kind {
+        OverlayKind::Cache { mode: CacheMode::Sla | CacheMode::Sca, admission, .. } => Some(match admission {
+            CacheAdmission::Balanced => {
+                "those that keep the servers of the original and of the cache equally busy"
+            }
+            CacheAdmission::AsPrinted => "all, while there is space, as in SLA's Algorithm 1",
+        }),
+        _ => None,
+    };
+    let durable = match overlay.durability {
+        Durability::Sync => "at fsync and close",
+        Durability::EachWrite => "with every write",
+    };
+    let processes = units::counted(overlay.procs.into(), "process", "processes");
+    let planned_for = format!(
+        "{processes} at a time, {} per node, where nothing else is known at run time",
+        overlay.procs_per_node
+    );
+    let facts = [
+        ("Copies", Some(kind_sentence(overlay))),
+        ("Critical writes admitted", admission.map(str::to_owned)),
+        ("Space", details.expected.as_ref().map(|expected| space_sentence(overlay, expected))),
+        ("In the background", details.background.map(|background| background_sentence(overlay, background))),
+        ("Background limit", overlay.background.map(|limit| units::bytes_per_s(limit as f64))),
+        ("Durable", Some(durable.to_owned())),
+        ("Planned for", Some(planned_for)),
+    ];
+    parts::facts(facts.into_iter().filter_map(|(name, value)| Some((name, html! { (value?) }))))
+}
+
+fn background_sentence(overlay: &Overlay, background: Background) -> String {
+    let what = match overlay.kind {
+        _ if background.bytes == 0 => {
+            return "nothing is written, so nothing is copied once the copies are made".into();
         }
-        if let Some(expected) = &details.expected {
-            fact(h, "Space", |h| h.text(&space_sentence(overlay, expected)));
-        }
-        if let Some(background) = details.background {
-            let what = match (overlay.kind, background.bytes) {
-                (_, 0) => "nothing is written, so nothing is copied once the copies are made".to_owned(),
-                (kind, bytes) => format!(
-                    "{} {}, which takes {} of the busiest server{}",
-                    units::bytes(bytes),
-                    match kind {
-                        OverlayKind::Replicas => "are copied to the other replicas",
-                        OverlayKind::Cache { .. } => "are fetched or written back",
-                    },
-                    units::seconds(background.seconds),
-                    close_words(overlay),
-                ),
-            };
-            fact(h, "In the background", |h| h.text(&what));
-        }
-        if let Some(limit) = overlay.background {
-            fact(h, "Background limit", |h| h.text(&units::bytes_per_s(limit as f64)));
-        }
-        fact(h, "Durable", |h| {
-            h.text(match overlay.durability {
-                Durability::Sync => "at fsync and close",
-                Durability::EachWrite => "with every write",
-            });
-        });
-        let (p, c) = (overlay.procs, overlay.procs_per_node);
-        fact(h, "Planned for", |h| {
-            h.text(&format!(
-                "{} at a time, {c} per node, where nothing else is known at run time",
-                units::counted(p.into(), "process", "processes")
-            ));
-        });
-    });
+        OverlayKind::Replicas => "are copied to the other replicas",
+        OverlayKind::Cache { .. } => "are fetched or written back",
+    };
+    let (bytes, seconds) = (units::bytes(background.bytes), units::seconds(background.seconds));
+    format!("{bytes} {what}, which takes {seconds} of the busiest server{}", close_words(overlay))
 }
 
 fn kind_sentence(overlay: &Overlay) -> String {
@@ -155,11 +158,13 @@ fn close_words(overlay: &Overlay) -> &'static str {
 
 /// Shows the bytes of all replicas per server, if each replica has one layout. For caches these
 /// bytes depend on the requests and are not shown.
-fn bytes_on_servers(h: &mut Html, view: &PlanView, rule: &Rule, overlay: &Overlay, file_bytes: Option<u64>) {
+fn bytes_on_servers(view: &PlanView, rule: &Rule, overlay: &Overlay, file_bytes: Option<u64>) -> Markup {
     let all = || std::iter::once(&rule.layouts).chain(overlay.copies.iter().map(|copy| &copy.layouts));
-    let Some(bytes) = file_bytes.filter(|_| overlay.kind == OverlayKind::Replicas) else { return };
-    if all().all(|layouts| layouts.len() == 1) {
-        let files = format!("of a file of {} with all its copies", units::bytes(bytes));
-        regions::bytes_per_server(h, &view.plan.cluster, &files, all().flatten(), bytes);
+    match file_bytes.filter(|_| overlay.kind == OverlayKind::Replicas) {
+        Some(bytes) if all().all(|layouts| layouts.len() == 1) => {
+            let files = format!("of a file of {} with all its copies", units::bytes(bytes));
+            regions::bytes_per_server(&view.plan.cluster, &files, all().flatten(), bytes)
+        }
+        _ => Markup::default(),
     }
 }
