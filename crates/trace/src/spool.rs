@@ -12,8 +12,6 @@
 //! Numbers are in the byte order of the machine, which the magic number identifies. All structs are
 //! plain bytes without padding. Changing any of them changes [`MAGIC`].
 
-use crate::Op;
-
 /// The first eight bytes of a `.live` file.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"SWSPOOL1");
 
@@ -43,6 +41,7 @@ pub const STEM_BYTES: usize = HOST_BYTES + 64;
 
 /// One call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "files", derive(zerocopy::FromBytes))]
 #[repr(C)]
 pub struct Record {
     /// Ticks before the call.
@@ -57,7 +56,7 @@ pub struct Record {
     pub result: i64,
     /// Number of the file's name in the log.
     pub file: u32,
-    /// Code of the [`Op`].
+    /// Code of the [`crate::Op`].
     pub op: u8,
     /// Bits of the [`crate::Flags`].
     pub flags: u8,
@@ -65,15 +64,9 @@ pub struct Record {
     pub reserved: u16,
 }
 
-impl Record {
-    /// The operation, if the code is valid.
-    pub fn op(&self) -> Option<Op> {
-        Op::from_code(self.op)
-    }
-}
-
 /// One moment, read from two clocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "files", derive(zerocopy::FromBytes))]
 #[repr(C)]
 pub struct Instant {
     /// The clock of the records (see [`Header::clock`]).
@@ -84,6 +77,7 @@ pub struct Instant {
 
 /// The start of a `.live` file.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "files", derive(zerocopy::FromBytes))]
 #[repr(C)]
 pub struct Header {
     /// [`MAGIC`].
@@ -129,6 +123,7 @@ pub struct Header {
 
 /// The start of a window.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "files", derive(zerocopy::FromBytes))]
 #[repr(C)]
 pub struct WindowHeader {
     /// Number of the first record in the window, counted over the life of the window: as many
@@ -163,6 +158,7 @@ pub const BLOCK_NAME: u32 = 2;
 
 /// The start of a block in the log.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "files", derive(zerocopy::FromBytes))]
 #[repr(C)]
 pub struct BlockHeader {
     /// [`BLOCK_MAGIC`].

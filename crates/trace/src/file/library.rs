@@ -17,15 +17,12 @@ pub(super) const REMEDY: &str = "record it again";
 
 /// Calls the library and turns its errors and panics into an error that names the file. State that
 /// `call` modifies must not be used after an error.
-///
-/// # Errors
-/// [`TraceError::Damaged`].
 pub(super) fn call<T>(path: &Path, call: impl FnOnce() -> parquet::errors::Result<T>) -> Result<T, TraceError> {
     silence();
     let was_guarded = GUARDED.replace(true);
     let result = panic::catch_unwind(AssertUnwindSafe(call));
     GUARDED.set(was_guarded);
-    let damaged = |why: &str| TraceError::damaged(path, format!("damaged trace ({why}): {REMEDY}"));
+    let damaged = |why: &str| TraceError::new(path, format!("damaged trace ({why}): {REMEDY}"));
     match result {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(error)) => Err(damaged(&error.to_string().replace('\n', " "))),

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use indexmap::IndexSet;
 use parquet::file::metadata::KeyValue;
 
 use crate::{ProcessInfo, TraceError};
@@ -50,7 +51,7 @@ impl Meta {
     }
 
     /// The entries of the footer.
-    pub(super) fn to_key_values(&self, processes: &[ProcessInfo]) -> Vec<KeyValue> {
+    pub(super) fn to_key_values(&self, processes: &IndexSet<ProcessInfo>) -> Vec<KeyValue> {
         let json = |value: serde_json::Value| value.to_string();
         let mut entries = vec![
             (KEY_FORMAT, FORMAT.to_string()),
@@ -59,7 +60,7 @@ impl Meta {
             (KEY_INCOMPLETE, json(serde_json::json!(self.incomplete))),
             (KEY_COMMAND, json(serde_json::json!(self.command))),
             (KEY_START, self.start_unix_ns.to_string()),
-            (KEY_PROCESSES, json(serde_json::json!(processes))),
+            (KEY_PROCESSES, json(processes.iter().map(|process| serde_json::json!(process)).collect())),
         ];
         if let Some(wall_s) = self.wall_s {
             entries.push((KEY_WALL, wall_s.to_string()));
@@ -83,19 +84,16 @@ impl Meta {
                 let what = format!(
                     "trace format {other} is not known (this is format {FORMAT}): use the stripewise that wrote it"
                 );
-                return Err(TraceError::damaged(path, what));
+                return Err(TraceError::new(path, what));
             }
             None => {
-                return Err(TraceError::damaged(
-                    path,
-                    "is a Parquet file, but not a trace (no stripewise.format)",
-                ));
+                return Err(TraceError::new(path, "is a Parquet file, but not a trace (no stripewise.format)"));
             }
         }
         let need = |key: &str| {
-            find(key).ok_or_else(|| TraceError::damaged(path, format!("{key} is missing: damaged trace")))
+            find(key).ok_or_else(|| TraceError::new(path, format!("{key} is missing: damaged trace")))
         };
-        let bad = |key: &str| TraceError::damaged(path, format!("{key} is not readable: damaged trace"));
+        let bad = |key: &str| TraceError::new(path, format!("{key} is not readable: damaged trace"));
         let strings = |key: &str| -> Result<Vec<String>, TraceError> {
             serde_json::from_str(need(key)?).map_err(|_| bad(key))
         };

@@ -8,6 +8,7 @@ use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, Length, RowGroupReader, SerializedFileReader};
+use rustc_hash::FxHashMap;
 
 use super::meta::Meta;
 use super::schema::schema;
@@ -35,9 +36,9 @@ impl Trace {
         let source = File::open(path).and_then(Source::new).map_err(io)?;
         match seal::check(source.file()).map_err(io)? {
             Seal::Whole => {}
-            Seal::None => return Err(TraceError::damaged(path, "is not a trace, or is one that was cut off")),
+            Seal::None => return Err(TraceError::new(path, "is not a trace, or is one that was cut off")),
             Seal::Broken => {
-                return Err(TraceError::damaged(
+                return Err(TraceError::new(
                     path,
                     "is a damaged trace (its checksum is wrong): record it again",
                 ));
@@ -48,7 +49,7 @@ impl Trace {
         let entries = footer.key_value_metadata().map(Vec::as_slice).unwrap_or_default();
         let (meta, processes) = Meta::from_key_values(path, entries)?;
         if footer.schema().get_fields() != schema().get_fields() {
-            return Err(TraceError::damaged(path, "has other columns than a trace of format 1: damaged trace"));
+            return Err(TraceError::new(path, "has other columns than a trace of format 1: damaged trace"));
         }
         let groups = reader.metadata().row_groups();
         let rows = groups.iter().map(|group| sound::rows(group, source.len()));
@@ -107,7 +108,7 @@ fn open_parquet(path: &Path, source: &Source) -> Result<SerializedFileReader<Sou
 }
 
 fn unsound(path: &Path, problem: &str) -> TraceError {
-    TraceError::damaged(path, format!("damaged trace ({problem}): {}", library::REMEDY))
+    TraceError::new(path, format!("damaged trace ({problem}): {}", library::REMEDY))
 }
 
 /// Consecutive rows of a trace.
@@ -138,28 +139,18 @@ struct Files {
     names: Vec<String>,
     ids: HashMap<String, u32>,
     /// Numbers by address. Each string of a row group's dictionary lies at one address, so most
-    /// look-ups end here.
-    by_address: HashMap<(usize, usize), u32>,
-    last: Option<((usize, usize), u32)>,
+    /// look-ups end here. Addresses are valid only as long as the row group's dictionary lives.
+    by_address: FxHashMap<(usize, usize), u32>,
 }
 
 impl Files {
     fn id(&mut self, name: &ByteArray) -> Option<u32> {
         let address = (name.data().as_ptr() as usize, name.len());
-        if let Some((last, id)) = self.last
-            && last == address
-        {
-            return Some(id);
+        if let Some(id) = self.by_address.get(&address) {
+            return Some(*id);
         }
-        let id = match self.by_address.get(&address) {
-            Some(id) => *id,
-            None => {
-                let id = self.id_of_text(std::str::from_utf8(name.data()).ok()?);
-                self.by_address.insert(address, id);
-                id
-            }
-        };
-        self.last = Some((address, id));
+        let id = self.id_of_text(std::str::from_utf8(name.data()).ok()?);
+        self.by_address.insert(address, id);
         Some(id)
     }
 
@@ -172,12 +163,6 @@ impl Files {
         self.ids.insert(name.to_string(), id);
         id
     }
-
-    /// Addresses are valid only as long as the row group's dictionary lives.
-    fn forget_addresses(&mut self) {
-        self.by_address.clear();
-        self.last = None;
-    }
 }
 
 impl Requests {
@@ -189,13 +174,13 @@ impl Requests {
             }
             self.batch.clear();
             let columns = self.columns.as_mut().expect("opened above");
-            library::call(&self.path, || columns.read())?;
-            if columns.rows() > 0 {
-                self.fill_batch()?;
+            let rows = library::call(&self.path, || columns.read())?;
+            if rows > 0 {
+                self.fill_batch(rows)?;
                 return Ok(Some(Batch { requests: &self.batch, files: &self.files.names }));
             }
             self.columns = None;
-            self.files.forget_addresses();
+            self.files.by_address.clear();
         }
     }
 
@@ -213,14 +198,18 @@ impl Requests {
         Ok(true)
     }
 
-    fn fill_batch(&mut self) -> Result<(), TraceError> {
+    fn fill_batch(&mut self, rows: usize) -> Result<(), TraceError> {
         let columns = self.columns.as_ref().expect("the caller read them");
-        let bad = |what: &str| TraceError::damaged(&self.path, format!("{what}: damaged trace"));
-        for row in 0..columns.rows() {
-            let positive = |value: i64| u64::try_from(value).map_err(|_| bad("a negative number"));
-            let process = columns.process.values[row] as u32;
-            let start_ns = positive(columns.start.values[row])?;
-            let end_ns = positive(columns.end.values[row])?;
+        let bad = |what: &str| TraceError::new(&self.path, format!("{what}: damaged trace"));
+        for row in 0..rows {
+            let [process, tid, flags] = columns.ints.each_ref().map(|column| column.values[row]);
+            let [result, rest @ ..] = columns.longs.each_ref().map(|column| column.values[row]);
+            let [file, op] = columns.texts.each_ref().map(|column| &column.values[row]);
+            if rest.iter().any(|number| *number < 0) {
+                return Err(bad("a negative number"));
+            }
+            let [offset, size, start_ns, end_ns] = rest.map(i64::cast_unsigned);
+            let process = process.cast_unsigned();
             if process as usize >= self.processes {
                 return Err(bad("a request names an unknown process"));
             }
@@ -230,16 +219,13 @@ impl Requests {
             self.last_start_ns = start_ns;
             self.batch.push(Request {
                 process,
-                tid: columns.tid.values[row] as u32,
-                file: self
-                    .files
-                    .id(&columns.file.values[row])
-                    .ok_or_else(|| bad("a file name is not UTF-8"))?,
-                op: op_of(columns.op.values[row].data()).ok_or_else(|| bad("unknown operation"))?,
-                flags: Flags(columns.flags.values[row] as u8),
-                offset: positive(columns.offset.values[row])?,
-                size: positive(columns.size.values[row])?,
-                result: columns.result.values[row],
+                tid: tid.cast_unsigned(),
+                file: self.files.id(file).ok_or_else(|| bad("a file name is not UTF-8"))?,
+                op: op_of(op.data()).ok_or_else(|| bad("unknown operation"))?,
+                flags: Flags(flags as u8),
+                offset,
+                size,
+                result,
                 start_ns,
                 end_ns,
             });
@@ -282,54 +268,40 @@ impl<T: DataType> Values<T> {
 
 /// The columns that make up a [`Request`]; the others repeat the list of processes.
 struct Columns {
-    process: Values<Int32Type>,
-    tid: Values<Int32Type>,
-    file: Values<ByteArrayType>,
-    op: Values<ByteArrayType>,
-    flags: Values<Int32Type>,
-    offset: Values<Int64Type>,
-    size: Values<Int64Type>,
-    result: Values<Int64Type>,
-    start: Values<Int64Type>,
-    end: Values<Int64Type>,
+    /// Process, thread, flags.
+    ints: [Values<Int32Type>; 3],
+    /// Result, offset, size, start, end.
+    longs: [Values<Int64Type>; 5],
+    /// File, operation.
+    texts: [Values<ByteArrayType>; 2],
 }
 
 impl Columns {
     fn open(group: &dyn RowGroupReader) -> parquet::errors::Result<Columns> {
         Ok(Columns {
-            process: Values::open(group, "process")?,
-            tid: Values::open(group, "tid")?,
-            file: Values::open(group, "file")?,
-            op: Values::open(group, "op")?,
-            flags: Values::open(group, "flags")?,
-            offset: Values::open(group, "offset")?,
-            size: Values::open(group, "size")?,
-            result: Values::open(group, "result")?,
-            start: Values::open(group, "start_ns")?,
-            end: Values::open(group, "end_ns")?,
+            ints: open_all(group, ["process", "tid", "flags"])?,
+            longs: open_all(group, ["result", "offset", "size", "start_ns", "end_ns"])?,
+            texts: open_all(group, ["file", "op"])?,
         })
     }
 
-    fn rows(&self) -> usize {
-        self.start.values.len()
-    }
-
-    fn read(&mut self) -> parquet::errors::Result<()> {
-        let rows = self.start.read()?;
-        let lengths = [
-            self.process.read()?,
-            self.tid.read()?,
-            self.file.read()?,
-            self.op.read()?,
-            self.flags.read()?,
-            self.offset.read()?,
-            self.size.read()?,
-            self.result.read()?,
-            self.end.read()?,
-        ];
-        if lengths.iter().any(|length| *length != rows) {
+    /// Reads the next values of all columns. Returns their number.
+    fn read(&mut self) -> parquet::errors::Result<usize> {
+        let ints = self.ints.iter_mut().map(Values::read);
+        let longs = self.longs.iter_mut().map(Values::read);
+        let texts = self.texts.iter_mut().map(Values::read);
+        let lengths = ints.chain(longs).chain(texts).collect::<Result<Vec<usize>, _>>()?;
+        if lengths.iter().any(|length| *length != lengths[0]) {
             return Err(ParquetError::General("columns of different lengths".into()));
         }
-        Ok(())
+        Ok(lengths[0])
     }
+}
+
+fn open_all<T: DataType, const N: usize>(
+    group: &dyn RowGroupReader,
+    names: [&str; N],
+) -> parquet::errors::Result<[Values<T>; N]> {
+    let columns = names.iter().map(|name| Values::open(group, name)).collect::<Result<Vec<_>, _>>()?;
+    Ok(columns.try_into().ok().expect("a column for every name"))
 }

@@ -8,25 +8,17 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// The first bytes of the seal.
-const MAGIC: &[u8; 12] = b"stripewise\n\0";
+/// A seal without its checksum: the magic and four bytes for a CRC-32, little-endian.
+pub(super) const BLANK: [u8; SEAL_BYTES] = *b"stripewise\n\0\0\0\0\0";
 
-/// Size of the seal, bytes: the magic and a CRC-32, little-endian.
+/// Size of the seal, bytes.
 const SEAL_BYTES: usize = 16;
+
+/// Size of the magic at the start of the seal, bytes.
+const MAGIC_BYTES: usize = 12;
 
 /// Size of the end of a Parquet file, bytes: length of the footer, `PAR1`.
 const TAIL_BYTES: u64 = 8;
-
-/// A seal without its checksum.
-pub(super) const BLANK: [u8; SEAL_BYTES] = {
-    let mut seal = [0; SEAL_BYTES];
-    let mut i = 0;
-    while i < MAGIC.len() {
-        seal[i] = MAGIC[i];
-        i += 1;
-    }
-    seal
-};
 
 /// The state of a file's seal.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,14 +34,14 @@ pub(super) enum Seal {
 /// Computes the checksum and writes it into the blank seal.
 pub(super) fn fill(file: &File) -> io::Result<()> {
     let at = position(file)?.ok_or_else(|| io::Error::other("the seal is not where it was written"))?;
-    let checksum_at = at + MAGIC.len() as u64;
+    let checksum_at = at + MAGIC_BYTES as u64;
     file.write_all_at(&checksum(file, checksum_at)?.to_le_bytes(), checksum_at)
 }
 
 /// Compares the checksum with the file's content, all of which it reads.
 pub(super) fn check(file: &File) -> io::Result<Seal> {
     let Some(at) = position(file)? else { return Ok(Seal::None) };
-    let checksum_at = at + MAGIC.len() as u64;
+    let checksum_at = at + MAGIC_BYTES as u64;
     let mut stored = [0; 4];
     file.read_exact_at(&mut stored, checksum_at)?;
     let same = u32::from_le_bytes(stored) == checksum(file, checksum_at)?;
@@ -64,9 +56,9 @@ fn position(file: &File) -> io::Result<Option<u64>> {
     file.read_exact_at(&mut tail, tail_at)?;
     let footer = u32::from_le_bytes(tail[..4].try_into().expect("4 bytes"));
     let Some(at) = tail_at.checked_sub(u64::from(footer) + SEAL_BYTES as u64) else { return Ok(None) };
-    let mut magic = [0; MAGIC.len()];
+    let mut magic = [0; MAGIC_BYTES];
     file.read_exact_at(&mut magic, at)?;
-    Ok((&magic == MAGIC).then_some(at))
+    Ok((magic == BLANK[..MAGIC_BYTES]).then_some(at))
 }
 
 /// The checksum of everything except its own four bytes.

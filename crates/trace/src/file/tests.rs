@@ -169,7 +169,7 @@ fn a_changed_bit_is_noticed() {
 
 /// The entries that `Meta` writes, to be changed by the test.
 fn entries() -> Vec<parquet::file::metadata::KeyValue> {
-    meta().to_key_values(&[process(1)])
+    meta().to_key_values(&indexmap::IndexSet::from([process(1)]))
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! Writing a trace file.
 
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use indexmap::IndexSet;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 
 use super::meta::Meta;
@@ -22,34 +23,14 @@ use crate::{Op, ProcessInfo, Request, TraceError};
 /// [`TraceWriter::finish`]. Dropping an unfinished writer removes the temporary file.
 pub struct TraceWriter {
     path: PathBuf,
-    temporary: PathBuf,
-    parquet: Option<SerializedFileWriter<BufWriter<File>>>,
+    temporary: Temporary,
+    parquet: SerializedFileWriter<BufWriter<File>>,
     rows: Vec<Request>,
     last_start_ns: u64,
-    files: Interner,
-    processes: Vec<ProcessInfo>,
-    process_ids: HashMap<ProcessInfo, u32>,
+    /// File names, and processes, by number.
+    files: IndexSet<Bytes>,
+    processes: IndexSet<ProcessInfo>,
     requests: u64,
-}
-
-/// Names and their numbers, in order of first appearance.
-#[derive(Default)]
-struct Interner {
-    ids: HashMap<Bytes, u32>,
-    names: Vec<ByteArray>,
-}
-
-impl Interner {
-    fn id(&mut self, name: &str) -> u32 {
-        if let Some(id) = self.ids.get(name.as_bytes()) {
-            return *id;
-        }
-        let id = self.names.len() as u32;
-        let shared = Bytes::copy_from_slice(name.as_bytes());
-        self.names.push(ByteArray::from(shared.clone()));
-        self.ids.insert(shared, id);
-        id
-    }
 }
 
 impl TraceWriter {
@@ -57,47 +38,41 @@ impl TraceWriter {
     pub fn create(path: &Path) -> Result<TraceWriter, TraceError> {
         let mut name = path.file_name().unwrap_or_default().to_os_string();
         name.push(format!(".tmp{}", std::process::id()));
-        let temporary = path.with_file_name(name);
-        let options = File::options().read(true).write(true).create(true).truncate(true).open(&temporary);
+        let temporary = Temporary(path.with_file_name(name));
+        let options = File::options().read(true).write(true).create(true).truncate(true).open(&temporary.0);
         let file = options.map_err(|error| TraceError::io(path, error))?;
         let parquet = SerializedFileWriter::new(BufWriter::new(file), schema(), Arc::new(properties()))
-            .map_err(|error| TraceError::misuse(path, error.to_string()))?;
+            .map_err(|error| misuse(path, &error.to_string()))?;
         Ok(TraceWriter {
             path: path.to_path_buf(),
             temporary,
-            parquet: Some(parquet),
+            parquet,
             rows: Vec::new(),
             last_start_ns: 0,
-            files: Interner::default(),
-            processes: Vec::new(),
-            process_ids: HashMap::new(),
+            files: IndexSet::new(),
+            processes: IndexSet::new(),
             requests: 0,
         })
     }
 
     /// The number of a file name, for [`Request::file`].
     pub fn file_id(&mut self, name: &str) -> u32 {
-        self.files.id(name)
+        self.files.insert_full(Bytes::copy_from_slice(name.as_bytes())).0 as u32
     }
 
     /// The number of a process, for [`Request::process`].
     pub fn process_id(&mut self, process: &ProcessInfo) -> u32 {
-        if let Some(id) = self.process_ids.get(process) {
-            return *id;
-        }
-        let id = self.processes.len() as u32;
-        self.processes.push(process.clone());
-        self.process_ids.insert(process.clone(), id);
-        id
+        let known = self.processes.get_index_of(process);
+        known.unwrap_or_else(|| self.processes.insert_full(process.clone()).0) as u32
     }
 
     /// Adds a row. Rows must come in order of start. Numbers beyond 2^63 - 1 are capped at that.
     pub fn push(&mut self, request: &Request) -> Result<(), TraceError> {
         if request.start_ns < self.last_start_ns {
-            return Err(TraceError::misuse(&self.path, "requests must come in order of their start"));
+            return Err(misuse(&self.path, "requests must come in order of their start"));
         }
-        if request.file as usize >= self.files.names.len() || request.process as usize >= self.processes.len() {
-            return Err(TraceError::misuse(&self.path, "a request names an unknown file or process"));
+        if request.file as usize >= self.files.len() || request.process as usize >= self.processes.len() {
+            return Err(misuse(&self.path, "a request names an unknown file or process"));
         }
         self.last_start_ns = request.start_ns;
         self.requests += 1;
@@ -116,76 +91,82 @@ impl TraceWriter {
         if !self.rows.is_empty() {
             self.write_row_group()?;
         }
-        let mut parquet = self.parquet.take().expect("only finish takes it");
         for entry in meta.to_key_values(&self.processes) {
-            parquet.append_key_value_metadata(entry);
+            self.parquet.append_key_value_metadata(entry);
         }
-        let io = |error| TraceError::io(&self.path, error);
-        parquet.write_all(&seal::BLANK).map_err(io)?;
-        let buffered = parquet.into_inner().map_err(|error| self.failed(error))?;
+        let path = &self.path;
+        let io = |error| TraceError::io(path, error);
+        self.parquet.write_all(&seal::BLANK).map_err(io)?;
+        let buffered = self.parquet.into_inner().map_err(|error| failed(path, error))?;
         let file = buffered.into_inner().map_err(|error| io(error.into_error()))?;
         seal::fill(&file).map_err(io)?;
         file.sync_all().map_err(io)?;
         let size_bytes = file.metadata().map_err(io)?.len();
-        fs::rename(&self.temporary, &self.path).map_err(io)?;
+        fs::rename(&self.temporary.0, path).map_err(io)?;
         Ok(size_bytes)
     }
 
     fn write_row_group(&mut self) -> Result<(), TraceError> {
-        let rows = std::mem::take(&mut self.rows);
-        let mut parquet = self.parquet.take().expect("only finish takes it");
-        let written = self.columns(&mut parquet, &rows).map_err(|error| self.failed(error));
-        self.parquet = Some(parquet);
-        self.rows = rows;
+        let written = write_columns(&mut self.parquet, &self.rows, &self.processes, &self.files);
         self.rows.clear();
-        written
-    }
-
-    fn failed(&self, error: parquet::errors::ParquetError) -> TraceError {
-        match error {
-            parquet::errors::ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
-                Ok(io) => TraceError::io(&self.path, *io),
-                Err(other) => TraceError::misuse(&self.path, other.to_string()),
-            },
-            other => TraceError::misuse(&self.path, other.to_string()),
-        }
-    }
-
-    fn columns(
-        &self,
-        parquet: &mut SerializedFileWriter<BufWriter<File>>,
-        rows: &[Request],
-    ) -> parquet::errors::Result<()> {
-        let nodes: Vec<ByteArray> = self.processes.iter().map(|process| process.node.as_str().into()).collect();
-        let ops: Vec<ByteArray> =
-            std::iter::once(ByteArray::from("")).chain(Op::ALL.iter().map(|op| op.name().into())).collect();
-        let process = |row: &Request| &self.processes[row.process as usize];
-        let mut group = parquet.next_row_group()?;
-        // In the order of the schema.
-        column::<Int32Type>(&mut group, rows, |row| row.process as i32)?;
-        column::<Int32Type>(&mut group, rows, |row| process(row).rank)?;
-        column::<ByteArrayType>(&mut group, rows, |row| nodes[row.process as usize].clone())?;
-        column::<Int32Type>(&mut group, rows, |row| process(row).pid as i32)?;
-        column::<Int32Type>(&mut group, rows, |row| row.tid as i32)?;
-        column::<ByteArrayType>(&mut group, rows, |row| self.files.names[row.file as usize].clone())?;
-        column::<ByteArrayType>(&mut group, rows, |row| ops[row.op as usize].clone())?;
-        column::<Int32Type>(&mut group, rows, |row| i32::from(row.flags.0))?;
-        let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-        column::<Int64Type>(&mut group, rows, |row| signed(row.offset))?;
-        column::<Int64Type>(&mut group, rows, |row| signed(row.size))?;
-        column::<Int64Type>(&mut group, rows, |row| row.result)?;
-        column::<Int64Type>(&mut group, rows, |row| signed(row.start_ns))?;
-        column::<Int64Type>(&mut group, rows, |row| signed(row.end_ns))?;
-        group.close()?;
-        Ok(())
+        written.map_err(|error| failed(&self.path, error))
     }
 }
 
-impl Drop for TraceWriter {
+/// The temporary file. After a finish its name is gone already.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
     fn drop(&mut self) {
-        // After a finish the name is gone already, and a failure here cannot be handled.
-        let _ = fs::remove_file(&self.temporary);
+        // A failure here cannot be handled.
+        let _ = fs::remove_file(&self.0);
     }
+}
+
+fn failed(path: &Path, error: ParquetError) -> TraceError {
+    let other = match error {
+        ParquetError::External(inner) => match inner.downcast::<std::io::Error>() {
+            Ok(io) => return TraceError::io(path, *io),
+            Err(other) => other.to_string(),
+        },
+        other => other.to_string(),
+    };
+    misuse(path, &other)
+}
+
+/// A caller of [`TraceWriter`] violated its contract.
+fn misuse(path: &Path, what: &str) -> TraceError {
+    TraceError::new(path, format!("cannot write the trace: {what}"))
+}
+
+fn write_columns(
+    parquet: &mut SerializedFileWriter<BufWriter<File>>,
+    rows: &[Request],
+    processes: &IndexSet<ProcessInfo>,
+    files: &IndexSet<Bytes>,
+) -> parquet::errors::Result<()> {
+    let nodes: Vec<ByteArray> = processes.iter().map(|process| process.node.as_str().into()).collect();
+    let ops: Vec<ByteArray> =
+        std::iter::once(ByteArray::from("")).chain(Op::ALL.iter().map(|op| op.name().into())).collect();
+    let process = |row: &Request| &processes[row.process as usize];
+    let mut group = parquet.next_row_group()?;
+    // In the order of the schema.
+    column::<Int32Type>(&mut group, rows, |row| row.process as i32)?;
+    column::<Int32Type>(&mut group, rows, |row| process(row).rank)?;
+    column::<ByteArrayType>(&mut group, rows, |row| nodes[row.process as usize].clone())?;
+    column::<Int32Type>(&mut group, rows, |row| process(row).pid as i32)?;
+    column::<Int32Type>(&mut group, rows, |row| row.tid as i32)?;
+    column::<ByteArrayType>(&mut group, rows, |row| ByteArray::from(files[row.file as usize].clone()))?;
+    column::<ByteArrayType>(&mut group, rows, |row| ops[row.op as usize].clone())?;
+    column::<Int32Type>(&mut group, rows, |row| i32::from(row.flags.0))?;
+    let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+    column::<Int64Type>(&mut group, rows, |row| signed(row.offset))?;
+    column::<Int64Type>(&mut group, rows, |row| signed(row.size))?;
+    column::<Int64Type>(&mut group, rows, |row| row.result)?;
+    column::<Int64Type>(&mut group, rows, |row| signed(row.start_ns))?;
+    column::<Int64Type>(&mut group, rows, |row| signed(row.end_ns))?;
+    group.close()?;
+    Ok(())
 }
 
 /// Writes the next column, in batches that fit into the processor's cache.

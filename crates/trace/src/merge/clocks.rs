@@ -35,26 +35,12 @@ impl Moments {
     /// between any two that are kept.
     fn thin(&mut self) {
         self.moments.sort_unstable_by_key(|moment| (moment.ticks, moment.monotonic_ns));
-        let mut kept: Vec<Instant> = Vec::new();
-        for moment in &self.moments {
-            match kept.last() {
-                Some(last) if moment.ticks <= last.ticks || moment.monotonic_ns <= last.monotonic_ns => {}
-                _ => kept.push(*moment),
-            }
-        }
-        let last = kept.len().saturating_sub(1);
-        let mut previous_ns = None;
-        let mut index = 0;
-        kept.retain(|moment| {
-            let far = previous_ns.is_none_or(|ns| moment.monotonic_ns - ns >= MOMENT_DISTANCE_NS);
-            let keep = far || index == last;
-            if keep {
-                previous_ns = Some(moment.monotonic_ns);
-            }
-            index += 1;
-            keep
+        self.moments
+            .dedup_by(|later, kept| later.ticks <= kept.ticks || later.monotonic_ns <= kept.monotonic_ns);
+        let last = self.moments.last().copied();
+        self.moments.dedup_by(|later, kept| {
+            Some(*later) != last && later.monotonic_ns - kept.monotonic_ns < MOMENT_DISTANCE_NS
         });
-        self.moments = kept;
     }
 
     /// Ticks and nanoseconds between the first and the last moment.

@@ -8,11 +8,11 @@ use super::spool_reader::Spool;
 /// host name (common for containers), `#` and the node's number in the job follow.
 pub(super) fn nodes(spools: &[Spool]) -> Vec<String> {
     let mut numbers: HashMap<&str, HashSet<u32>> = HashMap::new();
-    for spool in spools.iter().filter(|spool| spool.node > 0) {
-        numbers.entry(&spool.host).or_default().insert(spool.node);
+    for spool in spools.iter().filter(|spool| spool.header.node > 0) {
+        numbers.entry(&spool.host).or_default().insert(spool.header.node);
     }
     let is_ambiguous = |host: &str| numbers.get(host).is_some_and(|numbers| numbers.len() > 1);
-    let name = |spool: &Spool| match spool.node {
+    let name = |spool: &Spool| match spool.header.node {
         node if node > 0 && is_ambiguous(&spool.host) => format!("{}#{}", spool.host, node - 1),
         _ => spool.host.clone(),
     };
@@ -23,9 +23,9 @@ pub(super) fn nodes(spools: &[Spool]) -> Vec<String> {
 /// ran one after the other count as one job.
 pub(super) fn missing_ranks(spools: &[Spool]) -> Vec<String> {
     let mut jobs: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
-    for spool in spools.iter().filter(|spool| spool.ranks > 0) {
-        if let Ok(rank) = u32::try_from(spool.rank) {
-            jobs.entry(spool.ranks).or_default().insert(rank);
+    for spool in spools.iter().filter(|spool| spool.header.ranks > 0) {
+        if let Ok(rank) = u32::try_from(spool.header.rank) {
+            jobs.entry(spool.header.ranks).or_default().insert(rank);
         }
     }
     let sentence = |(ranks, seen): (&u32, &BTreeSet<u32>)| {

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::spool::{LIVE, Record};
-use crate::{Flags, Meta, ProcessInfo, Request, TraceError, TraceWriter};
+use crate::{Flags, Meta, Op, ProcessInfo, Request, TraceError, TraceWriter};
 use clocks::{Clock, Moments, clocks};
 use sorter::Sorter;
 use spool_reader::{Item, Spool, Wanted};
@@ -57,24 +57,22 @@ pub fn merge(
         progress(0.6 * i as f64 / spools.len() as f64);
         let process = ProcessInfo {
             node: nodes[i].clone(),
-            pid: spool.pid,
-            rank: spool.rank,
+            pid: spool.header.pid,
+            rank: spool.header.rank,
             program: spool.program.clone(),
         };
         // The first pass has already reported damage.
-        spool.read(Wanted::Records, &mut |item| {
-            let Item::Records(tid, records) = item else { return Ok(()) };
+        let mut reader = spool.read(Wanted::Records)?;
+        while let Some(item) = reader.next_item()? {
+            let Item::Records(tid, records) = item else { continue };
             let process = writer.process_id(&process);
             for record in records {
                 match request(record, process, tid, &mut clocks[i], |file| names.find(i, file)) {
-                    Some(request) => {
-                        sorter.push(request).map_err(|error| TraceError::io(output, error))?;
-                    }
+                    Some(request) => sorter.push(request).map_err(|error| TraceError::io(output, error))?,
                     None => unnamed += 1,
                 }
             }
-            Ok(())
-        })?;
+        }
     }
     if unnamed > 0 {
         meta.incomplete.push(format!("{unnamed} calls are damaged or on files without a name"));
@@ -139,8 +137,10 @@ fn learn_names_and_clocks(
     let mut processes = Vec::new();
     for (spool, node) in spools.iter().zip(nodes) {
         let mut files = HashMap::new();
-        let mut moments = Moments::new(spool.clock_is_tsc, spool.start);
-        let damage = spool.read(Wanted::NamesAndMoments, &mut |item| {
+        let header = &spool.header;
+        let mut moments = Moments::new(header.clock == 1, header.start);
+        let mut reader = spool.read(Wanted::NamesAndMoments)?;
+        while let Some(item) = reader.next_item()? {
             match item {
                 Item::Name(id, name) => {
                     files.insert(id, writer.file_id(&String::from_utf8_lossy(name)));
@@ -148,33 +148,33 @@ fn learn_names_and_clocks(
                 Item::Moment(moment) => moments.add(moment),
                 Item::Records(..) => {}
             }
-            Ok(())
-        })?;
-        if let Some(what) = damage {
-            incomplete.push(format!("process {} on {}: {what}", spool.pid, spool.host));
+        }
+        if let Some(what) = reader.damage() {
+            incomplete.push(format!("process {} on {}: {what}", header.pid, spool.host));
         }
         names.by_spool.push(files);
         names.parents.push(spool.parent.as_ref().and_then(|parent| index.get(parent).copied()));
-        processes.push((node.as_str(), spool.start, spool.start_realtime_ns, moments));
+        processes.push((node.as_str(), header.start, header.start_realtime_ns, moments));
     }
     Ok((names, clocks(processes)))
 }
 
 /// Reports the losses that the recorders counted.
 fn count_losses(spools: &[Spool], incomplete: &mut Vec<String>) {
-    let limit: u128 = spools.iter().map(|spool| u128::from(spool.dropped_limit)).sum();
+    let headers = || spools.iter().map(|spool| &spool.header);
+    let limit: u128 = headers().map(|header| u128::from(header.dropped_limit)).sum();
     if limit > 0 {
         incomplete.push(format!(
             "at least {limit} calls were left out because processes had reached the spool's limit (trace --limit)"
         ));
     }
-    let failed: u128 = spools.iter().map(|spool| u128::from(spool.dropped_failed)).sum();
+    let failed: u128 = headers().map(|header| u128::from(header.dropped_failed)).sum();
     if failed > 0 {
-        let errno = spools.iter().rev().find(|spool| spool.dropped_failed > 0).map_or(0, |spool| spool.failure);
-        let why = std::io::Error::from_raw_os_error(errno);
+        let errno = headers().rev().find(|header| header.dropped_failed > 0).map_or(0, |header| header.failure);
+        let why = std::io::Error::from_raw_os_error(errno as i32);
         incomplete.push(format!("{failed} calls or file names could not be written to the spool ({why})"));
     }
-    let children: u64 = spools.iter().map(|spool| u64::from(spool.lost_children)).sum();
+    let children: u64 = headers().map(|header| u64::from(header.lost_children)).sum();
     if children > 0 {
         incomplete.push(format!("calls of {children} forked process(es) could not be recorded: no spool"));
     }
@@ -194,7 +194,7 @@ fn request(
         process,
         tid,
         file: file(record.file)?,
-        op: record.op()?,
+        op: Op::from_code(record.op)?,
         flags: Flags(record.flags),
         offset: record.offset,
         size: record.size,

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -77,138 +77,93 @@ impl Sorter {
 
     /// All requests, sorted.
     pub(super) fn finish(mut self) -> io::Result<Sorted> {
-        let Some(file) = self.file.take() else {
-            self.rows.sort_unstable_by_key(key);
-            return Ok(Sorted::Memory(self.rows.into_iter()));
-        };
-        self.file = Some(file);
-        if !self.rows.is_empty() {
-            self.spill()?;
-        }
-        let file =
-            self.file.take().expect("put back above").into_inner().map_err(|error| error.into_error())?;
-        self.rows = Vec::new();
-        let mut merge = Merge { file, runs: Vec::new(), heap: BinaryHeap::new() };
+        self.rows.sort_unstable_by_key(key);
+        let file = self.file.map(|file| file.into_inner().map_err(|error| error.into_error())).transpose()?;
+        // The last run is in memory.
+        let mut sorted = Sorted { file, runs: Vec::new(), heap: BinaryHeap::new() };
         let mut position = 0;
-        for rows in &self.runs {
+        for rows in self.runs {
             let end = position + (rows * ROW_BYTES) as u64;
-            merge.runs.push(Run { position, end, rows: Vec::new().into_iter() });
+            sorted.runs.push(Run { position, end, rows: Vec::new().into_iter() });
             position = end;
         }
-        for run in 0..merge.runs.len() {
-            merge.advance(run)?;
+        sorted.runs.push(Run { position, end: position, rows: self.rows.into_iter() });
+        for run in 0..sorted.runs.len() {
+            sorted.enter(run)?;
         }
-        Ok(Sorted::Runs(merge))
+        Ok(sorted)
     }
 }
 
-/// An iterator over the sorted requests.
-pub(super) enum Sorted {
-    Memory(std::vec::IntoIter<Request>),
-    Runs(Merge),
-}
-
-/// Merges the runs in a file.
-pub(super) struct Merge {
-    file: File,
+/// The sorted requests, merged from sorted runs.
+pub(super) struct Sorted {
+    file: Option<File>,
     runs: Vec<Run>,
-    heap: BinaryHeap<Reverse<(Key, usize, Ordered)>>,
+    /// Key of the next request of every run that has one, and the number of the run.
+    heap: BinaryHeap<Reverse<(Key, usize)>>,
 }
 
+/// A sorted run: the rows that were read, and where the others are in the file.
 struct Run {
+    rows: std::vec::IntoIter<Request>,
     position: u64,
     end: u64,
-    rows: std::vec::IntoIter<Request>,
-}
-
-/// Payload of a heap entry that does not take part in the order.
-struct Ordered(Request);
-
-impl PartialEq for Ordered {
-    fn eq(&self, _: &Ordered) -> bool {
-        true
-    }
-}
-
-impl Eq for Ordered {}
-
-impl PartialOrd for Ordered {
-    fn partial_cmp(&self, other: &Ordered) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Ordered {
-    fn cmp(&self, _: &Ordered) -> std::cmp::Ordering {
-        std::cmp::Ordering::Equal
-    }
-}
-
-impl Merge {
-    /// Puts the next request of a run into the heap.
-    fn advance(&mut self, index: usize) -> io::Result<()> {
-        let run = &mut self.runs[index];
-        if run.rows.as_slice().is_empty() && run.position < run.end {
-            let bytes = ((run.end - run.position) as usize).min(READ_ROWS * ROW_BYTES);
-            let mut buffer = vec![0; bytes];
-            self.file.read_exact_at(&mut buffer, run.position)?;
-            run.position += bytes as u64;
-            let rows: io::Result<Vec<Request>> = buffer.chunks_exact(ROW_BYTES).map(from_bytes).collect();
-            run.rows = rows?.into_iter();
-        }
-        if let Some(request) = run.rows.next() {
-            self.heap.push(Reverse((key(&request), index, Ordered(request))));
-        }
-        Ok(())
-    }
 }
 
 impl Sorted {
     /// The next request.
     pub(super) fn next(&mut self) -> io::Result<Option<Request>> {
-        match self {
-            Sorted::Memory(rows) => Ok(rows.next()),
-            Sorted::Runs(merge) => {
-                let Some(Reverse((_, run, Ordered(request)))) = merge.heap.pop() else { return Ok(None) };
-                merge.advance(run)?;
-                Ok(Some(request))
-            }
+        let Some(Reverse((_, run))) = self.heap.pop() else { return Ok(None) };
+        let request = self.runs[run].rows.next();
+        self.enter(run)?;
+        Ok(request)
+    }
+
+    /// Puts the next request of a run into the heap.
+    fn enter(&mut self, index: usize) -> io::Result<()> {
+        let run = &mut self.runs[index];
+        if let (true, Some(file)) = (run.rows.as_slice().is_empty() && run.position < run.end, &self.file) {
+            let mut buffer = vec![0; ((run.end - run.position) as usize).min(READ_ROWS * ROW_BYTES)];
+            file.read_exact_at(&mut buffer, run.position)?;
+            run.position += buffer.len() as u64;
+            let rows: io::Result<Vec<Request>> = buffer.chunks_exact(ROW_BYTES).map(from_bytes).collect();
+            run.rows = rows?.into_iter();
         }
+        if let Some(request) = run.rows.as_slice().first() {
+            self.heap.push(Reverse((key(request), index)));
+        }
+        Ok(())
     }
 }
 
 fn to_bytes(row: &Request) -> [u8; ROW_BYTES] {
     let mut bytes = [0; ROW_BYTES];
-    let words = [row.offset, row.size, row.result as u64, row.start_ns, row.end_ns];
+    let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+    let call = u32::from(row.op as u8) << 8 | u32::from(row.flags.0);
+    let (ids, file) = (pair(row.process, row.tid), pair(row.file, call));
+    let words = [row.offset, row.size, row.result as u64, row.start_ns, row.end_ns, ids, file];
     for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
         place.copy_from_slice(&word.to_ne_bytes());
     }
-    for (place, half) in bytes[40..52].chunks_exact_mut(4).zip([row.process, row.tid, row.file]) {
-        place.copy_from_slice(&half.to_ne_bytes());
-    }
-    bytes[52] = row.op as u8;
-    bytes[53] = row.flags.0;
     bytes
 }
 
-fn from_bytes(mut bytes: &[u8]) -> io::Result<Request> {
-    fn take<const N: usize>(bytes: &mut &[u8]) -> io::Result<[u8; N]> {
-        let mut value = [0; N];
-        bytes.read_exact(&mut value)?;
-        Ok(value)
-    }
-    let b = &mut bytes;
-    let offset = u64::from_ne_bytes(take(b)?);
-    let size = u64::from_ne_bytes(take(b)?);
-    let result = i64::from_ne_bytes(take(b)?);
-    let start_ns = u64::from_ne_bytes(take(b)?);
-    let end_ns = u64::from_ne_bytes(take(b)?);
-    let process = u32::from_ne_bytes(take(b)?);
-    let tid = u32::from_ne_bytes(take(b)?);
-    let file = u32::from_ne_bytes(take(b)?);
-    let [code, flags] = take(b)?;
-    let op = Op::from_code(code).ok_or_else(|| io::Error::other("the temporary file was changed"))?;
-    Ok(Request { process, tid, file, op, flags: Flags(flags), offset, size, result, start_ns, end_ns })
+fn from_bytes(bytes: &[u8]) -> io::Result<Request> {
+    let word = |index: usize| u64::from_ne_bytes(bytes[index * 8..][..8].try_into().expect("8 bytes"));
+    let [offset, size, result, start_ns, end_ns, ids, file] = std::array::from_fn(word);
+    let [.., op, flags] = (file as u32).to_be_bytes();
+    Ok(Request {
+        process: (ids >> 32) as u32,
+        tid: ids as u32,
+        file: (file >> 32) as u32,
+        op: Op::from_code(op).ok_or_else(|| io::Error::other("the temporary file was changed"))?,
+        flags: Flags(flags),
+        offset,
+        size,
+        result: result as i64,
+        start_ns,
+        end_ns,
+    })
 }
 
 #[cfg(test)]

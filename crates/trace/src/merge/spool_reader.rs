@@ -2,9 +2,11 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
-use std::mem::offset_of;
 use std::path::{Path, PathBuf};
 
+use zerocopy::FromBytes;
+
+use crate::TraceError;
 use crate::spool::{
     BLOCK_MAGIC, BLOCK_NAME, BLOCK_RECORDS, BlockHeader, HEADER_BYTES, Header, Instant, LIVE, LOG, MAGIC,
     NO_WINDOW, Record, WINDOW_BYTES, WINDOW_RECORDS, WindowHeader,
@@ -13,28 +15,18 @@ use crate::spool::{
 /// Maximum length of a file name in a log, bytes; a longer one is damage.
 const NAME_BYTES_MAX: usize = 64 * 1024;
 
+/// Maximum number of windows of a process; a larger number in a log is damage.
+const WINDOWS_MAX: u32 = 1 << 20;
+
 /// Everything known of a process before its records are read.
-#[derive(Debug)]
 pub(super) struct Spool {
     /// Path without extension.
     base: PathBuf,
-    pub(super) pid: u32,
-    pub(super) rank: i32,
-    /// Number of processes of the job; 0 if unknown.
-    pub(super) ranks: u32,
-    /// 1 + the number of the node in the job; 0 if unknown.
-    pub(super) node: u32,
+    pub(super) header: Header,
     pub(super) host: String,
     pub(super) program: String,
     /// File name of the parent's spool, without extension.
     pub(super) parent: Option<String>,
-    pub(super) clock_is_tsc: bool,
-    pub(super) start: Instant,
-    pub(super) start_realtime_ns: u64,
-    pub(super) dropped_limit: u64,
-    pub(super) dropped_failed: u64,
-    pub(super) failure: i32,
-    pub(super) lost_children: u32,
 }
 
 /// One item of a spool.
@@ -54,92 +46,45 @@ pub(super) enum Wanted {
     Records,
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
+/// The struct at the start of the bytes, which must be long enough.
+fn read<T: FromBytes>(bytes: &[u8]) -> T {
+    T::read_from_bytes(&bytes[..size_of::<T>()]).ok().expect("the length is that of the struct")
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
-}
-
-fn instant_at(bytes: &[u8], at: usize) -> Instant {
-    Instant {
-        ticks: u64_at(bytes, at + offset_of!(Instant, ticks)),
-        monotonic_ns: u64_at(bytes, at + offset_of!(Instant, monotonic_ns)),
-    }
-}
-
-fn record_at(bytes: &[u8]) -> Record {
-    Record {
-        start: u64_at(bytes, offset_of!(Record, start)),
-        end: u64_at(bytes, offset_of!(Record, end)),
-        offset: u64_at(bytes, offset_of!(Record, offset)),
-        size: u64_at(bytes, offset_of!(Record, size)),
-        result: u64_at(bytes, offset_of!(Record, result)) as i64,
-        file: u32_at(bytes, offset_of!(Record, file)),
-        op: bytes[offset_of!(Record, op)],
-        flags: bytes[offset_of!(Record, flags)],
-        reserved: 0,
-    }
-}
-
-/// Fills the buffer as far as the input reaches.
-fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut done = 0;
-    while done < buffer.len() {
-        match reader.read(&mut buffer[done..]) {
-            Ok(0) => break,
-            Ok(n) => done += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(done)
+/// Reads `len` bytes into the buffer, or what there is.
+fn fill(buffer: &mut Vec<u8>, reader: &mut impl Read, len: usize) -> io::Result<usize> {
+    buffer.clear();
+    reader.take(len as u64).read_to_end(buffer)
 }
 
 impl Spool {
     /// Reads the header of `base.live`. `Ok(None)`: the process ended before it recorded anything.
     /// `Ok(Some(Err))`: the header is damaged; the text says why.
     pub(super) fn open(live: &Path) -> io::Result<Option<Result<Spool, String>>> {
-        let mut page = [0; HEADER_BYTES];
-        let n = read_up_to(&mut File::open(live)?, &mut page)?;
-        if n == 0 {
+        let mut page = Vec::new();
+        let len = fill(&mut page, &mut File::open(live)?, HEADER_BYTES)?;
+        if len == 0 {
             return Ok(None);
         }
-        if n < HEADER_BYTES || u64_at(&page, offset_of!(Header, magic)) != MAGIC {
-            return Ok(Some(Err("it is not a spool of this version of stripewise".into())));
-        }
-        Ok(Some(Spool::parse(&page, live.with_extension(""))))
+        let header = (len == HEADER_BYTES).then(|| read::<Header>(&page));
+        let header = header.filter(|header| header.magic == MAGIC);
+        let spool = header.ok_or("it is not a spool of this version of stripewise");
+        let spool = spool.and_then(|header| Spool::of(header, live.with_extension("")));
+        Ok(Some(spool.map_err(str::to_owned)))
     }
 
-    fn parse(page: &[u8], base: PathBuf) -> Result<Spool, String> {
-        let text = |len_at: usize, at: usize, max: usize| -> Result<String, String> {
-            let len = u32_at(page, len_at) as usize;
-            let bytes = page[at..at + max].get(..len).ok_or("a name in its header is too long")?;
+    fn of(header: Header, base: PathBuf) -> Result<Spool, &'static str> {
+        let text = |bytes: &[u8], len: u32| -> Result<String, &'static str> {
+            let bytes = bytes.get(..len as usize).ok_or("a name in its header is too long")?;
             Ok(String::from_utf8_lossy(bytes).into_owned())
         };
-        let parent =
-            text(offset_of!(Header, parent_len), offset_of!(Header, parent), crate::spool::STEM_BYTES)?;
+        let parent = text(&header.parent, header.parent_len)?;
         Ok(Spool {
             base,
-            pid: u32_at(page, offset_of!(Header, pid)),
-            rank: u32_at(page, offset_of!(Header, rank)) as i32,
-            ranks: u32_at(page, offset_of!(Header, ranks)),
-            node: u32_at(page, offset_of!(Header, node)),
-            host: text(offset_of!(Header, host_len), offset_of!(Header, host), crate::spool::HOST_BYTES)?,
-            program: text(
-                offset_of!(Header, program_len),
-                offset_of!(Header, program),
-                crate::spool::PROGRAM_BYTES,
-            )?,
+            host: text(&header.host, header.host_len)?,
+            program: text(&header.program, header.program_len)?,
             parent: (!parent.is_empty()).then_some(parent),
-            clock_is_tsc: u32_at(page, offset_of!(Header, clock)) == 1,
-            start: instant_at(page, offset_of!(Header, start)),
-            start_realtime_ns: u64_at(page, offset_of!(Header, start_realtime_ns)),
-            dropped_limit: u64_at(page, offset_of!(Header, dropped_limit)),
-            dropped_failed: u64_at(page, offset_of!(Header, dropped_failed)),
-            failure: u32_at(page, offset_of!(Header, failure)) as i32,
-            lost_children: u32_at(page, offset_of!(Header, lost_children)),
+            header,
         })
     }
 
@@ -155,233 +100,205 @@ impl Spool {
         path.into()
     }
 
-    /// Passes all `wanted` items of the spool to `take`. If something is damaged, it passes
-    /// everything before the damage and returns a description of it.
-    pub(super) fn read(
-        &self,
-        wanted: Wanted,
-        take: &mut impl FnMut(Item) -> Result<(), crate::TraceError>,
-    ) -> Result<Option<String>, crate::TraceError> {
-        let log_path = self.path(LOG);
-        let log = match File::open(&log_path) {
-            Ok(log) => Some(log),
+    /// Starts a pass over the `wanted` items of the spool.
+    pub(super) fn read(&self, wanted: Wanted) -> Result<Reader<'_>, TraceError> {
+        let (log, live) = (self.path(LOG), self.path(LIVE));
+        let log = match open_log(&log) {
             // There is no log: no file was opened and no window was filled.
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(crate::TraceError::io(&log_path, error)),
+            opened => Some(opened.map_err(|error| TraceError::io(&log, error))?),
         };
-        let mut reader =
-            Reader { wanted, in_log: Vec::new(), torn: None, buffer: Vec::new(), records: Vec::new() };
-        let mut damage = None;
-        if let Some(log) = log {
-            let len = log.metadata().map_err(|error| crate::TraceError::io(&log_path, error))?.len();
-            let mut log = BufReader::with_capacity(256 * 1024, log);
-            damage = reader.log(&mut log, len, take).map_err(|error| error.at(&log_path))?;
-        }
-        let live_path = self.path(LIVE);
-        let live = File::open(&live_path).map_err(|error| crate::TraceError::io(&live_path, error))?;
-        let live_damage = reader.windows(live, take).map_err(|error| error.at(&live_path))?;
-        Ok(damage.or(live_damage).or(reader.torn.map(|_| "its last call was cut off".into())))
+        Ok(Reader {
+            spool: self,
+            wanted,
+            log,
+            live: open_windows(&live).map_err(|error| TraceError::io(&live, error))?,
+            window: 0,
+            in_log: Vec::new(),
+            torn: None,
+            damage: None,
+            buffer: Vec::new(),
+            records: Vec::new(),
+        })
     }
 }
 
-/// The file could not be read, or `take` failed.
-enum Failure {
-    Io(io::Error),
-    Taker(crate::TraceError),
+fn open_log(path: &Path) -> io::Result<Log> {
+    let file = File::open(path)?;
+    Ok(Log { len: file.metadata()?.len(), position: 0, file: BufReader::with_capacity(256 * 1024, file) })
 }
 
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        Failure::Io(error)
-    }
+fn open_windows(path: &Path) -> io::Result<File> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(HEADER_BYTES as u64))?;
+    Ok(file)
 }
 
-impl From<crate::TraceError> for Failure {
-    fn from(error: crate::TraceError) -> Failure {
-        Failure::Taker(error)
-    }
+/// A log that is being read.
+struct Log {
+    file: BufReader<File>,
+    len: u64,
+    position: u64,
 }
 
-impl Failure {
-    fn at(self, path: &Path) -> crate::TraceError {
-        match self {
-            Failure::Io(error) => crate::TraceError::io(path, error),
-            Failure::Taker(error) => error,
-        }
-    }
-}
-
-/// The state of a pass over a spool.
-struct Reader {
+/// A pass over a spool: first the log, then the windows, which have the records that are not in the
+/// log yet. Each ends at its first damage.
+pub(super) struct Reader<'a> {
+    spool: &'a Spool,
     wanted: Wanted,
+    /// The log, until it was read.
+    log: Option<Log>,
+    live: File,
+    /// Number of the next window.
+    window: u32,
     /// Per window: number of its first record that is not in the log.
     in_log: Vec<u64>,
     /// If the block at the end of the log is cut off: its window, and the record number up to which
     /// it was read.
     torn: Option<(u32, u64)>,
+    damage: Option<String>,
     buffer: Vec<u8>,
     records: Vec<Record>,
 }
 
-impl Reader {
-    /// Reads the log up to its end or the first damage.
-    fn log(
-        &mut self,
-        log: &mut BufReader<File>,
-        len: u64,
-        take: &mut impl FnMut(Item) -> Result<(), crate::TraceError>,
-    ) -> Result<Option<String>, Failure> {
-        let mut header = [0; size_of::<BlockHeader>()];
-        let mut position = 0;
-        while position < len {
-            let n = read_up_to(log, &mut header)?;
-            if n < header.len() {
-                self.torn = Some((NO_WINDOW, 0));
-                return Ok(None);
+/// What a block or a window contained; names and records are in the reader's buffers.
+enum Found {
+    Name(u32),
+    Moment(Instant),
+    Records(u32),
+    /// Nothing that was wanted.
+    Nothing,
+    /// The file's end, or damage.
+    End,
+}
+
+impl Reader<'_> {
+    /// The next item; `None` at the end.
+    pub(super) fn next_item(&mut self) -> Result<Option<Item<'_>>, TraceError> {
+        loop {
+            let (extension, found) = match self.log.take() {
+                Some(log) => (LOG, self.block(log)),
+                None => (LIVE, self.window()),
+            };
+            match found.map_err(|error| TraceError::io(&self.spool.path(extension), error))? {
+                Found::Name(number) => return Ok(Some(Item::Name(number, &self.buffer))),
+                Found::Moment(moment) => return Ok(Some(Item::Moment(moment))),
+                Found::Records(tid) => return Ok(Some(Item::Records(tid, &self.records))),
+                Found::End if extension == LIVE => return Ok(None),
+                Found::Nothing | Found::End => {}
             }
-            position += n as u64;
-            let damage =
-                |what: &str| Ok(Some(format!("its log is damaged at byte {}: {what}", position - n as u64)));
-            if u32_at(&header, offset_of!(BlockHeader, magic)) != BLOCK_MAGIC {
-                return damage("no block starts there");
-            }
-            let payload = u32_at(&header, offset_of!(BlockHeader, payload_bytes)) as usize;
-            let here = (len - position).min(payload as u64) as usize;
-            match u32_at(&header, offset_of!(BlockHeader, kind)) {
-                BLOCK_NAME if payload <= NAME_BYTES_MAX => self.name(log, &header, payload, here, take)?,
-                BLOCK_RECORDS if payload <= WINDOW_BYTES && payload.is_multiple_of(size_of::<Record>()) => {
-                    if let Some(what) = self.records(log, &header, payload, here, take)? {
-                        return damage(&what);
-                    }
-                }
-                _ => return damage("a block of unknown kind or size"),
-            }
-            position += here as u64;
         }
-        Ok(None)
     }
 
-    fn name(
-        &mut self,
-        log: &mut BufReader<File>,
-        header: &[u8],
-        payload: usize,
-        here: usize,
-        take: &mut impl FnMut(Item) -> Result<(), crate::TraceError>,
-    ) -> Result<(), Failure> {
-        if here < payload {
-            // The open that needed this name never returned, so no record has its number.
-            return Ok(log.seek_relative(here as i64)?);
-        }
-        if self.wanted == Wanted::Records {
-            return Ok(log.seek_relative(payload as i64)?);
-        }
-        self.buffer.resize(payload, 0);
-        log.read_exact(&mut self.buffer)?;
-        Ok(take(Item::Name(u32_at(header, offset_of!(BlockHeader, number)), &self.buffer))?)
+    /// A description of the damage, if the spool is damaged. Everything before was passed on.
+    pub(super) fn damage(self) -> Option<String> {
+        self.damage.or(self.torn.map(|_| "its last call was cut off".into()))
     }
 
-    /// Reads a block of records, of whose payload only the first `here` bytes exist.
-    fn records(
-        &mut self,
-        log: &mut BufReader<File>,
-        header: &[u8],
-        payload: usize,
-        here: usize,
-        take: &mut impl FnMut(Item) -> Result<(), crate::TraceError>,
-    ) -> Result<Option<String>, Failure> {
-        let window = u32_at(header, offset_of!(BlockHeader, number));
-        let first = u64_at(header, offset_of!(BlockHeader, first));
-        let whole = here / size_of::<Record>();
-        let Some(end) = first.checked_add(whole as u64) else {
-            return Ok(Some("impossible record number".into()));
+    fn damaged(&mut self, what: String) -> io::Result<Found> {
+        self.damage.get_or_insert(what);
+        Ok(Found::End)
+    }
+
+    /// Reads the next block of the log, which remains open if more can follow.
+    fn block(&mut self, mut log: Log) -> io::Result<Found> {
+        let start = log.position;
+        if start >= log.len {
+            return Ok(Found::End);
+        }
+        if fill(&mut self.buffer, &mut log.file, size_of::<BlockHeader>())? < size_of::<BlockHeader>() {
+            self.torn = Some((NO_WINDOW, 0));
+            return Ok(Found::End);
+        }
+        let header: BlockHeader = read(&self.buffer);
+        let payload = header.payload_bytes as usize;
+        log.position += self.buffer.len() as u64;
+        let here = (log.len.saturating_sub(log.position)).min(payload as u64) as usize;
+        log.position += here as u64;
+        let problem = match header.kind {
+            _ if header.magic != BLOCK_MAGIC => Some("no block starts there"),
+            BLOCK_NAME if payload <= NAME_BYTES_MAX => None,
+            BLOCK_RECORDS if payload <= WINDOW_BYTES && payload.is_multiple_of(size_of::<Record>()) => {
+                self.note_records(&header, here).err()
+            }
+            _ => Some("a block of unknown kind or size"),
         };
-        if window != NO_WINDOW {
-            if window as usize >= self.in_log.len() {
-                if window > 1 << 20 {
-                    return Ok(Some("impossible window number".into()));
-                }
-                self.in_log.resize(window as usize + 1, 0);
+        if let Some(what) = problem {
+            return self.damaged(format!("its log is damaged at byte {start}: {what}"));
+        }
+        // If a name is cut off, the open that needed it never returned, so no record has its number.
+        let is_wanted = match self.wanted {
+            Wanted::NamesAndMoments => header.kind == BLOCK_NAME && here == payload,
+            Wanted::Records => header.kind == BLOCK_RECORDS,
+        };
+        if is_wanted {
+            fill(&mut self.buffer, &mut log.file, here)?;
+        } else {
+            log.file.seek_relative(here as i64)?;
+        }
+        self.log = Some(log);
+        Ok(match header.kind {
+            BLOCK_NAME if is_wanted => Found::Name(header.number),
+            BLOCK_RECORDS if is_wanted => {
+                self.take_records(0, 0, here / size_of::<Record>());
+                Found::Records(header.tid)
             }
+            BLOCK_RECORDS => Found::Moment(header.moment),
+            _ => Found::Nothing,
+        })
+    }
+
+    /// Notes which records a block has, of whose payload the first `here` bytes exist.
+    fn note_records(&mut self, header: &BlockHeader, here: usize) -> Result<(), &'static str> {
+        let window = header.number;
+        let whole = (here / size_of::<Record>()) as u64;
+        let end = header.first.checked_add(whole).ok_or("impossible record number")?;
+        if window != NO_WINDOW {
+            if window > WINDOWS_MAX {
+                return Err("impossible window number");
+            }
+            let windows = self.in_log.len().max(window as usize + 1);
+            self.in_log.resize(windows, 0);
             self.in_log[window as usize] = end;
         }
-        if here < payload {
+        if here < header.payload_bytes as usize {
             self.torn = Some((window, end));
         }
-        if self.wanted == Wanted::NamesAndMoments {
-            log.seek_relative(here as i64)?;
-            take(Item::Moment(instant_at(header, offset_of!(BlockHeader, moment))))?;
-            return Ok(None);
-        }
-        self.buffer.resize(here, 0);
-        log.read_exact(&mut self.buffer)?;
-        self.take_records(u32_at(header, offset_of!(BlockHeader, tid)), whole, take)?;
-        Ok(None)
+        Ok(())
     }
 
-    /// Passes on the first `count` records of the buffer.
-    fn take_records(
-        &mut self,
-        tid: u32,
-        count: usize,
-        take: &mut impl FnMut(Item) -> Result<(), crate::TraceError>,
-    ) -> Result<(), Failure> {
+    /// Takes `count` records from the buffer, after `skip` ones that begin at `start`.
+    fn take_records(&mut self, start: usize, skip: usize, count: usize) {
+        let records = self.buffer[start..].chunks_exact(size_of::<Record>());
         self.records.clear();
-        self.records.extend(self.buffer.chunks_exact(size_of::<Record>()).take(count).map(record_at));
-        Ok(take(Item::Records(tid, &self.records))?)
+        self.records.extend(records.skip(skip).take(count).map(read::<Record>));
     }
 
-    /// Reads the windows: the records that are not in the log yet.
-    fn windows(
-        &mut self,
-        mut live: File,
-        take: &mut impl FnMut(Item) -> Result<(), crate::TraceError>,
-    ) -> Result<Option<String>, Failure> {
-        live.seek(SeekFrom::Start(HEADER_BYTES as u64))?;
-        for window in 0u32.. {
-            self.buffer.resize(WINDOW_BYTES, 0);
-            let n = read_up_to(&mut live, &mut self.buffer)?;
-            if n < WINDOW_BYTES {
-                // The process ended while it created the window, which is empty.
-                break;
-            }
-            if let Some(what) = self.window(window, take)? {
-                return Ok(Some(what));
-            }
+    /// Reads the next window.
+    fn window(&mut self) -> io::Result<Found> {
+        if fill(&mut self.buffer, &mut self.live, WINDOW_BYTES)? < WINDOW_BYTES {
+            // The process ended while it created the window, which is empty.
+            return Ok(Found::End);
         }
-        Ok(None)
-    }
-
-    /// Reads the window in the buffer.
-    fn window(
-        &mut self,
-        window: u32,
-        take: &mut impl FnMut(Item) -> Result<(), crate::TraceError>,
-    ) -> Result<Option<String>, Failure> {
-        let first = u64_at(&self.buffer, offset_of!(WindowHeader, first));
-        let len = u64_at(&self.buffer, offset_of!(WindowHeader, len));
+        let number = self.window;
+        self.window = number.saturating_add(1);
+        let WindowHeader { first, len, moments, latest, tid, .. } = read(&self.buffer);
         if len > WINDOW_RECORDS as u64 || first.checked_add(len).is_none() {
-            return Ok(Some(format!("its window {window} is damaged")));
+            return self.damaged(format!("its window {number} is damaged"));
         }
-        let in_log = self.in_log.get(window as usize).copied().unwrap_or(0);
-        if self.torn.is_some_and(|(torn, end)| torn == window && first <= end) {
+        let in_log = self.in_log.get(number as usize).copied().unwrap_or(0);
+        if self.torn.is_some_and(|(torn, end)| torn == number && first <= end) {
             // The process ended while it moved the window to the log; the window has the rest.
             self.torn = None;
         }
-        let skip = in_log.saturating_sub(first).min(len) as usize;
         if len == 0 {
-            return Ok(None);
+            return Ok(Found::Nothing);
         }
         if self.wanted == Wanted::NamesAndMoments {
-            let latest = u32_at(&self.buffer, offset_of!(WindowHeader, latest)) & 1;
-            let at = offset_of!(WindowHeader, moments) + latest as usize * size_of::<Instant>();
-            take(Item::Moment(instant_at(&self.buffer, at)))?;
-            return Ok(None);
+            return Ok(Found::Moment(moments[latest as usize & 1]));
         }
-        let tid = u32_at(&self.buffer, offset_of!(WindowHeader, tid));
-        let start = size_of::<WindowHeader>() + skip * size_of::<Record>();
-        self.buffer.drain(..start);
-        self.take_records(tid, len as usize - skip, take)?;
-        Ok(None)
+        let skip = in_log.saturating_sub(first).min(len) as usize;
+        self.take_records(size_of::<WindowHeader>(), skip, len as usize - skip);
+        Ok(Found::Records(tid))
     }
 }

@@ -1,12 +1,68 @@
 //! What a summary says.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-use super::histogram::{Distances, Sizes};
-use super::marks::Marks;
 use super::phases::Phases;
 use super::streams::Step;
-use crate::{Flags, Op, Request};
+use crate::{Flags, MpiCall, Op, Request};
+
+/// Number of distinct values that are counted exactly: those that appear first.
+const EXACT_VALUES: usize = 64;
+
+/// Number of requests by size.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sizes {
+    /// Requests by size in bytes, for the first 64 distinct sizes.
+    pub exact: BTreeMap<u64, u64>,
+    /// Requests of other sizes, by size rounded down to a power of two, bytes.
+    pub rounded: BTreeMap<u64, u64>,
+}
+
+impl Sizes {
+    pub(super) fn add(&mut self, size: u64) {
+        if let Some(count) = self.exact.get_mut(&size) {
+            *count += 1;
+        } else if self.exact.len() < EXACT_VALUES {
+            self.exact.insert(size, 1);
+        } else {
+            let rounded = if size == 0 { 0 } else { 1 << size.ilog2() };
+            *self.rounded.entry(rounded).or_default() += 1;
+        }
+    }
+
+    /// Sizes in bytes and their counts, most frequent first; the sizes of `rounded` are rounded
+    /// down.
+    pub fn by_count(&self) -> Vec<(u64, u64)> {
+        let mut all: BTreeMap<u64, u64> = self.exact.clone();
+        for (size, count) in &self.rounded {
+            *all.entry(*size).or_default() += count;
+        }
+        let mut all: Vec<_> = all.into_iter().collect();
+        all.sort_by_key(|(size, count)| (Reverse(*count), *size));
+        all
+    }
+}
+
+/// Number of requests by distance to the previous one, bytes, for the first 64 distinct distances.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Distances(pub BTreeMap<i64, u64>);
+
+impl Distances {
+    pub(super) fn add(&mut self, distance: i64) {
+        if self.0.len() < EXACT_VALUES || self.0.contains_key(&distance) {
+            *self.0.entry(distance).or_default() += 1;
+        }
+    }
+
+    /// The most frequent distance and its count.
+    pub fn most_frequent(&self) -> Option<(i64, u64)> {
+        self.0.iter().max_by_key(|(_, count)| **count).map(|(distance, count)| (*distance, *count))
+    }
+}
 
 /// Statistics of one direction, reads or writes, of a file group.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -100,7 +156,7 @@ pub struct OtherCalls {
 }
 
 /// The use of one file.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct FileUse {
     /// Its path.
     pub name: String,
@@ -183,5 +239,47 @@ impl OtherCalls {
             Op::Mark => return, // They have a place of their own.
         };
         *count += 1;
+    }
+}
+
+/// The collective calls of MPI-IO on the files of a group. A call counts once per process that
+/// makes it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Marks {
+    /// Number of calls of each kind, in order of first appearance.
+    pub calls: Vec<Count>,
+    /// The largest number of processes that had a file open together.
+    pub processes: u64,
+    /// Bytes that the processes requested in collective reads and writes.
+    pub bytes: u64,
+    /// Time in collective calls, including the wait for each other, seconds, summed over processes.
+    pub busy_s: f64,
+}
+
+/// The number of calls of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Count {
+    /// The kind of call.
+    pub call: MpiCall,
+    /// Number of calls, summed over processes.
+    pub calls: u64,
+}
+
+impl Marks {
+    /// Whether there are no marks.
+    pub fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
+    /// Counts a mark. Marks of unknown kind are ignored.
+    pub(super) fn add(&mut self, mark: &Request) {
+        let Some(call) = MpiCall::from_code(mark.offset) else { return };
+        match self.calls.iter_mut().find(|count| count.call == call) {
+            Some(count) => count.calls += 1,
+            None => self.calls.push(Count { call, calls: 1 }),
+        }
+        self.processes = self.processes.max(mark.size);
+        self.bytes = self.bytes.saturating_add(u64::try_from(mark.result).unwrap_or(0));
+        self.busy_s += (mark.end_ns - mark.start_ns) as f64 * 1e-9;
     }
 }

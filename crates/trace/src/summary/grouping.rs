@@ -1,9 +1,12 @@
-//! Assigns every request to a file group and a phase.
+//! Assigns every request to a file group and a phase, and classifies it in a second pass by the
+//! concurrency that the first pass found for its phase.
 
 use std::collections::HashMap;
 
-use super::phases::{PhaseTracker, Visit};
-use crate::{Op, ProcessInfo, Request, pattern_of};
+use super::contents::Summary;
+use super::past::{Past, Pasts};
+use super::phases::PhaseTracker;
+use crate::{ProcessInfo, Request, pattern_of};
 
 /// Number of file-name patterns that get a group of their own; the files of all further patterns
 /// share one group.
@@ -72,6 +75,11 @@ impl Grouping {
         group
     }
 
+    /// Number of nodes.
+    pub(super) fn nodes(&self) -> u64 {
+        self.nodes.iter().max().map_or(0, |last| u64::from(*last) + 1)
+    }
+
     /// The group of a file.
     pub(super) fn group(&self, file: u32) -> u32 {
         self.group_of_file[file as usize]
@@ -79,25 +87,72 @@ impl Grouping {
 
     /// The place of a read or write that moved at least one byte; `None` for all other calls.
     pub(super) fn place(&mut self, request: &Request) -> Option<Place> {
-        let bytes = request.bytes();
-        if bytes == 0 {
+        if request.bytes() == 0 {
             return None;
         }
-        debug_assert!(matches!(request.op, Op::Read | Op::Write));
         let group = self.group(request.file);
-        let phase = self.trackers[group as usize].visit(&Visit {
-            process: request.process,
-            node: self.nodes[request.process as usize],
-            op: request.op,
-            bytes,
-            start_ns: request.start_ns,
-            end_ns: request.end_ns,
-        });
-        Some(Place { group, phase })
+        let node = self.nodes[request.process as usize];
+        Some(Place { group, phase: self.trackers[group as usize].visit(request, node) })
     }
 
     /// The patterns and phase trackers of all groups.
     pub(super) fn finish(self) -> (Vec<String>, Vec<PhaseTracker>) {
         (self.patterns, self.trackers)
+    }
+}
+
+/// The class of a read or write within the whole trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Class {
+    /// Index into [`Summary::groups`].
+    pub group: u32,
+    /// The phase's number in its group.
+    pub phase: u32,
+    /// `p`: number of processes in the phase.
+    pub processes: u32,
+    /// `c`: the largest number of them on one node.
+    pub per_node: u32,
+    /// The process's preceding accesses to the file.
+    pub past: Past,
+}
+
+/// Classifies the requests of a trace in a second pass over it:
+///
+/// ```text
+/// let mut classifier = Classifier::new(&summary, trace.processes());
+/// while let Some(batch) = requests.next_batch()? {
+///     for request in batch.requests {
+///         if let Some(class) = classifier.classify(request) { .. }
+///     }
+/// }
+/// ```
+pub struct Classifier<'a> {
+    summary: &'a Summary,
+    grouping: Grouping,
+    pasts: Pasts,
+}
+
+impl<'a> Classifier<'a> {
+    /// A classifier for the trace that `summary` was made from, and for its processes.
+    pub fn new(summary: &'a Summary, processes: &[ProcessInfo]) -> Classifier<'a> {
+        let mut grouping = Grouping::new(processes);
+        let names: Vec<String> = summary.files.iter().map(|file| file.name.clone()).collect();
+        grouping.files(&names);
+        Classifier { summary, grouping, pasts: Pasts::default() }
+    }
+
+    /// The class of a read or write that moved at least one byte; `None` for all other calls. The
+    /// caller passes all requests of the trace, in its order.
+    pub fn classify(&mut self, request: &Request) -> Option<Class> {
+        let place = self.grouping.place(request)?;
+        let phases = &self.summary.groups[place.group as usize].phases;
+        let concurrency = phases.concurrency(place.phase);
+        Some(Class {
+            group: place.group,
+            phase: place.phase,
+            processes: concurrency.processes,
+            per_node: concurrency.per_node,
+            past: self.pasts.next(request.process, request.file, request.offset, request.bytes()),
+        })
     }
 }

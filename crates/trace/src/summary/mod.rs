@@ -1,12 +1,8 @@
 //! Summary of an application's I/O from its trace: groups of files, sizes, concurrency, order. One
 //! pass, bounded memory.
 
-mod classifier;
 mod contents;
 mod grouping;
-mod hash;
-mod histogram;
-mod marks;
 mod past;
 mod phases;
 mod streams;
@@ -14,10 +10,8 @@ mod streams;
 #[cfg(test)]
 mod tests;
 
-pub use classifier::{Class, Classifier};
-pub use contents::{Direction, FileUse, Group, OtherCalls, Summary};
-pub use histogram::{Distances, Sizes};
-pub use marks::Marks;
+pub use contents::{Direction, Distances, FileUse, Group, Marks, OtherCalls, Sizes, Summary};
+pub use grouping::{Class, Classifier};
 pub use past::{Past, Pasts};
 pub use phases::{Concurrency, GAP_NS, Phase, Phases};
 
@@ -51,18 +45,10 @@ pub struct Builder {
 impl Builder {
     /// An empty summary for requests of these processes.
     pub fn new(processes: &[ProcessInfo]) -> Builder {
-        let mut nodes: Vec<_> = processes.iter().map(|process| &process.node).collect();
-        nodes.sort_unstable();
-        nodes.dedup();
-        let summary =
-            Summary { processes: processes.len() as u64, nodes: nodes.len() as u64, ..Summary::default() };
-        Builder {
-            grouping: Grouping::new(processes),
-            streams: Streams::default(),
-            summary,
-            end_ns: 0,
-            start_ns: None,
-        }
+        let grouping = Grouping::new(processes);
+        let (processes, nodes) = (processes.len() as u64, grouping.nodes());
+        let summary = Summary { processes, nodes, ..Summary::default() };
+        Builder { grouping, streams: Streams::default(), summary, end_ns: 0, start_ns: None }
     }
 
     /// Adds the files that are new since the last call. `names` has all files so far.
@@ -70,17 +56,7 @@ impl Builder {
         self.grouping.files(names);
         for name in &names[self.summary.files.len()..] {
             let group = self.grouping.group(self.summary.files.len() as u32);
-            self.summary.files.push(FileUse {
-                name: name.clone(),
-                group,
-                read_bytes: 0,
-                written_bytes: 0,
-                requests: 0,
-                extent_bytes: 0,
-                collective_bytes: 0,
-                shared: false,
-                first_process: None,
-            });
+            self.summary.files.push(FileUse { name: name.clone(), group, ..FileUse::default() });
             let groups = &mut self.summary.groups;
             if group as usize >= groups.len() {
                 groups.push(Group { first_file: name.clone(), start_ns: u64::MAX, ..Group::default() });

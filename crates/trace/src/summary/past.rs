@@ -6,7 +6,7 @@
 //! process's requests are sequential in the file. With as many servers as processes and stripes of
 //! one block, all of them are sequential on their server.
 
-use super::hash::IntMap;
+use rustc_hash::FxHashMap;
 
 /// When there are this many streams, all are forgotten; this bounds the memory (about 100 MiB).
 const MAX_STREAMS: usize = 1 << 20;
@@ -75,7 +75,7 @@ struct Stream {
 /// Computes the pasts of all requests of a trace, one after the other.
 #[derive(Default)]
 pub struct Pasts {
-    streams: IntMap<(u32, u32), Stream>,
+    streams: FxHashMap<(u32, u32), Stream>,
 }
 
 impl Pasts {

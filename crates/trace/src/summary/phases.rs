@@ -18,10 +18,10 @@
 
 use std::collections::VecDeque;
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use super::hash::IntMap;
-use crate::Op;
+use crate::{Op, Request};
 
 /// A pause must be longer than this to end a phase, nanoseconds.
 pub const GAP_NS: u64 = 100_000_000;
@@ -125,7 +125,7 @@ impl Phases {
 struct OpenPhase {
     phase: Phase,
     /// Processes per node.
-    nodes: IntMap<u32, u32>,
+    nodes: FxHashMap<u32, u32>,
 }
 
 /// Finds the phases of one file group. It is deterministic: the same requests give the same
@@ -136,40 +136,30 @@ pub(super) struct PhaseTracker {
     /// The number of `open[0]`.
     first_open: usize,
     /// The phase of each process, if that is still open.
-    phase_of: IntMap<u32, usize>,
+    phase_of: FxHashMap<u32, usize>,
     /// Start of the first request after the last gap, and end of the last request, nanoseconds.
     span_ns: Option<(u64, u64)>,
     done: Phases,
 }
 
-/// The properties of a request that the tracker needs.
-#[derive(Clone, Copy)]
-pub(super) struct Visit {
-    pub(super) process: u32,
-    pub(super) node: u32,
-    pub(super) op: Op,
-    pub(super) bytes: u64,
-    pub(super) start_ns: u64,
-    pub(super) end_ns: u64,
-}
-
 impl PhaseTracker {
-    /// The number of the request's phase. Requests must come in order of start.
-    pub(super) fn visit(&mut self, visit: &Visit) -> u32 {
-        self.close_at_gap(visit);
-        let number = match self.phase_of.get(&visit.process) {
-            Some(number) if *number >= self.first_open && self.at(*number).op == visit.op => *number,
+    /// The number of the phase of a read or write, made on this node. Requests must come in order of
+    /// start.
+    pub(super) fn visit(&mut self, request: &Request, node: u32) -> u32 {
+        self.close_at_gap(request);
+        let number = match self.phase_of.get(&request.process) {
+            Some(number) if *number >= self.first_open && self.at(*number).op == request.op => *number,
             present => {
-                let number = self.next_phase(present.copied(), visit);
-                self.enter(number, visit);
+                let number = self.next_phase(present.copied(), request);
+                self.enter(number, request.process, node);
                 number
             }
         };
         let phase = &mut self.open[number - self.first_open].phase;
         phase.requests += 1;
         // Only a damaged trace comes near 2^64.
-        phase.bytes = phase.bytes.saturating_add(visit.bytes);
-        phase.end_ns = phase.end_ns.max(visit.end_ns);
+        phase.bytes = phase.bytes.saturating_add(request.bytes());
+        phase.end_ns = phase.end_ns.max(request.end_ns);
         number as u32
     }
 
@@ -183,26 +173,26 @@ impl PhaseTracker {
         &self.open[number - self.first_open].phase
     }
 
-    fn close_at_gap(&mut self, visit: &Visit) {
+    fn close_at_gap(&mut self, request: &Request) {
         match &mut self.span_ns {
             Some((start_ns, end_ns)) => {
                 let longest_ns = (*end_ns - *start_ns).max(GAP_NS);
-                if visit.start_ns.saturating_sub(*end_ns) > longest_ns {
-                    self.span_ns = Some((visit.start_ns, visit.end_ns));
+                if request.start_ns.saturating_sub(*end_ns) > longest_ns {
+                    self.span_ns = Some((request.start_ns, request.end_ns));
                     self.close_all();
                 } else {
-                    *end_ns = visit.end_ns.max(*end_ns);
+                    *end_ns = request.end_ns.max(*end_ns);
                 }
             }
-            None => self.span_ns = Some((visit.start_ns, visit.end_ns)),
+            None => self.span_ns = Some((request.start_ns, request.end_ns)),
         }
     }
 
     /// The first open phase with the request's operation after the process's current one, or a new
     /// phase.
-    fn next_phase(&mut self, present: Option<usize>, visit: &Visit) -> usize {
+    fn next_phase(&mut self, present: Option<usize>, request: &Request) -> usize {
         let from = present.map_or(0, |number| (number + 1).saturating_sub(self.first_open));
-        let found = (from..self.open.len()).find(|i| self.open[*i].phase.op == visit.op);
+        let found = (from..self.open.len()).find(|i| self.open[*i].phase.op == request.op);
         if let Some(i) = found {
             return self.first_open + i;
         }
@@ -214,24 +204,24 @@ impl PhaseTracker {
             self.close_first();
         }
         let phase = Phase {
-            op: visit.op,
+            op: request.op,
             processes: 0,
             per_node: 0,
             requests: 0,
             bytes: 0,
-            start_ns: visit.start_ns,
-            end_ns: visit.end_ns,
+            start_ns: request.start_ns,
+            end_ns: request.end_ns,
         };
-        self.open.push_back(OpenPhase { phase, nodes: IntMap::default() });
+        self.open.push_back(OpenPhase { phase, nodes: FxHashMap::default() });
         end
     }
 
-    fn enter(&mut self, number: usize, visit: &Visit) {
-        if self.phase_of.insert(visit.process, number) == Some(number) {
+    fn enter(&mut self, number: usize, process: u32, node: u32) {
+        if self.phase_of.insert(process, number) == Some(number) {
             return;
         }
         let open = &mut self.open[number - self.first_open];
-        let on_node = open.nodes.entry(visit.node).or_default();
+        let on_node = open.nodes.entry(node).or_default();
         *on_node += 1;
         open.phase.processes += 1;
         open.phase.per_node = open.phase.per_node.max(*on_node);

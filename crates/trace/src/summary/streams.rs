@@ -1,7 +1,7 @@
 //! Streams: the reads, or the writes, of one process in one file, in order.
 
-use super::hash::IntMap;
 use crate::{Op, Request};
+use rustc_hash::FxHashMap;
 
 /// When there are this many streams, all are forgotten; this bounds the memory (about 50 MiB).
 const MAX_STREAMS: usize = 1 << 20;
@@ -29,7 +29,7 @@ struct Stream {
 /// All streams of a trace.
 #[derive(Default)]
 pub(super) struct Streams {
-    streams: IntMap<(u64, u32), Stream>,
+    streams: FxHashMap<(u64, u32), Stream>,
 }
 
 impl Streams {

@@ -209,7 +209,7 @@ fn collective_calls_are_counted_and_so_is_what_moves_in_them() {
     job.call(0, "/d/other", Op::Mark, 9999, 2);
     let summary = job.summary();
     let [shared, other] = &summary.groups[..] else { panic!("two groups") };
-    let count = |call, calls| marks::Count { call, calls };
+    let count = |call, calls| contents::Count { call, calls };
     assert_eq!(shared.marks.calls, [count(MpiCall::WriteAtAll, 4)]);
     // In these calls a mark's result equals its size.
     assert_eq!((shared.marks.processes, shared.marks.bytes), (4, 16));

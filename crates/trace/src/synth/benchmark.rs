@@ -26,6 +26,14 @@ pub struct Step {
     pub calls: Vec<Call>,
 }
 
+impl Step {
+    /// A request of `size` bytes by every process on file 0, at an offset that is passed to it.
+    pub(super) fn of_all(op: Op, processes: u32, size: u64, offset: impl Fn(u32) -> u64) -> Step {
+        let calls = (0..processes).map(|rank| Call { rank, file: 0, offset: offset(rank), size });
+        Step { op, flags: Flags::POSITIONAL, calls: calls.collect() }
+    }
+}
+
 /// The directions that a benchmark runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -69,14 +77,25 @@ pub struct Job {
     pub files: Vec<String>,
 }
 
+/// The steps of a round.
+pub type Steps<'a> = Box<dyn Iterator<Item = Step> + 'a>;
+
 /// A benchmark with fixed parameters.
 pub trait Benchmark {
     /// Its processes and files.
     fn job(&self) -> Job;
 
+    /// The directions that it runs.
+    fn direction(&self) -> Direction;
+
+    /// The steps of one direction.
+    fn steps(&self, op: Op) -> Steps<'_>;
+
     /// The operation and the steps of each direction, in the order of [`Direction::ops`]. All
     /// processes open the files that they use before each round, and close them after it.
-    fn rounds(&self) -> Vec<(Op, Box<dyn Iterator<Item = Step> + '_>)>;
+    fn rounds(&self) -> Vec<(Op, Steps<'_>)> {
+        self.direction().ops().iter().map(|op| (*op, self.steps(*op))).collect()
+    }
 }
 
 /// Parameters that contradict each other: the problem and the remedy, in one line.
@@ -85,6 +104,11 @@ pub trait Benchmark {
 pub struct BadParameters(pub String);
 
 impl Job {
+    /// A program that uses one file.
+    pub(super) fn of(program: &str, processes: u32, per_node: u32, file: &str) -> Job {
+        Job { program: program.into(), processes, per_node, files: vec![file.into()] }
+    }
+
     /// The description of a process, as in a recorded trace.
     pub fn process(&self, rank: u32) -> ProcessInfo {
         ProcessInfo {

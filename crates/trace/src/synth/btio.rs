@@ -6,9 +6,8 @@
 //! multi-partitioning: every process has q cells, one per layer in z. After the last time step
 //! everything is read back for verification.
 
-use super::benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step};
-use super::collective::TwoPhase;
-use super::collective::Wanted;
+use super::benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step, Steps};
+use super::collective::{TwoPhase, Wanted};
 use crate::{Flags, Op};
 
 /// Size of an element, bytes: five doubles.
@@ -39,26 +38,26 @@ pub enum BtioClass {
 }
 
 impl BtioClass {
+    /// Elements in each direction of the cube, and time steps.
+    fn sizes(self) -> (u64, u64) {
+        match self {
+            BtioClass::S => (12, 60),
+            BtioClass::W => (24, 200),
+            BtioClass::A => (64, 200),
+            BtioClass::B => (102, 200),
+            BtioClass::C => (162, 200),
+            BtioClass::D => (408, 250),
+        }
+    }
+
     /// Elements in each direction of the cube.
     pub fn elements(self) -> u64 {
-        match self {
-            BtioClass::S => 12,
-            BtioClass::W => 24,
-            BtioClass::A => 64,
-            BtioClass::B => 102,
-            BtioClass::C => 162,
-            BtioClass::D => 408,
-        }
+        self.sizes().0
     }
 
     /// Number of dumps: one every fifth time step.
     pub fn dumps(self) -> u64 {
-        let time_steps = match self {
-            BtioClass::S => 60,
-            BtioClass::D => 250,
-            _ => 200,
-        };
-        time_steps / WRITE_INTERVAL
+        self.sizes().1 / WRITE_INTERVAL
     }
 
     /// Size of the whole file, bytes.
@@ -167,23 +166,22 @@ impl Btio {
 
 impl Benchmark for Btio {
     fn job(&self) -> Job {
-        let files = vec![self.file.clone()];
-        Job { program: "bt".into(), processes: self.processes, per_node: self.per_node, files }
+        Job::of("bt", self.processes, self.per_node, &self.file)
     }
 
-    fn rounds(&self) -> Vec<(Op, Box<dyn Iterator<Item = Step> + '_>)> {
-        let rounds = self.direction.ops().iter().map(|op| {
-            let steps: Box<dyn Iterator<Item = Step>> = match self.full {
-                Some(two_phase) => Box::new((0..self.class.dumps()).flat_map(move |dump| {
-                    let start = dump * self.class.dump_bytes();
-                    let wanted = Wanted::all(start, start + self.class.dump_bytes());
-                    two_phase.steps(*op, wanted, self.processes)
-                })),
-                None => Box::new(self.simple_steps(*op)),
-            };
-            (*op, steps)
-        });
-        rounds.collect()
+    fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    fn steps(&self, op: Op) -> Steps<'_> {
+        match self.full {
+            Some(two_phase) => Box::new((0..self.class.dumps()).flat_map(move |dump| {
+                let start = dump * self.class.dump_bytes();
+                let wanted = Wanted::all(start, start + self.class.dump_bytes());
+                two_phase.steps(op, wanted, self.processes)
+            })),
+            None => Box::new(self.simple_steps(op)),
+        }
     }
 }
 

@@ -41,41 +41,10 @@ impl Random {
     }
 }
 
-/// The C library's own generator, as a reference for tests.
-#[cfg(test)]
-pub(super) mod c_library {
-    use std::ffi::{c_long, c_uint};
-    use std::sync::{Mutex, MutexGuard};
-
-    unsafe extern "C" {
-        fn srandom(seed: c_uint);
-        fn random() -> c_long;
-    }
-
-    /// The process has only one generator.
-    static ONLY: Mutex<()> = Mutex::new(());
-
-    pub struct CRandom(#[allow(dead_code)] MutexGuard<'static, ()>);
-
-    impl CRandom {
-        pub fn new(seed: u32) -> CRandom {
-            let guard = ONLY.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            // SAFETY: the tests use the generator only under this lock.
-            unsafe { srandom(seed) };
-            CRandom(guard)
-        }
-
-        pub fn next(&mut self) -> u64 {
-            // SAFETY: as above.
-            unsafe { random() as u64 }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::Random;
-    use super::c_library::CRandom;
+    use crate::synth::tests::c_library::CRandom;
 
     #[test]
     fn the_numbers_are_those_of_the_c_library() {

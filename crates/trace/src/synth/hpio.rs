@@ -8,10 +8,9 @@
 //! one request. (HPIO itself makes one call for all regions of a process, so regions that touch
 //! each other would form one request.)
 
-use super::benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step};
-use super::collective::TwoPhase;
-use super::collective::Wanted;
-use crate::{Flags, Op};
+use super::benchmark::{BadParameters, Benchmark, Direction, Job, Step, Steps};
+use super::collective::{TwoPhase, Wanted};
+use crate::Op;
 
 /// An HPIO run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,29 +61,26 @@ impl Hpio {
 
 impl Benchmark for Hpio {
     fn job(&self) -> Job {
-        let files = vec![self.file.clone()];
-        Job { program: "hpio".into(), processes: self.processes, per_node: self.per_node, files }
+        Job::of("hpio", self.processes, self.per_node, &self.file)
     }
 
-    fn rounds(&self) -> Vec<(Op, Box<dyn Iterator<Item = Step> + '_>)> {
-        let rounds = self.direction.ops().iter().map(|op| {
-            let last = self.offset(u64::from(self.processes) - 1, self.regions - 1);
-            let steps: Box<dyn Iterator<Item = Step>> = match self.collective {
-                Some(two_phase) => {
-                    let (piece, stride) = (self.region_size, self.region_size + self.spacing);
-                    let wanted = Wanted { start: 0, end: last + piece, piece, stride };
-                    Box::new(two_phase.steps(*op, wanted, self.processes))
-                }
-                None => Box::new((0..self.regions).map(|i| {
-                    let calls = (0..self.processes).map(|rank| {
-                        let offset = self.offset(u64::from(rank), i);
-                        Call { rank, file: 0, offset, size: self.region_size }
-                    });
-                    Step { op: *op, flags: Flags::POSITIONAL, calls: calls.collect() }
-                })),
-            };
-            (*op, steps)
-        });
-        rounds.collect()
+    fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    fn steps(&self, op: Op) -> Steps<'_> {
+        let (piece, stride) = (self.region_size, self.region_size + self.spacing);
+        let last = self.offset(u64::from(self.processes) - 1, self.regions - 1);
+        match self.collective {
+            Some(two_phase) => {
+                let wanted = Wanted { start: 0, end: last + piece, piece, stride };
+                Box::new(two_phase.steps(op, wanted, self.processes))
+            }
+            None => {
+                Box::new((0..self.regions).map(move |i| {
+                    Step::of_all(op, self.processes, piece, |rank| self.offset(u64::from(rank), i))
+                }))
+            }
+        }
     }
 }

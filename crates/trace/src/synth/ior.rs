@@ -7,7 +7,7 @@
 //! numbers of them, and then every rank shuffles its own. Both use the C library's generator, which
 //! is reproduced here.
 
-use super::benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step};
+use super::benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step, Steps};
 use super::glibc_random::Random;
 use crate::{Flags, Op};
 
@@ -134,23 +134,21 @@ impl Benchmark for Ior {
         Job { program: "ior".into(), processes: self.processes, per_node: self.per_node, files }
     }
 
-    fn rounds(&self) -> Vec<(Op, Box<dyn Iterator<Item = Step> + '_>)> {
-        let rounds = self.direction.ops().iter().map(|op| {
-            let offsets = self.offsets();
-            let steps = (0..self.segments).flat_map(move |segment| {
-                let offsets = offsets.clone();
-                let longest = offsets.iter().map(Vec::len).max().unwrap_or(0);
-                (0..longest).map(move |i| {
-                    let calls = (0..).zip(&offsets).filter_map(|(rank, own)| {
-                        let offset = self.base(segment) + own.get(i)?;
-                        let file = if self.shared { 0 } else { rank };
-                        Some(Call { rank, file, offset, size: self.transfer })
-                    });
-                    Step { op: *op, flags: Flags::NONE, calls: calls.collect() }
-                })
+    fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    fn steps(&self, op: Op) -> Steps<'_> {
+        let offsets = self.offsets();
+        let longest = offsets.iter().map(Vec::len).max().unwrap_or(0);
+        let all = (0..self.segments).flat_map(move |segment| (0..longest).map(move |i| (segment, i)));
+        Box::new(all.map(move |(segment, i)| {
+            let calls = (0..).zip(&offsets).filter_map(|(rank, own)| {
+                let offset = self.base(segment) + own.get(i)?;
+                let file = if self.shared { 0 } else { rank };
+                Some(Call { rank, file, offset, size: self.transfer })
             });
-            (*op, Box::new(steps) as Box<dyn Iterator<Item = Step>>)
-        });
-        rounds.collect()
+            Step { op, flags: Flags::NONE, calls: calls.collect() }
+        }))
     }
 }

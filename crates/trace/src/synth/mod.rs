@@ -15,7 +15,7 @@ mod tile;
 #[cfg(test)]
 mod tests;
 
-pub use benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step};
+pub use benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step, Steps};
 pub use btio::{Btio, BtioClass};
 pub use collective::TwoPhase;
 pub use hpio::Hpio;

@@ -1,4 +1,4 @@
-use super::glibc_random::c_library::CRandom;
+use self::c_library::CRandom;
 use super::*;
 use crate::{Meta, Summary, Trace};
 
@@ -281,4 +281,34 @@ fn phases_and_concurrency_come_out_as_they_went_in() {
     assert_eq!(phases, [(Op::Write, 4, 2, 2400), (Op::Read, 4, 2, 2400)]);
     assert_eq!((group.other.open, group.other.close), (8, 8));
     assert_eq!(group.write.sizes.by_count(), [(10, 240)]);
+}
+
+/// The C library's own generator, as a reference for tests.
+pub(super) mod c_library {
+    use std::ffi::{c_long, c_uint};
+    use std::sync::{Mutex, MutexGuard};
+
+    unsafe extern "C" {
+        fn srandom(seed: c_uint);
+        fn random() -> c_long;
+    }
+
+    /// The process has only one generator.
+    static ONLY: Mutex<()> = Mutex::new(());
+
+    pub struct CRandom(#[allow(dead_code)] MutexGuard<'static, ()>);
+
+    impl CRandom {
+        pub fn new(seed: u32) -> CRandom {
+            let guard = ONLY.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            // SAFETY: the tests use the generator only under this lock.
+            unsafe { srandom(seed) };
+            CRandom(guard)
+        }
+
+        pub fn next(&mut self) -> u64 {
+            // SAFETY: as above.
+            unsafe { random() as u64 }
+        }
+    }
 }

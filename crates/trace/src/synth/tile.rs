@@ -6,10 +6,9 @@
 //! that is a subarray of elements. Without collective I/O, every contiguous piece of the view is
 //! one request, in order: a row of the tile, or the whole tile if it is as wide as the array.
 
-use super::benchmark::{BadParameters, Benchmark, Call, Direction, Job, Step};
-use super::collective::TwoPhase;
-use super::collective::Wanted;
-use crate::{Flags, Op};
+use super::benchmark::{BadParameters, Benchmark, Direction, Job, Step, Steps};
+use super::collective::{TwoPhase, Wanted};
+use crate::Op;
 
 /// An mpi-tile-io run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,29 +87,26 @@ impl Tile {
 
 impl Benchmark for Tile {
     fn job(&self) -> Job {
-        let files = vec![self.file.clone()];
-        Job { program: "mpi-tile-io".into(), processes: self.processes(), per_node: self.per_node, files }
+        Job::of("mpi-tile-io", self.processes(), self.per_node, &self.file)
     }
 
-    fn rounds(&self) -> Vec<(Op, Box<dyn Iterator<Item = Step> + '_>)> {
-        let rounds = self.direction.ops().iter().map(|op| {
-            let (all_x, all_y) = self.elements();
-            let steps: Box<dyn Iterator<Item = Step>> = match self.collective {
-                Some(two_phase) => {
-                    let wanted = Wanted::all(self.header, self.header + all_x * all_y * self.element_size);
-                    Box::new(two_phase.steps(*op, wanted, self.processes()))
-                }
-                None => Box::new((0..self.pieces().0).map(|row| {
-                    let size = self.elements_x * self.element_size * self.pieces().1;
-                    let calls = (0..self.processes()).map(|rank| {
-                        let offset = self.offset(rank, row);
-                        Call { rank, file: 0, offset, size }
-                    });
-                    Step { op: *op, flags: Flags::POSITIONAL, calls: calls.collect() }
-                })),
-            };
-            (*op, steps)
-        });
-        rounds.collect()
+    fn direction(&self) -> Direction {
+        self.direction
+    }
+
+    fn steps(&self, op: Op) -> Steps<'_> {
+        let (all_x, all_y) = self.elements();
+        let (pieces, rows) = self.pieces();
+        let size = self.elements_x * self.element_size * rows;
+        match self.collective {
+            Some(two_phase) => {
+                let wanted = Wanted::all(self.header, self.header + all_x * all_y * self.element_size);
+                Box::new(two_phase.steps(op, wanted, self.processes()))
+            }
+            None => Box::new(
+                (0..pieces)
+                    .map(move |row| Step::of_all(op, self.processes(), size, |rank| self.offset(rank, row))),
+            ),
+        }
     }
 }
