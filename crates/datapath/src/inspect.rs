@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use stripewise_extents::{CopyId, Journal, Map, MapError, MapSpec, Mask, Select, Span};
 use stripewise_sys::{Mode, OFlags};
-use stripewise_target::{ComponentSet, Opening, Target};
+use stripewise_target::{ObjectSet, Opening, Target};
 
 use crate::anchor;
 use crate::error::{FileError, FileResult};
@@ -142,7 +142,7 @@ fn look(runtime: &Runtime, manifest: &Manifest, number: usize, copy: CopyRef<'_>
         let targets = copy.targets.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let holes_counted = targets.iter().any(|target| anchor::counts_holes(runtime.sys(), target.dir()));
         let opening = Opening { read_only: true, flags: OFlags::empty() };
-        ComponentSet::open(runtime.sys(), targets, copy.objects(owner), opening)?
+        ObjectSet::open(runtime.sys(), targets, copy.objects(owner), opening)?
             .stats()
             .map(|stats| (stats, holes_counted))
     };

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use stripewise_model::{ByAccess, ClassParams, Service};
 use stripewise_sys::{Mode, Real, SysRef};
-use stripewise_target::{Access, ComponentSet, Emulation, Engine, FanOut, FileId, Objects, Piece, Target};
+use stripewise_target::{Access, Emulation, Engine, FanOut, FileId, ObjectSet, Objects, Piece, Target};
 
 const SERVERS: usize = 4;
 /// The shortest makespan worth measuring, seconds.
@@ -113,8 +113,8 @@ fn measure(sys: &SysRef, dir: &Path, targets: &[Arc<Target>], case: &Case) -> f6
     let id = FileId::random(sys.as_ref()).expect("random bytes");
     let mode = Mode::RUSR | Mode::WUSR;
     let set =
-        ComponentSet::create(sys, targets.to_vec(), Objects { id, owner: sys.user() }, &Access::of_mode(mode))
-            .expect("components")
+        ObjectSet::create(sys, targets.to_vec(), Objects { id, owner: sys.user() }, &Access::of_mode(mode))
+            .expect("objects")
             .with_servers(servers);
     for index in 0..SERVERS {
         set.grow(index, case.bytes as u64).expect("space");
@@ -129,7 +129,7 @@ fn measure(sys: &SysRef, dir: &Path, targets: &[Arc<Target>], case: &Case) -> f6
         assert_eq!(status, 0, "a client failed");
     }
     let makespan_s = began.elapsed().as_secs_f64();
-    ComponentSet::remove(sys, targets, Objects { id, owner: sys.user() }).expect("removed");
+    ObjectSet::remove(targets, Objects { id, owner: sys.user() }).expect("removed");
     makespan_s
 }
 
@@ -144,14 +144,14 @@ fn fork(child: impl FnOnce()) -> libc::pid_t {
     pid
 }
 
-fn run_client(sys: &SysRef, set: &ComponentSet, case: &Case, client: usize) {
+fn run_client(sys: &SysRef, set: &ObjectSet, case: &Case, client: usize) {
     let fan_out = FanOut::new(sys.clone(), Engine::Auto);
     let mut buffer = vec![1u8; case.bytes];
     let base = buffer.as_mut_ptr();
     let count = if case.spread { SERVERS } else { 1 };
     let len = case.bytes / count;
     let piece = |index: usize| Piece {
-        component: ((client + index) % SERVERS) as u32,
+        object: ((client + index) % SERVERS) as u32,
         offset: 0,
         base: base.wrapping_add(index * len),
         len,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stripewise_sys::{Mode, OFlags, Real, SysRef};
-use stripewise_target::{Access, ComponentSet, Engine, FanOut, FileId, Objects, Opening, Piece, Target};
+use stripewise_target::{Access, Engine, FanOut, FileId, ObjectSet, Objects, Opening, Piece, Target};
 
 const SERVERS: usize = 8;
 const PIECE_BYTES_MAX: usize = 4 << 20;
@@ -46,9 +46,9 @@ fn main() {
     let id = FileId::random(sys.as_ref()).expect("random bytes");
     let of = Objects { id, owner: sys.user() };
     let mode = Mode::RUSR | Mode::WUSR;
-    let cached = ComponentSet::create(&sys, targets.clone(), of, &Access::of_mode(mode)).expect("components");
+    let cached = ObjectSet::create(&sys, targets.clone(), of, &Access::of_mode(mode)).expect("objects");
     let direct = Opening { read_only: false, flags: OFlags::DIRECT };
-    let direct = ComponentSet::open(&sys, targets, of, direct).expect("O_DIRECT");
+    let direct = ObjectSet::open(&sys, targets, of, direct).expect("O_DIRECT");
     let mut memory = vec![1u8; SERVERS * PIECE_BYTES_MAX + ALIGNMENT];
     let aligned = memory.as_ptr().align_offset(ALIGNMENT);
     let memory = &mut memory[aligned..];
@@ -59,7 +59,7 @@ fn main() {
     for (name, storage, set, write) in [
         ("page cache, read", Storage::Cached, &cached, false),
         ("page cache, write", Storage::Cached, &cached, true),
-        ("write and fsync of all components", Storage::Synced, &cached, true),
+        ("write and fsync of all objects", Storage::Synced, &cached, true),
         ("not cached, read", Storage::Cold, &cached, false),
         ("O_DIRECT, read", Storage::Direct, &direct, false),
         ("O_DIRECT, write", Storage::Direct, &direct, true),
@@ -91,17 +91,17 @@ fn target(sys: &SysRef, dir: &Path, index: usize) -> Arc<Target> {
 fn pieces(memory: &mut [u8], count: usize, len: usize) -> Vec<Piece> {
     let base = memory.as_mut_ptr();
     (0..count)
-        .map(|index| Piece { component: index as u32, offset: 0, base: base.wrapping_add(index * len), len })
+        .map(|index| Piece { object: index as u32, offset: 0, base: base.wrapping_add(index * len), len })
         .collect()
 }
 
-fn request(fan_out: &FanOut, set: &ComponentSet, write: bool, pieces: &[Piece]) {
+fn request(fan_out: &FanOut, set: &ObjectSet, write: bool, pieces: &[Piece]) {
     // SAFETY: the pieces lie in the memory of `main`.
     let outcomes = unsafe { if write { fan_out.write(set, pieces) } else { fan_out.read(set, pieces) } };
     assert!(outcomes.iter().zip(pieces).all(|(outcome, piece)| outcome.done == piece.len));
 }
 
-fn median_us(fan_out: &FanOut, set: &ComponentSet, write: bool, storage: Storage, pieces: &[Piece]) -> f64 {
+fn median_us(fan_out: &FanOut, set: &ObjectSet, write: bool, storage: Storage, pieces: &[Piece]) -> f64 {
     request(fan_out, set, write, pieces);
     let mut times_us = Vec::new();
     let began = Instant::now();

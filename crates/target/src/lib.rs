@@ -4,7 +4,7 @@
 //! This crate implements `docs/decisions/0001-logical-files.md`. Its parts, bottom up:
 //!
 //! - [`Target`]: a directory with its marker; [`Targets`] keeps the opened ones of a process.
-//! - [`ComponentSet`]: the objects of one logical file, one per target.
+//! - [`ObjectSet`]: the objects of one logical file, one per target.
 //! - [`FanOut`]: runs the pieces of one request (or a sync) on all servers in parallel.
 //! - [`emulate`]: servers that take the time of a class of `cluster.toml`; all processes of the
 //!   node share them.
@@ -15,28 +15,26 @@
 //! [`Errno`](stripewise_sys::Errno).
 
 mod access;
-mod components;
 pub mod emulate;
 mod error;
 mod fanout;
 mod home;
 mod id;
 mod marker;
+mod objects;
 mod orphans;
 mod paths;
+mod target;
 #[cfg(test)]
 mod tests;
 
-/// A list that usually has one or two elements, such as the pieces of a request or their outcomes.
-/// Two elements need no heap allocation, which would cost more than the work on them.
-pub type Few<T> = smallvec::SmallVec<[T; 2]>;
-
 pub use access::{Access, access_list};
-pub use components::{ComponentSet, Opening};
 pub use emulate::{Emulation, Server, Usage};
 pub use error::TargetError;
-pub use fanout::{Engine, FanOut, Outcome, Piece};
+pub use fanout::{Engine, FanOut, Few, Outcome, Piece};
 pub use id::FileId;
-pub use marker::{MARKER, Target, TargetRef, Targets};
-pub use orphans::{CACHED, Found, list_components, read_manifest_copy, remove_extents};
+pub use marker::MARKER;
+pub use objects::{ObjectSet, Opening};
+pub use orphans::{CACHED, Found};
 pub use paths::{COMPONENTS, Objects};
+pub use target::{Target, TargetRef, Targets};

@@ -1,18 +1,15 @@
 //! Targets: directories with a marker, so that an unmounted disk is never mistaken for an empty
 //! target.
 
-use std::collections::HashMap;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::os::fd::AsFd;
+use std::path::Path;
 
 use serde::Deserialize;
 use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, SysRef};
 
-use crate::home::{Homes, make_directory};
-use crate::orphans::list_components;
-use crate::paths::{Objects, directory_with};
-use crate::{FileId, TargetError};
+use crate::TargetError;
+use crate::id::FileId;
+use crate::target::{Homes, Target};
 
 /// Name of the marker file in a target's directory.
 pub const MARKER: &str = "stripewise-target.toml";
@@ -20,27 +17,6 @@ pub const MARKER: &str = "stripewise-target.toml";
 const MARKER_BYTES_MAX: usize = 4096;
 /// The value of `format` in a marker.
 const FORMAT: u32 = 1;
-
-/// A reference to a target in a manifest.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TargetRef {
-    /// The target's name in the cluster (`hdd/0`).
-    pub name: String,
-    /// The directory, absolute.
-    pub path: PathBuf,
-    /// The id in the target's marker.
-    pub id: String,
-}
-
-/// An opened target: its identity and a descriptor of its directory.
-#[derive(Debug)]
-pub struct Target {
-    name: String,
-    path: PathBuf,
-    id: String,
-    dir: Fd,
-    pub(crate) homes: Homes,
-}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -76,9 +52,8 @@ impl Target {
             let (path, expected) = (path.to_owned(), name.to_owned());
             return Err(TargetError::Foreign { path, expected, found: marker.name });
         }
-        let target =
-            Self { name: marker.name, path: path.to_owned(), id: marker.id, dir, homes: Homes::default() };
-        make_directory(sys, &target).map(|()| target)
+        let target = Self::of(sys, path, marker, dir);
+        target.make_directory().map(|()| target)
     }
 
     /// Opens the target at `path`, which must have the id `expected_id` if one is given. Creates
@@ -95,91 +70,12 @@ impl Target {
                 let (path, expected) = (path.to_owned(), expected.to_owned());
                 Err(TargetError::Foreign { path, expected, found: format!("{} ({})", marker.id, marker.name) })
             }
-            _ => Ok(Self {
-                name: marker.name,
-                path: path.to_owned(),
-                id: marker.id,
-                dir,
-                homes: Homes::default(),
-            }),
+            _ => Ok(Self::of(sys, path, marker, dir)),
         }
     }
 
-    /// The target's name in the cluster (`hdd/0`).
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The directory, as given to `prepare` or `open`.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The random id in the marker, 32 hexadecimal digits.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// The reference that a manifest records.
-    pub fn reference(&self) -> TargetRef {
-        TargetRef { name: self.name.clone(), path: self.path.clone(), id: self.id.clone() }
-    }
-
-    /// Bytes that this user may still write there (statvfs).
-    ///
-    /// # Errors
-    /// [`TargetError::Io`].
-    pub fn free_bytes(&self, sys: &SysRef) -> Result<u64, TargetError> {
-        let stat = sys.stat_fs(self.dir.as_fd()).map_err(io(&self.path, "statvfs"))?;
-        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
-    }
-
-    /// The directory, relative to the target's, that holds `file` of these objects, or that would
-    /// hold it if it existed.
-    pub fn directory_of(&self, sys: &SysRef, of: Objects, file: &str) -> PathBuf {
-        directory_with(sys, self, of, file)
-    }
-
-    /// A descriptor of the target's directory.
-    pub fn dir(&self) -> BorrowedFd<'_> {
-        self.dir.as_fd()
-    }
-
-    /// Whether the directory was removed since it was opened.
-    fn is_gone(&self, sys: &SysRef) -> bool {
-        sys.stat(self.dir.as_fd()).is_ok_and(|stat| stat.st_nlink == 0)
-    }
-}
-
-/// The opened targets of a process, each opened once. Never waits for a lock: a thread that finds
-/// it held (or a forked child whose parent held it) opens the target for itself.
-pub struct Targets {
-    sys: SysRef,
-    opened: Mutex<HashMap<(PathBuf, String), Arc<Target>>>,
-}
-
-impl Targets {
-    /// An empty collection.
-    pub fn new(sys: SysRef) -> Self {
-        Self { sys, opened: Mutex::default() }
-    }
-
-    /// The target that `reference` names, opened before or now. Failures are not cached: the next
-    /// call tries again.
-    ///
-    /// # Errors
-    /// As [`Target::open`].
-    pub fn get(&self, reference: &TargetRef) -> Result<Arc<Target>, TargetError> {
-        let key = (reference.path.clone(), reference.id.clone());
-        let known = self.opened.try_lock().ok().and_then(|opened| opened.get(&key).cloned());
-        if let Some(target) = known.filter(|target| !target.is_gone(&self.sys)) {
-            return Ok(target);
-        }
-        let target = Arc::new(Target::open(&self.sys, &reference.path, Some(&reference.id))?);
-        if let Ok(mut opened) = self.opened.try_lock() {
-            opened.insert(key, target.clone());
-        }
-        Ok(target)
+    fn of(sys: &SysRef, path: &Path, Marker { name, id, .. }: Marker, dir: Fd) -> Self {
+        Self { sys: sys.clone(), name, path: path.to_owned(), id, dir, homes: Homes::default() }
     }
 }
 
@@ -247,7 +143,7 @@ fn parse(text: &[u8]) -> Result<Marker, String> {
 /// Writes a marker with a new id. If another process writes one first, that marker stays.
 fn write_marker(sys: &SysRef, path: &Path, dir: &Fd, name: &str) -> Result<(), TargetError> {
     let id = FileId::random(sys.as_ref()).map_err(io(path, "random bytes"))?;
-    refuse_components(sys, path, dir)?;
+    refuse_objects(sys, path, dir)?;
     let text = format!(
         "# This directory holds pieces of files, and this file says which target of stripewise it is.\n\
          # Without it the target is taken for missing. Leave it where it is.\n\
@@ -311,11 +207,10 @@ fn place_marker(sys: &SysRef, dir: &Fd, temporary: &Path, text: &str) -> Result<
 }
 
 /// Refuses objects without a marker: the target's marker was lost, and it must not get another id.
-fn refuse_components(sys: &SysRef, path: &Path, dir: &Fd) -> Result<(), TargetError> {
+fn refuse_objects(sys: &SysRef, path: &Path, dir: &Fd) -> Result<(), TargetError> {
     let dir = Fd::duplicate(dir.as_fd()).map_err(io(path, "dup"))?;
-    let nameless =
-        Target { name: String::new(), path: path.to_owned(), id: String::new(), dir, homes: Homes::default() };
-    let found = list_components(sys, &nameless)?.len();
+    let none = Marker { format: FORMAT, name: String::new(), id: String::new() };
+    let found = Target::of(sys, path, none, dir).list_objects()?.len();
     if found == 0 {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stripewise_sys::{Mode, OFlags, Stat};
-use stripewise_target::{ComponentSet, FileId, Objects, Opening, Target, read_manifest_copy};
+use stripewise_target::{FileId, ObjectSet, Objects, Opening, Target};
 
 use super::findings::{Finding, Kind, NEVER_SYNCED, of_target};
 use super::findings::{Run, Scope, is_gone};
@@ -145,7 +145,7 @@ fn access(run: &mut Run<'_>, looked: &Looked) {
     let runtime = run.runtime;
     let manifest = &looked.anchored.manifest;
     let Ok(targets) = runtime.first_target(manifest) else { return };
-    let Ok(stats) = ComponentSet::stats_by_name(runtime.sys(), &targets, looked.objects()) else { return };
+    let Ok(stats) = ObjectSet::stats_by_name(&targets, looked.objects()) else { return };
     let Some(object) = stats.first() else { return };
     let of = |stat: &Stat| (stat.st_mode & 0o777, stat.st_gid);
     let ((mode, group), (object_mode, object_group)) = (of(&looked.stat), of(object));
@@ -175,7 +175,7 @@ fn shared(run: &mut Run<'_>, looked: &Looked) {
     let manifest = &looked.anchored.manifest;
     let open = |copy: CopyRef<'_>| {
         let targets = runtime.targets_of(copy.targets).ok()?;
-        ComponentSet::open(runtime.sys(), targets, copy.objects(looked.owner()), opening).ok()
+        ObjectSet::open(runtime.sys(), targets, copy.objects(looked.owner()), opening).ok()
     };
     let sets: Vec<_> = manifest.all_copies().filter_map(open).collect();
     let away: Vec<_> = sets.iter().filter(|set| set.is_at_earlier_place()).collect();
@@ -230,7 +230,7 @@ fn read(run: &mut Run<'_>, path: &Path, known: &mut Known, stores: &Stores) -> O
     };
     let id = sys.read_start(fd.as_fd(), HEAD_BYTES).ok().and_then(|text| id_in(&text));
     let owner = stat.st_uid;
-    let Some((id, copy)) = stores.copy_for(runtime, path, id, owner) else {
+    let Some((id, copy)) = stores.copy_for(path, id, owner) else {
         known.all_readable = false;
         let text =
             format!("{error}; the targets looked at have no copy (name others with -c or -p); {NEVER_SYNCED}");
@@ -268,7 +268,7 @@ fn components(
     let id = looked.objects().id;
     let mut add = |kind, text: String| findings.push(Finding::new(kind, &looked.path, text).of(id));
     let opening = Opening { read_only: true, flags: OFlags::empty() };
-    let set = ComponentSet::open(runtime.sys(), targets.to_vec(), copy.objects(looked.owner()), opening);
+    let set = ObjectSet::open(runtime.sys(), targets.to_vec(), copy.objects(looked.owner()), opening);
     let sizes = match set.and_then(|set| set.sizes()) {
         Ok(sizes) => sizes,
         Err(error) => {
@@ -290,7 +290,7 @@ fn components(
 fn copy(run: &mut Run<'_>, looked: &Looked, target: &Target) {
     let runtime = run.runtime;
     let manifest = &looked.anchored.manifest;
-    let Err(error) = same_copy(runtime, manifest, looked.owner(), target) else { return };
+    let Err(error) = same_copy(manifest, looked.owner(), target) else { return };
     let text = format!("{error}; `fsck --repair` writes it anew");
     let finding = Finding::new(Kind::Copy, &looked.path, text).of(manifest.id);
     run.repairable(finding, || restore::copy(runtime, &looked.path, manifest, looked.owner()));
@@ -313,7 +313,7 @@ fn interrupted_truncate(runtime: &Runtime, looked: &Looked) -> Option<u64> {
     let manifest = &looked.anchored.manifest;
     let noted = || {
         let target = runtime.first_target(manifest).ok()?.into_iter().next()?;
-        let text = read_manifest_copy(runtime.sys(), &target, looked.objects(), TEXT_BYTES_MAX).ok()?;
+        let text = target.read_manifest_copy(looked.objects(), TEXT_BYTES_MAX).ok()?;
         intent::in_text(&text)
     };
     manifest.pending_truncate.or_else(noted)
@@ -328,9 +328,9 @@ fn settle(runtime: &Runtime, path: &Path) -> Result<(), String> {
     }
 }
 
-fn same_copy(runtime: &Runtime, manifest: &Manifest, owner: u32, target: &Target) -> Result<(), String> {
+fn same_copy(manifest: &Manifest, owner: u32, target: &Target) -> Result<(), String> {
     let of = Objects { id: manifest.id, owner };
-    let text = read_manifest_copy(runtime.sys(), target, of, TEXT_BYTES_MAX);
+    let text = target.read_manifest_copy(of, TEXT_BYTES_MAX);
     let text = text.map_err(|error| error.to_string())?;
     let copy = Manifest::parse(&text, "the copy of its manifest").map_err(|error| error.to_string())?;
     let copy = Manifest { pending_truncate: manifest.pending_truncate, ..copy };

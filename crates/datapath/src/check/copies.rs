@@ -6,7 +6,7 @@ use std::path::Path;
 
 use stripewise_extents::{CopyId, MapError, MapSpec, Mask, Span, repair};
 use stripewise_sys::{Mode, OFlags};
-use stripewise_target::{Access, CACHED, ComponentSet, FileId, Objects, Opening};
+use stripewise_target::{Access, CACHED, FileId, ObjectSet, Objects, Opening};
 
 use super::findings::{Finding, Kind};
 use super::findings::{Options, Run};
@@ -314,8 +314,8 @@ impl Checked<'_> {
         }
         let of = Objects { id, owner: self.owner };
         let access = Access { group: Some(mode.st_gid), ..Access::of_mode(mode_bits) };
-        ComponentSet::remove(sys, &targets, of)?;
-        let set = ComponentSet::create(sys, targets, of, &access)?;
+        ObjectSet::remove(&targets, of)?;
+        let set = ObjectSet::create(sys, targets, of, &access)?;
         set.sync_names()?;
         // The old objects' space no longer counts as used.
         self.tidy().map(|()| true)
@@ -351,7 +351,7 @@ fn sync_all(runtime: &Runtime, manifest: &Manifest, owner: u32) -> stripewise_sy
     let opening = Opening { read_only: true, flags: OFlags::empty() };
     let sync = |copy: CopyRef<'_>| {
         let Ok(targets) = runtime.targets_of(copy.targets) else { return Ok(()) };
-        let set = ComponentSet::open(runtime.sys(), targets, copy.objects(owner), opening);
+        let set = ObjectSet::open(runtime.sys(), targets, copy.objects(owner), opening);
         let Ok(set) = set else { return Ok(()) };
         let sync = |index| runtime.sys().sync(set.fd(index).map_err(|error| error.errno())?.as_fd());
         (0..set.len()).try_for_each(sync)

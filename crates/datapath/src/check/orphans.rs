@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use stripewise_target::{ComponentSet, FileId, Objects, remove_extents};
+use stripewise_target::{FileId, ObjectSet, Objects};
 
 use super::anchors::Known;
 use super::findings::{Finding, Kind};
@@ -31,7 +31,7 @@ pub(super) fn check(run: &mut Run<'_>, stores: &Stores, known: &Known, swept: &[
     for (id, fate, parts) in &fates {
         let finding = match fate {
             // The temporary has a finding already.
-            Fate::Gone(_) if was_swept(*id) && remove(runtime, parts).is_ok() => continue,
+            Fate::Gone(_) if was_swept(*id) && remove(parts).is_ok() => continue,
             Fate::There => continue,
             Fate::Damaged(path) => {
                 let text = "its manifest is damaged; run `stripewise fsck --repair` on it";
@@ -59,12 +59,12 @@ pub(super) fn check(run: &mut Run<'_>, stores: &Stores, known: &Known, swept: &[
                     None => scope.complete && !scope.roots.is_empty(),
                 };
                 let remove_them = options.remove_orphans && known.all_readable && proven;
-                gone(runtime, copy.as_deref(), parts, remove_them)
+                gone(copy.as_deref(), parts, remove_them)
             }
             Fate::Lost(path, copy) => {
                 // The remains of a file of an earlier version are of no use.
                 let proven = copy.anchor.is_unknown() || is_gone(runtime, copy, scope);
-                lost(runtime, path, parts, options.remove_orphans && known.all_readable && proven)
+                lost(path, parts, options.remove_orphans && known.all_readable && proven)
             }
         };
         run.findings.push(finding.of(*id));
@@ -90,8 +90,8 @@ enum Fate {
 
 /// The id of the file, as far as it can be determined, and its fate.
 fn fate(runtime: &Runtime, parts: &Parts<'_>) -> (FileId, Fate) {
-    let copies = parts.iter().filter(|(_, found)| found.component.is_none());
-    let copy = copies.filter_map(|(target, found)| read_copy(runtime, target, found.objects())).next();
+    let copies = parts.iter().filter(|(_, found)| found.object.is_none());
+    let copy = copies.filter_map(|(target, found)| read_copy(target, found.objects())).next();
     match copy {
         Some(copy) => (copy.id, fate_of(runtime, copy, parts[0].1.owner)),
         None => (parts[0].1.id, Fate::Gone(None)),
@@ -116,12 +116,12 @@ fn fate_of(runtime: &Runtime, copy: Manifest, owner: u32) -> Fate {
 }
 
 fn what(parts: &Parts<'_>) -> String {
-    let components = parts.iter().filter(|(_, found)| found.component.is_some()).count();
+    let components = parts.iter().filter(|(_, found)| found.object.is_some()).count();
     format!("{components} components with {} bytes", bytes(parts))
 }
 
 fn bytes(parts: &Parts<'_>) -> u64 {
-    parts.iter().filter(|(_, found)| found.component.is_some()).map(|(_, found)| found.size).sum()
+    parts.iter().filter(|(_, found)| found.object.is_some()).map(|(_, found)| found.size).sum()
 }
 
 fn overwritten(runtime: &Runtime, path: &Path, copy: &Manifest, parts: &Parts<'_>, repair: bool) -> Finding {
@@ -136,7 +136,7 @@ fn overwritten(runtime: &Runtime, path: &Path, copy: &Manifest, parts: &Parts<'_
     if repair { finding.repair(restore()) } else { finding }
 }
 
-fn gone(runtime: &Runtime, copy: Option<&Manifest>, parts: &Parts<'_>, remove_them: bool) -> Finding {
+fn gone(copy: Option<&Manifest>, parts: &Parts<'_>, remove_them: bool) -> Finding {
     let path = copy.map(|copy| Path::new(&copy.path));
     let file = path.map_or("a file without a name".into(), |path| path.display().to_string());
     let text = format!(
@@ -145,30 +145,30 @@ fn gone(runtime: &Runtime, copy: Option<&Manifest>, parts: &Parts<'_>, remove_th
          its file system is named, so that all of that is looked through, and no anchor is damaged",
         what(parts)
     );
-    orphans(runtime, path.unwrap_or(parts[0].0.path()), text, parts, remove_them)
+    orphans(path.unwrap_or(parts[0].0.path()), text, parts, remove_them)
 }
 
-fn lost(runtime: &Runtime, path: &Path, parts: &Parts<'_>, remove_them: bool) -> Finding {
+fn lost(path: &Path, parts: &Parts<'_>, remove_them: bool) -> Finding {
     let text = format!(
         "{} belong to a managed file that was here; others are lost, so that it cannot be brought back. \
          `fsck --remove-orphans` removes them, unless an anchor is damaged, and leaves what is here now",
         what(parts)
     );
-    orphans(runtime, path, text, parts, remove_them)
+    orphans(path, text, parts, remove_them)
 }
 
-fn orphans(runtime: &Runtime, path: &Path, text: String, parts: &Parts<'_>, remove_them: bool) -> Finding {
+fn orphans(path: &Path, text: String, parts: &Parts<'_>, remove_them: bool) -> Finding {
     let kind = if bytes(parts) > 0 { Kind::Orphan } else { Kind::Unborn };
     let finding = Finding::new(kind, path, text);
-    if remove_them { finding.repair(remove(runtime, parts)) } else { finding }
+    if remove_them { finding.repair(remove(parts)) } else { finding }
 }
 
-fn remove(runtime: &Runtime, parts: &Parts<'_>) -> Result<(), String> {
+fn remove(parts: &Parts<'_>) -> Result<(), String> {
     for (target, found) in parts {
-        remove_extents(runtime.sys(), target, found.objects()).map_err(|error| error.to_string())?;
+        target.remove_extents(found.objects()).map_err(|error| error.to_string())?;
         // A set names its files by the index of their targets.
-        let targets = vec![(*target).clone(); found.component.unwrap_or(0) as usize + 1];
-        ComponentSet::remove(runtime.sys(), &targets, found.objects()).map_err(|error| error.to_string())?;
+        let targets = vec![(*target).clone(); found.object.unwrap_or(0) as usize + 1];
+        ObjectSet::remove(&targets, found.objects()).map_err(|error| error.to_string())?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use stripewise_sys::user::act_as;
 use stripewise_sys::{Kind, LockKind, Mode, OFlags, Stat, SysRef};
-use stripewise_target::{Access, ComponentSet, Opening, TargetError, read_manifest_copy};
+use stripewise_target::{Access, ObjectSet, Opening, TargetError};
 
 use crate::error::{FileError, FileResult};
 use crate::file::{SIZE_LOCK_BYTE, sync_directory, without_write};
@@ -73,7 +73,7 @@ fn write_anchor(sys: &SysRef, new: BorrowedFd<'_>, text: &str, like: &Stat) -> R
 }
 
 /// Writes `ID.manifest` next to object 0, and keeps an intent to truncate that is in the old one.
-fn write_copy(runtime: &Runtime, set: &ComponentSet, like: &Stat, text: &str, path: &Path) -> FileResult<()> {
+fn write_copy(runtime: &Runtime, set: &ObjectSet, like: &Stat, text: &str, path: &Path) -> FileResult<()> {
     let sys = runtime.sys();
     let io = |what| FileError::io(path, what);
     let access =
@@ -125,7 +125,7 @@ pub(super) fn copy(runtime: &Runtime, path: &Path, manifest: &Manifest, owner: u
     let text = Manifest { pending_truncate: None, ..manifest.clone() }.format()?;
     let target =
         set.targets().first().ok_or_else(|| FileError::io(path, "find its first target")(Errno::IO))?;
-    let there = read_manifest_copy(runtime.sys(), target, set.objects(), TEXT_BYTES_MAX);
+    let there = target.read_manifest_copy(set.objects(), TEXT_BYTES_MAX);
     if there.is_ok_and(|there| Manifest::parse(&there, "copy").is_ok()) {
         let what =
             "write its manifest anew, as it says something else (remove it when no program uses the file),";
@@ -135,13 +135,13 @@ pub(super) fn copy(runtime: &Runtime, path: &Path, manifest: &Manifest, owner: u
 }
 
 /// Opens the objects of the original.
-fn open(runtime: &Runtime, manifest: &Manifest, owner: u32) -> FileResult<ComponentSet> {
+fn open(runtime: &Runtime, manifest: &Manifest, owner: u32) -> FileResult<ObjectSet> {
     let original = CopyRef { id: manifest.id, targets: &manifest.targets, layout: &manifest.layout };
     open_copy(runtime, original, owner)
 }
 
-fn open_copy(runtime: &Runtime, copy: CopyRef<'_>, owner: u32) -> FileResult<ComponentSet> {
+fn open_copy(runtime: &Runtime, copy: CopyRef<'_>, owner: u32) -> FileResult<ObjectSet> {
     let targets = runtime.targets_of(copy.targets)?;
     let opening = Opening { read_only: true, flags: OFlags::empty() };
-    Ok(ComponentSet::open(runtime.sys(), targets, copy.objects(owner), opening)?)
+    Ok(ObjectSet::open(runtime.sys(), targets, copy.objects(owner), opening)?)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use stripewise_sys::user::act_as;
 use stripewise_sys::{Errno, FileType, Mode, OFlags};
-use stripewise_target::{FileId, Found, MARKER, Objects, Target, list_components, read_manifest_copy};
+use stripewise_target::{FileId, Found, MARKER, Objects, Target};
 
 use super::findings::Run;
 use super::findings::{Finding, Kind, of_target};
@@ -72,7 +72,7 @@ pub fn walk(runtime: &Runtime, roots: &[PathBuf]) -> Listing {
 /// were created.
 pub fn files_of(runtime: &Runtime, directories: &[PathBuf]) -> Listing {
     let targets = directories.iter().filter_map(|path| Target::open(runtime.sys(), path, None).ok());
-    let mut paths: Vec<PathBuf> = targets.flat_map(|target| paths_on(runtime, &target)).collect();
+    let mut paths: Vec<PathBuf> = targets.flat_map(|target| paths_on(&target)).collect();
     paths.sort();
     paths.dedup();
     paths.retain(|path| runtime.sys().stat_at(None, path, true).is_ok());
@@ -166,7 +166,7 @@ impl Stores {
         if self.0.iter().any(|(known, _)| known.id() == target.id()) {
             return;
         }
-        match list_components(run.runtime.sys(), &target) {
+        match target.list_objects() {
             Ok(found) => self.0.push((target, found)),
             Err(error) => run.findings.push(of_target(target.path(), &error)),
         }
@@ -178,17 +178,11 @@ impl Stores {
 
     /// `ID.manifest` for the damaged anchor at `path` of user `owner`: found by its id if that is
     /// still readable, or if exactly one names this path.
-    pub fn copy_for(
-        &self,
-        runtime: &Runtime,
-        path: &Path,
-        id: Option<FileId>,
-        owner: u32,
-    ) -> Option<(FileId, Manifest)> {
+    pub fn copy_for(&self, path: &Path, id: Option<FileId>, owner: u32) -> Option<(FileId, Manifest)> {
         let path = std::path::absolute(path).ok()?;
         let copies = self.0.iter().flat_map(|(target, found)| {
-            let copies = found.iter().filter(|found| found.component.is_none() && found.owner == owner);
-            copies.filter_map(|found| Some((found.id, read_copy(runtime, target, found.objects())?)))
+            let copies = found.iter().filter(|found| found.object.is_none() && found.owner == owner);
+            copies.filter_map(|found| Some((found.id, read_copy(target, found.objects())?)))
         });
         let copies: Vec<(FileId, Manifest)> = copies.collect();
         let by_id = copies.iter().find(|(found, _)| Some(*found) == id);
@@ -209,13 +203,13 @@ impl Stores {
 }
 
 /// The paths at which the files were created whose `ID.manifest` lies on `target`.
-pub(super) fn paths_on(runtime: &Runtime, target: &Target) -> Vec<PathBuf> {
-    let found = list_components(runtime.sys(), target).unwrap_or_default();
-    let copies = found.iter().filter(|found| found.component.is_none());
-    copies.filter_map(|found| Some(read_copy(runtime, target, found.objects())?.path.into())).collect()
+pub(super) fn paths_on(target: &Target) -> Vec<PathBuf> {
+    let found = target.list_objects().unwrap_or_default();
+    let copies = found.iter().filter(|found| found.object.is_none());
+    copies.filter_map(|found| Some(read_copy(target, found.objects())?.path.into())).collect()
 }
 
-pub(super) fn read_copy(runtime: &Runtime, target: &Target, of: Objects) -> Option<Manifest> {
-    let text = read_manifest_copy(runtime.sys(), target, of, TEXT_BYTES_MAX).ok()?;
+pub(super) fn read_copy(target: &Target, of: Objects) -> Option<Manifest> {
+    let text = target.read_manifest_copy(of, TEXT_BYTES_MAX).ok()?;
     Manifest::parse(&text, "copy").ok()
 }

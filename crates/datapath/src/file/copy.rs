@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use stripewise_layout::Layout;
 use stripewise_sys::{OFlags, SysRef};
-use stripewise_target::{ComponentSet, Opening, Piece, Server, TargetError};
+use stripewise_target::{ObjectSet, Opening, Piece, Server, TargetError};
 
 use crate::error::{Errno, FileError, LogOnce, Logged, Result};
 use crate::manifest::Manifest;
@@ -27,7 +27,7 @@ pub struct IoOptions {
 pub(crate) struct OpenCopy {
     manifest: Arc<Manifest>,
     number: usize,
-    components: ComponentSet,
+    components: ObjectSet,
     /// The objects opened a second time, with O_DIRECT. The inner `None` means that the file system
     /// does not support it.
     direct: OnceLock<Option<Direct>>,
@@ -38,7 +38,7 @@ pub(crate) struct OpenCopy {
 
 /// The objects opened with O_DIRECT.
 struct Direct {
-    components: ComponentSet,
+    components: ObjectSet,
     /// Memory addresses, offsets and lengths must be multiples of this number of bytes, for every
     /// object.
     alignment: u64,
@@ -49,7 +49,7 @@ impl OpenCopy {
     pub fn new(
         manifest: Arc<Manifest>,
         number: usize,
-        components: ComponentSet,
+        components: ObjectSet,
         servers: Vec<Option<Server>>,
         writable: bool,
     ) -> Self {
@@ -66,7 +66,7 @@ impl OpenCopy {
         self.manifest.is_cache(self.number)
     }
 
-    pub fn components(&self) -> &ComponentSet {
+    pub fn components(&self) -> &ObjectSet {
         &self.components
     }
 
@@ -82,7 +82,7 @@ impl OpenCopy {
 
     /// The set of objects on which to do `pieces`: the O_DIRECT set if it was requested and the
     /// pieces are aligned, else the buffered set.
-    pub fn set_for(&self, sys: &SysRef, pieces: &[Piece], options: IoOptions) -> &ComponentSet {
+    pub fn set_for(&self, sys: &SysRef, pieces: &[Piece], options: IoOptions) -> &ObjectSet {
         let aligned = |to: u64| {
             let all = |piece: &Piece| piece.offset | piece.base as u64 | piece.len as u64;
             pieces.iter().all(|piece| all(piece).is_multiple_of(to))
@@ -103,7 +103,7 @@ impl OpenCopy {
     fn open_direct(&self, sys: &SysRef) -> std::result::Result<Direct, TargetError> {
         let opening = Opening { read_only: !self.writable, flags: OFlags::DIRECT };
         let targets = self.components.targets().to_vec();
-        let components = ComponentSet::open(sys, targets, self.components.objects(), opening)?;
+        let components = ObjectSet::open(sys, targets, self.components.objects(), opening)?;
         let fds = (0..components.len()).map(|index| components.fd(index));
         let mut alignments = fds.map(|fd| fd.map(|fd| sys.direct_alignment(fd)));
         // Alignments are powers of two, so a multiple of the largest is a multiple of all.

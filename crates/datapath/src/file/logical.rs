@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use stripewise_sys::{Fd, SysRef};
-use stripewise_target::{ComponentSet, FanOut};
+use stripewise_target::{FanOut, ObjectSet};
 
 use super::copy::{Lost, OpenCopy, OpenOrLost};
 use super::overlay::{Context, Overlay};
@@ -116,7 +116,7 @@ impl LogicalFile {
     }
 
     /// The objects of the original; object `n` lies on target `n` of the manifest.
-    pub fn components(&self) -> &ComponentSet {
+    pub fn components(&self) -> &ObjectSet {
         self.parts.original.components()
     }
 

@@ -29,7 +29,7 @@ pub(super) fn split(layout: &Layout, offset: u64, len: u64, buffers: &[IoVec]) -
                 }
             }
             let take = left.min(buffer.len as u64) as usize;
-            pieces.push(Piece { component: piece.target, offset: at, base: buffer.base, len: take });
+            pieces.push(Piece { object: piece.target, offset: at, base: buffer.base, len: take });
             buffer = IoVec { base: buffer.base.wrapping_add(take), len: buffer.len - take };
             at += take as u64;
             left -= take as u64;
@@ -79,7 +79,7 @@ mod tests {
             for piece in split(&layout, offset, len, &buffers) {
                 for byte in 0..piece.len {
                     prop_assert_eq!(piece.base as usize + byte, addresses[at]);
-                    let place = (piece.component, piece.offset + byte as u64);
+                    let place = (piece.object, piece.offset + byte as u64);
                     prop_assert_eq!(place, layout.locate(offset + at as u64));
                     at += 1;
                 }

@@ -116,7 +116,7 @@ impl<'a> Place<'a> {
             Self::Managed(blueprint) => blueprint.whole_copies().try_for_each(|(layout, targets)| {
                 (0..).zip(targets).try_for_each(|(index, target)| {
                     let need = layout.component_size(index, size).min(data);
-                    check(target.path(), need, &|| target.free_bytes(sys).map_err(FileError::from))
+                    check(target.path(), need, &|| target.free_bytes().map_err(FileError::from))
                 })
             }),
         }

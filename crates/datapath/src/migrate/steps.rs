@@ -200,7 +200,7 @@ impl Job<'_> {
         let id = temporary_id(&header.destination);
         if let (true, Some(id)) = (header.goal == self.place.sum(), id) {
             let sys = self.runtime.sys();
-            let _ = blueprint.remove(sys, Objects { id, owner: sys.user() });
+            let _ = blueprint.remove(Objects { id, owner: sys.user() });
         }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use stripewise_cluster::{Cluster, CopySpec, MAX_COPIES, Overlay, OverlayKind, Plan, Rule};
 use stripewise_layout::Layout;
-use stripewise_sys::{Dir, Identity, SysRef};
-use stripewise_target::{ComponentSet, FileId, Objects, Target, TargetError, TargetRef, remove_extents};
+use stripewise_sys::{Dir, Identity};
+use stripewise_target::{FileId, ObjectSet, Objects, Target, TargetError, TargetRef};
 
 use super::process::Runtime;
 use crate::error::{Errno, Result};
@@ -262,17 +262,15 @@ impl Blueprint {
     ///
     /// # Errors
     /// The first failure; the removal of the others is still tried.
-    pub fn remove(&self, sys: &SysRef, of: Objects) -> Result<(), TargetError> {
+    pub fn remove(&self, of: Objects) -> Result<(), TargetError> {
         let journal = match (&self.copies, self.original.1.first()) {
-            (Some(_), Some(target)) => remove_extents(sys, target, of),
+            (Some(_), Some(target)) => target.remove_extents(of),
             _ => Ok(()),
         };
         // Remove the original last: its `ID.manifest` shows to which file the other objects belong.
         let copies: Vec<_> = self.copies(of.id).collect();
-        let removed = copies
-            .into_iter()
-            .rev()
-            .map(|(id, (_, targets))| ComponentSet::remove(sys, targets, Objects { id, ..of }));
+        let removed =
+            copies.into_iter().rev().map(|(id, (_, targets))| ObjectSet::remove(targets, Objects { id, ..of }));
         removed.fold(journal, Result::and)
     }
 }

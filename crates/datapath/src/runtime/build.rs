@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stripewise_sys::fd::close_public;
 use stripewise_sys::{Dir, Fd, Identity, Kind, LockKind, Mode, OFlags, Stat, SysRef};
-use stripewise_target::{Access, CACHED, ComponentSet, FileId, Objects, access_list};
+use stripewise_target::{Access, CACHED, FileId, ObjectSet, Objects, access_list};
 
 use super::blueprint::{Blueprint, Missing, Placed, Shape};
 
@@ -146,7 +146,7 @@ impl Runtime {
         let mode = access.mode;
         let mode = if manifest.is_cache(number) { mode | CACHED } else { mode - CACHED };
         let (of, access) = (Objects { id, owner }, Access { mode, ..access.clone() });
-        let components = ComponentSet::create(self.sys(), targets.clone(), of, &access)?;
+        let components = ObjectSet::create(self.sys(), targets.clone(), of, &access)?;
         Ok(OpenCopy::new(manifest.clone(), number, components, servers, true))
     }
 
@@ -230,7 +230,7 @@ impl Drop for NewFile {
         }
         let dir = self.dir.as_ref().map(AsFd::as_fd);
         let _ = self.sys.unlink(dir, &self.temporary);
-        let _ = blueprint.remove(&self.sys, Objects { id: self.id, owner: self.owner });
+        let _ = blueprint.remove(Objects { id: self.id, owner: self.owner });
     }
 }
 
@@ -327,7 +327,7 @@ impl Runtime {
     fn mode_of_lost(&self, lost: &Manifest, anchor: &Stat) -> Mode {
         let first = self.first_target(lost).ok();
         let of = Objects { id: lost.id, owner: anchor.st_uid };
-        let stats = first.and_then(|first| ComponentSet::stats_by_name(self.sys(), &first, of).ok());
+        let stats = first.and_then(|first| ObjectSet::stats_by_name(&first, of).ok());
         let permissions = match stats.as_ref().and_then(|stats| stats.first()) {
             Some(component) => of_file(anchor.st_mode, component.st_mode),
             None => anchor.st_mode & 0o777 | 0o200,

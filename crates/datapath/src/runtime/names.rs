@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stripewise_extents::MapSpec;
 use stripewise_sys::{Dir, Fd, Kind, Mode, OFlags};
-use stripewise_target::{ComponentSet, Objects, TargetError, read_manifest_copy};
+use stripewise_target::{ObjectSet, Objects, TargetError};
 
 use super::process::Runtime;
 use crate::anchor::{self, Anchored, FileKey};
@@ -289,7 +289,7 @@ impl Runtime {
         let targets = self.first_target(manifest);
         let Some(target) = targets.ok().and_then(|targets| targets.into_iter().next()) else { return Ok(true) };
         let of = Objects { id: manifest.id, owner };
-        match read_manifest_copy(self.sys(), &target, of, TEXT_BYTES_MAX) {
+        match target.read_manifest_copy(of, TEXT_BYTES_MAX) {
             Ok(text) => Ok(Manifest::parse(&text, "copy").is_ok_and(|copy| copy.anchor.matches(&identity))),
             Err(TargetError::Io { errno: Errno::NOENT | Errno::ACCESS, .. }) => Ok(true),
             Err(TargetError::Io { errno, .. }) => Err(errno),
@@ -351,7 +351,7 @@ impl Runtime {
         let copies: Vec<_> = manifest.all_copies().collect();
         let removed = copies.into_iter().rev().map(|copy| {
             let targets = self.targets.of_manifest(copy.targets)?;
-            Ok(ComponentSet::remove(self.sys(), &targets, copy.objects(owner))?)
+            Ok(ObjectSet::remove(&targets, copy.objects(owner))?)
         });
         let map = self.remove_map(manifest, owner);
         removed.fold(map, std::result::Result::and)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use stripewise_extents::{MapError, MapSpec};
 use stripewise_sys::fd::{borrow, close_public};
 use stripewise_sys::{Dir, Fd, Mode, OFlags, Stat, StatVfsMountFlags};
-use stripewise_target::{ComponentSet, Objects, Opening, TargetError};
+use stripewise_target::{ObjectSet, Objects, Opening, TargetError};
 
 use super::process::Runtime;
 use crate::anchor::{self, Anchored, FileKey};
@@ -160,7 +160,7 @@ impl Runtime {
     ///
     /// # Errors
     /// EACCES, EROFS.
-    fn may_write(&self, anchor: BorrowedFd<'_>, components: &ComponentSet) -> Result<()> {
+    fn may_write(&self, anchor: BorrowedFd<'_>, components: &ObjectSet) -> Result<()> {
         self.refuse_read_only(anchor)?;
         self.sys().may_write(components.fd(0).logged()?, true)
     }
@@ -178,7 +178,7 @@ impl Runtime {
         let manifest = &anchored.manifest;
         let of = Objects { id: manifest.id, owner: self.sys().stat(anchor.as_fd())?.st_uid };
         let targets = self.first_target(manifest).logged()?;
-        let answer = ComponentSet::may_write_by_name(self.sys(), &targets, of, effective);
+        let answer = ObjectSet::may_write_by_name(&targets, of, effective);
         answer.map_err(|error| match error.errno() {
             errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS) => errno,
             _ => error.log_once(),
@@ -345,7 +345,7 @@ impl Runtime {
         let targets = self.targets.of_manifest(copy.targets)?;
         let servers = self.targets.servers(&targets)?;
         let opening = Opening { read_only: !writable, flags: OFlags::empty() };
-        let components = ComponentSet::open(self.sys(), targets, copy.objects(owner), opening)?;
+        let components = ObjectSet::open(self.sys(), targets, copy.objects(owner), opening)?;
         Ok(OpenCopy::new(manifest.clone(), number, components, servers, writable))
     }
 

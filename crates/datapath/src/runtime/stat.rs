@@ -10,7 +10,7 @@ use std::path::Path;
 
 use stripewise_extents::MapError;
 use stripewise_sys::{Dir, Fd, Stat};
-use stripewise_target::{ComponentSet, Objects, TargetError};
+use stripewise_target::{ObjectSet, Objects, TargetError};
 
 use super::process::Runtime;
 use crate::anchor::{self, Anchored, FileKey};
@@ -103,16 +103,13 @@ impl Runtime {
         let manifest = &anchored.manifest;
         let first = self.first_target(manifest).ok()?;
         let of = Objects { id: manifest.id, owner: anchor.st_uid };
-        let copy = ComponentSet::stat_manifest_by_name(self.sys(), &first, of).ok()?;
+        let copy = ObjectSet::stat_manifest_by_name(&first, of).ok()?;
         if manifest.pending_truncate.is_some() || intent::is_possible(&copy, anchored.text_bytes) {
             return None;
         }
         let stats = manifest.all_copies().map(|copy| {
             let targets = self.targets_of(copy.targets).ok()?;
-            Some((
-                ComponentSet::stats_by_name(self.sys(), &targets, copy.objects(anchor.st_uid)).ok()?,
-                copy.layout,
-            ))
+            Some((ObjectSet::stats_by_name(&targets, copy.objects(anchor.st_uid)).ok()?, copy.layout))
         });
         Some(Attributes::of(anchor, &stats.collect::<Option<Vec<_>>>()?))
     }

@@ -114,7 +114,7 @@ fn a_request_is_one_sub_request_per_server() {
     let mut buffer = vec![1u8; 6000];
     let base = buffer.as_mut_ptr();
     let piece = |index: usize| Piece {
-        component: index as u32 % 3,
+        object: index as u32 % 3,
         offset: (index / 3 * 1000) as u64,
         base: base.wrapping_add(index * 1000),
         len: 1000,
@@ -127,8 +127,8 @@ fn a_request_is_one_sub_request_per_server() {
         assert!(outcomes.iter().all(|outcome| outcome.done == 1000));
     }
     let busy = Usage { requests: 10, bytes: 20_000, busy_ns: 10 * 1_020_000 };
-    for component in [0, 2] {
-        assert_eq!(set.server(component).unwrap().usage(), busy);
+    for object in [0, 2] {
+        assert_eq!(set.server(object).unwrap().usage(), busy);
     }
     assert!(set.server(1).is_none());
     assert!(sys.now_ns() - began_ns >= busy.busy_ns, "both at once, but not faster than one");

@@ -5,8 +5,32 @@ use std::os::fd::RawFd;
 use stripewise_sys::raw::IOV_MAX;
 use stripewise_sys::{Action, Completion, Errno, IoVec, Sys, fd};
 
-use super::{Outcome, Piece};
-use crate::Few;
+/// A list that usually has one or two elements, such as the pieces of a request or their outcomes.
+/// Two elements need no heap allocation, which would cost more than the work on them.
+pub type Few<T> = smallvec::SmallVec<[T; 2]>;
+
+/// A run of bytes between the caller's memory and one object.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece {
+    /// Object index.
+    pub object: u32,
+    /// Offset in the object, bytes.
+    pub offset: u64,
+    /// The caller's memory; need not be valid.
+    pub base: *mut u8,
+    /// Length, bytes.
+    pub len: usize,
+}
+
+/// The result for a piece.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Bytes transferred, from the piece's start on.
+    pub done: usize,
+    /// Why the transfer is incomplete. `None` with `done < len` is the end of the object (reads) or
+    /// a device that accepts no more.
+    pub error: Option<Errno>,
+}
 
 /// One vectored transfer on one object (or its sync), continued until it is complete, reaches the
 /// end, or fails.
@@ -14,7 +38,7 @@ use crate::Few;
 pub(super) struct Job<'a> {
     pub action: Action,
     pub fd: RawFd,
-    pub component: u32,
+    pub object: u32,
     /// Offset in the object at which the job began, bytes.
     pub offset: u64,
     /// Total length, bytes.
@@ -31,20 +55,20 @@ impl<'a> Job<'a> {
     pub fn transfer(
         action: Action,
         fd: Result<RawFd, Errno>,
-        component: u32,
+        object: u32,
         offset: u64,
         vectors: &'a mut [IoVec],
     ) -> Self {
         let len = vectors.iter().map(|vector| vector.len as u64).sum();
         let finished = len == 0 || fd.is_err();
         let (error, fd) = (fd.err(), fd.unwrap_or(-1));
-        Self { action, fd, component, offset, len, vectors, done: 0, error, finished }
+        Self { action, fd, object, offset, len, vectors, done: 0, error, finished }
     }
 
     /// The sync of an object.
-    pub fn sync(action: Action, fd: Result<RawFd, Errno>, component: u32) -> Self {
+    pub fn sync(action: Action, fd: Result<RawFd, Errno>, object: u32) -> Self {
         let finished = fd.is_err();
-        Self { finished, ..Self::transfer(action, fd, component, 0, &mut []) }
+        Self { finished, ..Self::transfer(action, fd, object, 0, &mut []) }
     }
 
     /// The vectors of the next system call.
@@ -157,7 +181,7 @@ impl Gathered {
     }
 
     fn job_for(&mut self, piece: &Piece) -> usize {
-        let last = self.heads.iter().rposition(|&(component, ..)| component == piece.component);
+        let last = self.heads.iter().rposition(|&(object, ..)| object == piece.object);
         if let Some(job) = last {
             let (_, offset, len, vectors) = &mut self.heads[job];
             if offset.checked_add(*len) == Some(piece.offset) {
@@ -166,7 +190,7 @@ impl Gathered {
                 return job;
             }
         }
-        self.heads.push((piece.component, piece.offset, piece.len as u64, 1));
+        self.heads.push((piece.object, piece.offset, piece.len as u64, 1));
         self.heads.len() - 1
     }
 
@@ -189,10 +213,10 @@ impl Gathered {
     pub fn jobs(&mut self, action: Action, mut fd_of: impl FnMut(u32) -> Result<RawFd, Errno>) -> Vec<Job<'_>> {
         let mut jobs = Vec::with_capacity(self.heads.len());
         let mut rest = self.vectors.as_mut_slice();
-        for &(component, offset, _, count) in &self.heads {
+        for &(object, offset, _, count) in &self.heads {
             let (vectors, others) = rest.split_at_mut(count);
             rest = others;
-            jobs.push(Job::transfer(action, fd_of(component), component, offset, vectors));
+            jobs.push(Job::transfer(action, fd_of(object), object, offset, vectors));
         }
         jobs
     }

@@ -12,9 +12,11 @@ use std::str::FromStr;
 use smallvec::smallvec;
 use stripewise_sys::{Action, Errno, IoVec, Sys, SysRef};
 
+use crate::TargetError;
 use crate::emulate::pace::Pace;
-use crate::{ComponentSet, Few};
+use crate::objects::ObjectSet;
 use blocking::Blocking;
+pub use jobs::{Few, Outcome, Piece};
 use jobs::{Gathered, Job};
 use threads::Threads;
 use uring::Rings;
@@ -47,36 +49,13 @@ impl FromStr for Engine {
     }
 }
 
-/// A run of bytes between the caller's memory and one object.
-#[derive(Clone, Copy, Debug)]
-pub struct Piece {
-    /// Object index.
-    pub component: u32,
-    /// Offset in the object, bytes.
-    pub offset: u64,
-    /// The caller's memory; need not be valid.
-    pub base: *mut u8,
-    /// Length, bytes.
-    pub len: usize,
-}
-
-/// The result for a piece.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// Bytes transferred, from the piece's start on.
-    pub done: usize,
-    /// Why the transfer is incomplete. `None` with `done < len` is the end of the object (reads) or
-    /// a device that accepts no more.
-    pub error: Option<Errno>,
-}
-
 /// Bytes done and error of each job.
 fn ends(jobs: &[Job<'_>]) -> Vec<(u64, Option<Errno>)> {
     jobs.iter().map(|job| (job.done, job.error)).collect()
 }
 
-fn raw_fd(set: &ComponentSet, component: u32) -> Result<RawFd, Errno> {
-    set.fd(component as usize).map(|fd| fd.as_raw_fd()).map_err(|error| error.errno())
+fn raw_fd(set: &ObjectSet, object: u32) -> Result<RawFd, Errno> {
+    set.fd(object as usize).map(|fd| fd.as_raw_fd()).map_err(|error| error.errno())
 }
 
 /// Runs the pieces of requests. One per process, shared by all threads.
@@ -117,7 +96,7 @@ impl FanOut {
     /// # Safety
     /// No Rust reference to the pieces' memory is alive. The memory need not be valid: then the
     /// outcome is EFAULT.
-    pub unsafe fn read(&self, set: &ComponentSet, pieces: &[Piece]) -> Few<Outcome> {
+    pub unsafe fn read(&self, set: &ObjectSet, pieces: &[Piece]) -> Few<Outcome> {
         // SAFETY: as promised by the caller.
         unsafe { self.transfer(set, Action::Read, pieces) }
     }
@@ -127,19 +106,19 @@ impl FanOut {
     /// # Safety
     /// No mutable Rust reference to the pieces' memory is in use. The memory need not be valid:
     /// then the outcome is EFAULT.
-    pub unsafe fn write(&self, set: &ComponentSet, pieces: &[Piece]) -> Few<Outcome> {
+    pub unsafe fn write(&self, set: &ObjectSet, pieces: &[Piece]) -> Few<Outcome> {
         // SAFETY: as promised by the caller.
         unsafe { self.transfer(set, Action::Write, pieces) }
     }
 
     /// # Safety
     /// As [`FanOut::read`] or [`FanOut::write`].
-    unsafe fn transfer(&self, set: &ComponentSet, action: Action, pieces: &[Piece]) -> Few<Outcome> {
-        let fd_of = |component| raw_fd(set, component);
+    unsafe fn transfer(&self, set: &ObjectSet, action: Action, pieces: &[Piece]) -> Few<Outcome> {
+        let fd_of = |object| raw_fd(set, object);
         if let [piece] = pieces {
             let mut vector = [IoVec { base: piece.base, len: piece.len }];
-            let (component, offset) = (piece.component, piece.offset);
-            let mut job = [Job::transfer(action, fd_of(component), component, offset, &mut vector)];
+            let (object, offset) = (piece.object, piece.offset);
+            let mut job = [Job::transfer(action, fd_of(object), object, offset, &mut vector)];
             // SAFETY: as promised by the caller.
             unsafe { self.run_paced(set, &mut job) };
             return smallvec![Outcome { done: job[0].done as usize, error: job[0].error }];
@@ -157,7 +136,7 @@ impl FanOut {
     ///
     /// # Safety
     /// As [`FanOut::read`].
-    pub unsafe fn read_sets(&self, requests: &[(&ComponentSet, &[Piece])]) -> Few<Few<Outcome>> {
+    pub unsafe fn read_sets(&self, requests: &[(&ObjectSet, &[Piece])]) -> Few<Few<Outcome>> {
         // SAFETY: as promised by the caller.
         unsafe { self.transfer_sets(Action::Read, requests) }
     }
@@ -167,18 +146,14 @@ impl FanOut {
     ///
     /// # Safety
     /// As [`FanOut::write`].
-    pub unsafe fn write_sets(&self, requests: &[(&ComponentSet, &[Piece])]) -> Few<Few<Outcome>> {
+    pub unsafe fn write_sets(&self, requests: &[(&ObjectSet, &[Piece])]) -> Few<Few<Outcome>> {
         // SAFETY: as promised by the caller.
         unsafe { self.transfer_sets(Action::Write, requests) }
     }
 
     /// # Safety
     /// As [`FanOut::read`] or [`FanOut::write`].
-    unsafe fn transfer_sets(
-        &self,
-        action: Action,
-        requests: &[(&ComponentSet, &[Piece])],
-    ) -> Few<Few<Outcome>> {
+    unsafe fn transfer_sets(&self, action: Action, requests: &[(&ObjectSet, &[Piece])]) -> Few<Few<Outcome>> {
         if let [(set, pieces)] = requests {
             // SAFETY: as promised by the caller.
             return smallvec![unsafe { self.transfer(set, action, pieces) }];
@@ -186,7 +161,7 @@ impl FanOut {
         let mut gathered: Vec<_> = requests.iter().map(|(_, pieces)| Gathered::new(pieces)).collect();
         let (mut jobs, mut sets, mut counts) = (Vec::new(), Vec::new(), Vec::new());
         for (gathered, (set, _)) in gathered.iter_mut().zip(requests) {
-            let of_set = gathered.jobs(action, |component| raw_fd(set, component));
+            let of_set = gathered.jobs(action, |object| raw_fd(set, object));
             counts.push(of_set.len());
             sets.push((*set, jobs.len()..jobs.len() + of_set.len()));
             jobs.extend(of_set);
@@ -205,7 +180,7 @@ impl FanOut {
 
     /// # Safety
     /// As [`FanOut::run_sets`].
-    unsafe fn run_paced(&self, set: &ComponentSet, jobs: &mut [Job<'_>]) {
+    unsafe fn run_paced(&self, set: &ObjectSet, jobs: &mut [Job<'_>]) {
         // SAFETY: as promised by the caller.
         unsafe { self.run_sets(&[(set, 0..jobs.len())], jobs) }
     }
@@ -215,13 +190,13 @@ impl FanOut {
     ///
     /// # Safety
     /// As [`Job::run`], for every job; their descriptors belong to their set.
-    unsafe fn run_sets(&self, sets: &[(&ComponentSet, Range<usize>)], jobs: &mut [Job<'_>]) {
+    unsafe fn run_sets(&self, sets: &[(&ObjectSet, Range<usize>)], jobs: &mut [Job<'_>]) {
         let sys = self.sys.as_ref();
         let mut pace = sets.iter().any(|(set, _)| set.is_emulated()).then(|| Pace::begin(sys));
         if let Some(pace) = &mut pace {
             for (set, range) in sets {
                 for job in jobs[range.clone()].iter().filter(|job| !job.finished) {
-                    if let Some(server) = set.server(job.component) {
+                    if let Some(server) = set.server(job.object) {
                         pace.reserve(server, job.action == Action::Write, job.offset, job.len);
                     }
                 }
@@ -236,9 +211,9 @@ impl FanOut {
 
     /// Syncs all objects in parallel. Returns the outcome of each. Opens objects that this process
     /// never opened, because other processes may have written to them.
-    pub(crate) fn sync(&self, set: &ComponentSet, data_only: bool) -> Vec<Result<(), Errno>> {
+    fn sync(&self, set: &ObjectSet, data_only: bool) -> Vec<Result<(), Errno>> {
         let action = if data_only { Action::SyncData } else { Action::Sync };
-        let job = |component| Job::sync(action, raw_fd(set, component), component);
+        let job = |object| Job::sync(action, raw_fd(set, object), object);
         let mut jobs: Vec<_> = (0..set.len() as u32).map(job).collect();
         // SAFETY: no memory is involved; the descriptors live as long as the set.
         unsafe { self.run([set].into_iter(), &mut jobs) };
@@ -247,12 +222,12 @@ impl FanOut {
 
     /// # Safety
     /// As [`Job::run`], for every job.
-    unsafe fn run<'s>(&self, mut sets: impl Iterator<Item = &'s ComponentSet> + Clone, jobs: &mut [Job<'_>]) {
-        let is_uncached = sets.clone().any(ComponentSet::is_uncached);
+    unsafe fn run<'s>(&self, mut sets: impl Iterator<Item = &'s ObjectSet> + Clone, jobs: &mut [Job<'_>]) {
+        let is_uncached = sets.clone().any(ObjectSet::is_uncached);
         let sys = self.sys.as_ref();
         let is_sync = jobs.first().is_some_and(|job| matches!(job.action, Action::Sync | Action::SyncData));
         // Emulated servers run in parallel by arithmetic, but their syncs are real.
-        let serial = jobs.len() < 2 || !sys.is_real() || (!is_sync && sets.all(ComponentSet::is_all_emulated));
+        let serial = jobs.len() < 2 || !sys.is_real() || (!is_sync && sets.all(ObjectSet::is_all_emulated));
         // SAFETY: as promised by the caller.
         unsafe {
             match self.engine {
@@ -326,6 +301,17 @@ unsafe fn run_serial(sys: &dyn Sys, jobs: &mut [Job<'_>]) {
     for job in jobs {
         // SAFETY: as promised by the caller.
         unsafe { job.run(sys) };
+    }
+}
+
+impl ObjectSet {
+    /// Syncs all objects in parallel. Emulation does not pace syncs.
+    ///
+    /// # Errors
+    /// The first failure, after trying all objects.
+    pub fn sync(&self, fan_out: &FanOut, data_only: bool) -> Result<(), TargetError> {
+        let results = fan_out.sync(self, data_only);
+        results.into_iter().enumerate().try_for_each(|(index, result)| self.named(index, "fsync", result))
     }
 }
 

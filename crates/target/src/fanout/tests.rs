@@ -12,20 +12,20 @@ const ENGINES: [Engine; 4] = [Engine::Auto, Engine::Uring, Engine::Threads, Engi
 /// Pieces over one buffer: (object, offset, length), in the order of the buffer.
 fn pieces(buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Vec<Piece> {
     let mut base = buffer.as_mut_ptr();
-    let piece = |&(component, offset, len): &(u32, u64, usize)| {
-        let piece = Piece { component, offset, base, len };
+    let piece = |&(object, offset, len): &(u32, u64, usize)| {
+        let piece = Piece { object, offset, base, len };
         base = base.wrapping_add(len);
         piece
     };
     runs.iter().map(piece).collect()
 }
 
-fn write(fan_out: &FanOut, set: &ComponentSet, buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Few<Outcome> {
+fn write(fan_out: &FanOut, set: &ObjectSet, buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Few<Outcome> {
     // SAFETY: the pieces lie in the buffer, to which this function has the only reference.
     unsafe { fan_out.write(set, &pieces(buffer, runs)) }
 }
 
-fn read(fan_out: &FanOut, set: &ComponentSet, buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Few<Outcome> {
+fn read(fan_out: &FanOut, set: &ObjectSet, buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Few<Outcome> {
     // SAFETY: as in `write`.
     unsafe { fan_out.read(set, &pieces(buffer, runs)) }
 }
@@ -35,10 +35,10 @@ fn complete(runs: &[(u32, u64, usize)]) -> Few<Outcome> {
 }
 
 /// Round-robin stripes over the objects.
-fn stripes(components: u32, width: usize, count: usize) -> Vec<(u32, u64, usize)> {
+fn stripes(objects: u32, width: usize, count: usize) -> Vec<(u32, u64, usize)> {
     let run = |index: usize| {
-        let turn = (index / components as usize) as u64;
-        (index as u32 % components, turn * width as u64, width)
+        let turn = (index / objects as usize) as u64;
+        (index as u32 % objects, turn * width as u64, width)
     };
     (0..count).map(run).collect()
 }
@@ -69,7 +69,7 @@ fn interleaved_pieces_are_one_job_of_their_component() {
     let pieces = pieces(&mut buffer, &[(2, 0, 10), (0, 0, 10), (2, 10, 10), (0, 10, 10)]);
     let mut gathered = Gathered::new(&pieces);
     let jobs = gathered.jobs(Action::Read, |_| Ok(0));
-    let found: Vec<_> = jobs.iter().map(|job| (job.component, job.offset, job.len)).collect();
+    let found: Vec<_> = jobs.iter().map(|job| (job.object, job.offset, job.len)).collect();
     assert_eq!(found, [(2, 0, 20), (0, 0, 20)]);
     drop(jobs);
     let outcomes = gathered.outcomes(&pieces, &[(15, None), (20, None)]);
@@ -99,9 +99,9 @@ fn invalid_memory_and_missing_components_are_errors_of_their_pieces() {
         let mut buffer = [0u8; 4];
         let bad = 16 as *mut u8;
         let pieces = [
-            Piece { component: 0, offset: 0, base: bad, len: 4 },
-            Piece { component: 1, offset: 0, base: buffer.as_mut_ptr(), len: 4 },
-            Piece { component: 9, offset: 0, base: bad, len: 4 },
+            Piece { object: 0, offset: 0, base: bad, len: 4 },
+            Piece { object: 1, offset: 0, base: buffer.as_mut_ptr(), len: 4 },
+            Piece { object: 9, offset: 0, base: bad, len: 4 },
         ];
         let expected = [
             Outcome { done: 0, error: Some(Errno::FAULT) },
@@ -130,8 +130,7 @@ fn a_forked_child_has_rings_and_threads_of_its_own() {
         for round in 0..20u8 {
             let value = if child == 0 { 100 + round } else { round };
             let at = if child == 0 { 1 << 20 } else { 0 };
-            let mine: Vec<_> =
-                runs.iter().map(|&(component, offset, len)| (component, offset + at, len)).collect();
+            let mine: Vec<_> = runs.iter().map(|&(object, offset, len)| (object, offset + at, len)).collect();
             let mut back = vec![0; data.len()];
             data.fill(value);
             let right = write(&fan_out, &set, &mut data, &mine) == complete(&mine)
@@ -183,7 +182,7 @@ fn forked_while_others_are_busy() {
         let request = |at: u64, value: u8| {
             let runs: Vec<_> = stripes(4, 4096, 8)
                 .into_iter()
-                .map(|(component, offset, len)| (component, offset + at, len))
+                .map(|(object, offset, len)| (object, offset + at, len))
                 .collect();
             let (mut data, mut back) = (vec![value; 8 * 4096], vec![0; 8 * 4096]);
             write(&fan_out, &set, &mut data, &runs) == complete(&runs)
@@ -232,7 +231,7 @@ fn many_threads_share_one_fan_out() {
                     let at = thread * 65536;
                     let runs: Vec<_> = stripes(4, 1000, 40)
                         .into_iter()
-                        .map(|(component, offset, len)| (component, offset + at, len))
+                        .map(|(object, offset, len)| (object, offset + at, len))
                         .collect();
                     let mut data = vec![thread as u8; 40000];
                     let mut back = vec![0; 40000];
@@ -358,8 +357,8 @@ proptest! {
         let (fan_out, set) = (FanOut::new(sys.clone(), ENGINES[engine]), set(&sys, &dir, 4));
         let mut model = vec![Vec::new(); 4];
         for (value, run) in (1u8..).zip(&writes) {
-            let &(component, offset, len) = run;
-            let bytes: &mut Vec<u8> = &mut model[component as usize];
+            let &(object, offset, len) = run;
+            let bytes: &mut Vec<u8> = &mut model[object as usize];
             let end = offset as usize + len;
             if len > 0 {
                 bytes.resize(bytes.len().max(end), 0);
@@ -370,8 +369,8 @@ proptest! {
         let mut back = vec![0xee; reads.iter().map(|run| run.2).sum()];
         let outcomes = read(&fan_out, &set, &mut back, &reads);
         let mut at = 0;
-        for (outcome, (component, offset, len)) in outcomes.iter().zip(reads) {
-            let bytes = &model[component as usize];
+        for (outcome, (object, offset, len)) in outcomes.iter().zip(reads) {
+            let bytes = &model[object as usize];
             let there = bytes.get(offset as usize..).unwrap_or_default();
             let there = &there[..there.len().min(len)];
             prop_assert_eq!(outcome, &Outcome { done: there.len(), error: None });

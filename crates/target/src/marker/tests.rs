@@ -1,6 +1,9 @@
 use stripewise_faulty::{Disk, Faulty, Journal};
 
+use std::sync::Arc;
+
 use super::*;
+use crate::Targets;
 
 fn sys() -> SysRef {
     Arc::new(stripewise_sys::Real)
@@ -14,7 +17,7 @@ fn prepared_once_and_found_again() {
     assert_eq!(first.reference(), again.reference());
     let opened = Target::open(&sys, dir.path(), Some(first.id())).unwrap();
     assert_eq!((opened.name(), opened.id()), ("hdd/0", first.id()));
-    assert!(opened.free_bytes(&sys).unwrap() > 0);
+    assert!(opened.free_bytes().unwrap() > 0);
     let mut names: Vec<_> =
         std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
@@ -59,7 +62,7 @@ fn a_target_that_lost_its_marker_gets_no_new_one() {
     let target = Arc::new(Target::prepare(&sys, dir.path(), "hdd/0").unwrap());
     let mode = Mode::RUSR | Mode::WUSR;
     let (of, access) = (crate::tests::of(&sys, FileId([7; 16])), crate::Access::of_mode(mode));
-    crate::ComponentSet::create(&sys, vec![target], of, &access).unwrap();
+    crate::ObjectSet::create(&sys, vec![target], of, &access).unwrap();
     std::fs::remove_file(dir.path().join(MARKER)).unwrap();
     let refused = Target::prepare(&sys, dir.path(), "hdd/0");
     assert!(matches!(refused, Err(TargetError::Unusable { .. })), "{refused:?}");

@@ -9,7 +9,7 @@ use stripewise_faulty::{Disk, Faulty, Journal};
 use stripewise_sys::{Errno, Mode, SysRef};
 
 use crate::tests::of;
-use crate::{Access, ComponentSet, Engine, FanOut, FileId, Found, Target, TargetError, list_components};
+use crate::{Access, Engine, FanOut, FileId, Found, ObjectSet, Target, TargetError};
 
 const MODE: Mode = Mode::from_raw_mode(0o640);
 const ID: FileId = FileId([7; 16]);
@@ -49,12 +49,12 @@ impl Place {
 /// Creates, grows, syncs and removes a file.
 fn create_and_remove(place: &Place, sys: &SysRef) -> Result<(), TargetError> {
     let targets = place.prepare(sys)?;
-    let set = ComponentSet::create(sys, targets.clone(), of(sys, ID), &Access::of_mode(MODE))?;
+    let set = ObjectSet::create(sys, targets.clone(), of(sys, ID), &Access::of_mode(MODE))?;
     set.create_manifest(b"text", &Access::of_mode(MODE))?;
     set.grow(1, 100)?;
     set.sync(&FanOut::new(sys.clone(), Engine::Auto), false)?;
     set.sync_names()?;
-    ComponentSet::remove(sys, &targets, of(sys, ID))
+    ObjectSet::remove(&targets, of(sys, ID))
 }
 
 #[test]
@@ -75,10 +75,10 @@ fn a_process_may_die_at_every_call() {
         let (_, sys) = place.process(2);
         let targets = place.prepare(&sys).unwrap_or_else(|error| panic!("{call}: {error}"));
         for target in &targets {
-            let found: Vec<Found> = list_components(&sys, target).unwrap();
+            let found: Vec<Found> = target.list_objects().unwrap();
             assert!(found.iter().all(|found| found.id == ID), "{call}: {found:?}");
         }
-        ComponentSet::remove(&sys, &targets, of(&sys, ID)).unwrap();
+        ObjectSet::remove(&targets, of(&sys, ID)).unwrap();
         create_and_remove(&place, &sys).unwrap_or_else(|error| panic!("{call}: {error}"));
     }
 }
@@ -104,7 +104,7 @@ fn what_was_synced_survives_every_power_cut() {
         let (_, sys) = place.process(1);
         let targets = place.prepare(&sys).unwrap();
         let ids: Vec<String> = targets.iter().map(|target| target.id().to_owned()).collect();
-        let set = ComponentSet::create(&sys, targets, of(&sys, ID), &Access::of_mode(MODE)).unwrap();
+        let set = ObjectSet::create(&sys, targets, of(&sys, ID), &Access::of_mode(MODE)).unwrap();
         set.create_manifest(b"text", &Access::of_mode(MODE)).unwrap();
         for index in 0..2 {
             sys.write_all_at(set.fd(index).unwrap(), &[index as u8 + 1; 9000], 0).unwrap();
@@ -119,7 +119,7 @@ fn what_was_synced_survives_every_power_cut() {
         let targets = place.prepare(&sys).unwrap();
         assert!(targets.iter().map(|target| target.id()).eq(&ids), "the markers were synced");
         let opening = crate::Opening { read_only: true, flags: stripewise_sys::OFlags::empty() };
-        let set = ComponentSet::open(&sys, targets, of(&sys, ID), opening).unwrap();
+        let set = ObjectSet::open(&sys, targets, of(&sys, ID), opening).unwrap();
         for index in 0..2 {
             let content = sys.read_start(set.fd(index).unwrap(), 9000).unwrap();
             assert_eq!(content, [index as u8 + 1; 9000], "seed {seed}");
@@ -137,15 +137,14 @@ fn directories_that_are_known_to_last_are_not_relied_on_after_they_went() {
         let (_, sys) = place.process(1);
         let targets = place.prepare(&sys).unwrap();
         let make = |id| {
-            let set =
-                ComponentSet::create(&sys, targets.clone(), of(&sys, id), &Access::of_mode(MODE)).unwrap();
+            let set = ObjectSet::create(&sys, targets.clone(), of(&sys, id), &Access::of_mode(MODE)).unwrap();
             sys.write_all_at(set.fd(1).unwrap(), b"bytes", 0).unwrap();
             set.sync(&FanOut::new(sys.clone(), Engine::Auto), false).unwrap();
             set.sync_names().unwrap();
         };
         make(ID);
         if removed {
-            ComponentSet::remove(&sys, &targets, of(&sys, ID)).unwrap();
+            ObjectSet::remove(&targets, of(&sys, ID)).unwrap();
             for target in &targets {
                 sys.rmdir(Some(target.dir()), &crate::paths::home(sys.user())).unwrap();
             }
@@ -157,7 +156,7 @@ fn directories_that_are_known_to_last_are_not_relied_on_after_they_went() {
         let (_, sys) = place.process(2);
         let opening = crate::Opening { read_only: true, flags: stripewise_sys::OFlags::empty() };
         let targets = place.prepare(&sys).unwrap();
-        let set = ComponentSet::open(&sys, targets, of(&sys, second), opening)
+        let set = ObjectSet::open(&sys, targets, of(&sys, second), opening)
             .unwrap_or_else(|error| panic!("seed {seed}, removed {removed}: {error}"));
         assert_eq!(sys.read_start(set.fd(1).unwrap(), 9).unwrap(), b"bytes");
     }
@@ -173,10 +172,10 @@ fn every_single_failure_is_reported_and_leaves_no_component() {
             // The manifest copy is the only file that is written.
             let file = if call == "pwrite" { "manifest".to_owned() } else { format!("{ID}.{target}") };
             process.fail(call, &file, Errno::NOSPC, 1);
-            let made = ComponentSet::create(&sys, targets.clone(), of(&sys, ID), &Access::of_mode(MODE));
+            let made = ObjectSet::create(&sys, targets.clone(), of(&sys, ID), &Access::of_mode(MODE));
             let result = made.and_then(|set| set.create_manifest(b"text", &Access::of_mode(MODE)));
             assert_eq!(result.unwrap_err().errno(), Errno::NOSPC, "{call}");
-            let left = targets.iter().map(|target| list_components(&sys, target).unwrap().len()).sum::<usize>();
+            let left = targets.iter().map(|target| target.list_objects().unwrap().len()).sum::<usize>();
             assert_eq!(left, if call == "pwrite" { 2 } else { 0 }, "{call}: only what was complete");
         }
     }
@@ -187,7 +186,7 @@ fn a_failed_sync_of_one_component_is_reported() {
     let place = Place::new(Journal::Posix);
     let (process, sys) = place.process(1);
     let set =
-        ComponentSet::create(&sys, place.prepare(&sys).unwrap(), of(&sys, ID), &Access::of_mode(MODE)).unwrap();
+        ObjectSet::create(&sys, place.prepare(&sys).unwrap(), of(&sys, ID), &Access::of_mode(MODE)).unwrap();
     process.fail("fsync", ".1", Errno::IO, 1);
     let fan_out = FanOut::new(sys.clone(), Engine::Auto);
     let error = set.sync(&fan_out, false).unwrap_err();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use stripewise_sys::{Mode, Real, SysRef};
 use tempfile::TempDir;
 
-use crate::{Access, ComponentSet, FileId, Objects, Target};
+use crate::{Access, FileId, ObjectSet, Objects, Target};
 
 pub fn real() -> SysRef {
     Arc::new(Real)
@@ -24,10 +24,10 @@ pub fn targets(sys: &SysRef, dir: &TempDir, count: usize) -> Vec<Arc<Target>> {
 }
 
 /// A new set of empty objects on `count` targets in `dir`.
-pub fn set(sys: &SysRef, dir: &TempDir, count: usize) -> ComponentSet {
+pub fn set(sys: &SysRef, dir: &TempDir, count: usize) -> ObjectSet {
     let id = FileId::random(sys.as_ref()).unwrap();
     let access = Access::of_mode(Mode::RUSR | Mode::WUSR);
-    ComponentSet::create(sys, targets(sys, dir, count), of(sys, id), &access).unwrap()
+    ObjectSet::create(sys, targets(sys, dir, count), of(sys, id), &access).unwrap()
 }
 
 /// Objects of the user who runs the tests.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use stripewise_datapath::Runtime;
-use stripewise_target::{Target, TargetError, list_components};
+use stripewise_target::{Target, TargetError};
 
 use crate::flags::TargetDirectory;
 use crate::output::{self, human};
@@ -31,11 +31,11 @@ pub fn look<'a>(runtime: &Runtime, directory: &'a TargetDirectory) -> TargetStat
         let mut content = Content {
             name: target.name().to_owned(),
             id: target.id().to_owned(),
-            free_bytes: target.free_bytes(runtime.sys())?,
+            free_bytes: target.free_bytes()?,
             ..Content::default()
         };
-        let found = list_components(runtime.sys(), &target)?;
-        for object in found.iter().filter(|found| found.component.is_some()) {
+        let found = target.list_objects()?;
+        for object in found.iter().filter(|found| found.object.is_some()) {
             content.objects += 1;
             content.object_bytes += object.size;
             content.cached_bytes += if object.cached { object.allocated } else { 0 };

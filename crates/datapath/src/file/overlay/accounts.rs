@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_sys::{LockKind, SharedMap, SysRef};
-use stripewise_target::{Target, list_components};
+use stripewise_target::Target;
 
 use super::activity::{Base, SharedWords, map_words, open_words};
 use crate::Result;
@@ -90,7 +90,7 @@ impl Spaces {
     /// Too large where the file system counts holes as allocated.
     fn count(&self, target: &Target) -> u64 {
         let cached = |target: &Target| -> u64 {
-            let found = list_components(&self.sys, target).unwrap_or_default();
+            let found = target.list_objects().unwrap_or_default();
             found.iter().filter(|found| found.cached).map(|found| found.allocated).sum()
         };
         let pool = pool_of(target.name(), target.path());

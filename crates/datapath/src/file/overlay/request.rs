@@ -66,7 +66,7 @@ impl<'f> CopySet<'f> {
         let shares = self.shares(request, parts);
         let mark = |now_ns| {
             for share in &shares {
-                let components = share.pieces.iter().map(|piece| piece.component);
+                let components = share.pieces.iter().map(|piece| piece.object);
                 self.overlay.activity.mark(share.copy.number(), components, now_ns);
             }
         };

@@ -91,7 +91,7 @@ impl Context {
             None => default_run_dir(&self.sys, owner, id.0)?,
         };
         let journal_name = format!("{id}.extents");
-        let journal_below = target.directory_of(&self.sys, Objects { id, owner }, &journal_name);
+        let journal_below = target.directory_of(Objects { id, owner }, &journal_name);
         let journal_name = journal_name.into();
         let owner = Some(owner);
         Ok(MapSpec {

@@ -3,14 +3,14 @@ use std::os::fd::AsRawFd;
 use stripewise_sys::{Timespec, fd};
 
 use super::*;
-use crate::list_components;
+use crate::FanOut;
 use crate::tests::{of, real, set, targets};
 
 const MODE: Mode = Mode::from_raw_mode(0o640);
 
-fn reopen(sys: &SysRef, set: &ComponentSet, read_only: bool) -> Result<ComponentSet, TargetError> {
+fn reopen(sys: &SysRef, set: &ObjectSet, read_only: bool) -> Result<ObjectSet, TargetError> {
     let opening = Opening { read_only, flags: OFlags::empty() };
-    ComponentSet::open(sys, set.targets().to_vec(), set.objects(), opening)
+    ObjectSet::open(sys, set.targets().to_vec(), set.objects(), opening)
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn created_opened_changed_listed_and_removed() {
     let targets = targets(&sys, &dir, 3);
     let id = FileId::random(sys.as_ref()).unwrap();
     let of = of(&sys, id);
-    let set = ComponentSet::create(&sys, targets.clone(), of, &Access::of_mode(MODE)).unwrap();
+    let set = ObjectSet::create(&sys, targets.clone(), of, &Access::of_mode(MODE)).unwrap();
     set.create_manifest(b"text", &Access::of_mode(MODE)).unwrap();
     let again = set.create_manifest(b"other", &Access::of_mode(MODE));
     assert_eq!(again.unwrap_err().errno(), Errno::EXIST);
@@ -44,15 +44,15 @@ fn created_opened_changed_listed_and_removed() {
     let stats = set.stats().unwrap();
     assert!(stats.iter().all(|stat| stat.st_mode & 0o7777 == 0o600 && stat.st_mtime == 1_000_000));
 
-    let found: Vec<_> = list_components(&sys, &targets[0]).unwrap();
-    let names: Vec<_> = found.iter().map(|found| (found.id, found.component)).collect();
+    let found: Vec<_> = targets[0].list_objects().unwrap();
+    let names: Vec<_> = found.iter().map(|found| (found.id, found.object)).collect();
     assert_eq!(names, [(id, None), (id, Some(0))]);
-    let found = list_components(&sys, &targets[1]).unwrap();
-    assert_eq!((found.len(), found[0].component, found[0].size), (1, Some(1), 1000));
+    let found = targets[1].list_objects().unwrap();
+    assert_eq!((found.len(), found[0].object, found[0].size), (1, Some(1), 1000));
 
-    ComponentSet::remove(&sys, &targets, of).unwrap();
-    ComponentSet::remove(&sys, &targets, of).unwrap();
-    assert!(targets.iter().all(|target| list_components(&sys, target).unwrap().is_empty()));
+    ObjectSet::remove(&targets, of).unwrap();
+    ObjectSet::remove(&targets, of).unwrap();
+    assert!(targets.iter().all(|target| target.list_objects().unwrap().is_empty()));
     assert_eq!(reopen(&sys, &set, true).unwrap_err().errno(), Errno::NOENT);
     assert_eq!(set.sizes().unwrap(), [0, 1000, 5], "open descriptors go on working");
 }
@@ -64,10 +64,10 @@ fn a_failed_creation_leaves_nothing() {
     let id = FileId([9; 16]);
     let home = format!("t2/stripewise/u{}", sys.user());
     std::fs::write(dir.path().join(&home), "no directory").unwrap();
-    let error = ComponentSet::create(&sys, targets.clone(), of(&sys, id), &Access::of_mode(MODE)).unwrap_err();
+    let error = ObjectSet::create(&sys, targets.clone(), of(&sys, id), &Access::of_mode(MODE)).unwrap_err();
     assert_eq!(error.errno(), Errno::NOTDIR);
     assert!(error.to_string().contains(&home), "{error}");
-    assert!(targets.iter().all(|target| list_components(&sys, target).unwrap().is_empty()));
+    assert!(targets.iter().all(|target| target.list_objects().unwrap().is_empty()));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn users_have_a_directory_each_in_one_with_the_mode_of_the_target() {
     std::fs::create_dir(&path).unwrap();
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o1777)).unwrap();
     let target = Arc::new(Target::prepare(&sys, &path, "t/0").unwrap());
-    ComponentSet::create(&sys, vec![target], of(&sys, FileId([9; 16])), &Access::of_mode(MODE)).unwrap();
+    ObjectSet::create(&sys, vec![target], of(&sys, FileId([9; 16])), &Access::of_mode(MODE)).unwrap();
     let home = format!("stripewise/u{}", sys.user());
     for (directory, expected) in [("stripewise", 0o1777), (&home, 0o711)] {
         let mode = std::fs::metadata(path.join(directory)).unwrap().permissions().mode();
@@ -91,7 +91,7 @@ fn more_components_than_are_opened_at_once() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
     let count = OPENED_AT_ONCE + 3;
     let set = set(&sys, &dir, count);
-    let opened = |set: &ComponentSet| set.files.iter().filter(|slot| slot.get().is_some()).count();
+    let opened = |set: &ObjectSet| set.files.iter().filter(|slot| slot.get().is_some()).count();
     assert_eq!(opened(&set), OPENED_AT_ONCE);
     let fds: Vec<_> = std::thread::scope(|scope| {
         let last = || set.fd(count - 1).unwrap().as_raw_fd();
@@ -136,9 +136,9 @@ fn only_regular_files_of_the_right_user_are_used() {
 
     chown(&object, Some(OTHER), None).unwrap();
     assert!(matches!(refused(), TargetError::NotOwned { expected: 0, found: OTHER, .. }));
-    let stats = ComponentSet::stats_by_name(&sys, set.targets(), set.objects());
+    let stats = ObjectSet::stats_by_name(set.targets(), set.objects());
     assert!(matches!(stats, Err(TargetError::NotOwned { .. })));
-    let removed = ComponentSet::remove(&sys, set.targets(), set.objects());
+    let removed = ObjectSet::remove(set.targets(), set.objects());
     assert!(matches!(removed, Err(TargetError::NotOwned { .. })) && object.exists());
 
     std::fs::remove_file(&object).unwrap();
@@ -168,7 +168,7 @@ fn a_users_directory_that_another_made_is_not_used() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
     let targets = targets(&sys, &dir, 1);
     let components = dir.path().join("t0/stripewise");
-    let create = |id| ComponentSet::create(&sys, targets.clone(), id, &Access::of_mode(MODE)).map(drop);
+    let create = |id| ObjectSet::create(&sys, targets.clone(), id, &Access::of_mode(MODE)).map(drop);
     std::fs::create_dir(components.join(format!("u{OTHER}"))).unwrap();
     let squatted = create(other(FileId([1; 16]))).unwrap_err();
     assert!(matches!(squatted, TargetError::NotOwned { expected: OTHER, found: 0, .. }), "{squatted}");
@@ -198,13 +198,13 @@ fn a_file_is_given_away_whole() {
     chown(path(1, 0, "1"), Some(OTHER), None).unwrap();
     set.give_to(OTHER).unwrap();
     let opening = Opening { read_only: true, flags: OFlags::empty() };
-    ComponentSet::open(&sys, set.targets().to_vec(), other(set.id()), opening).unwrap();
+    ObjectSet::open(&sys, set.targets().to_vec(), other(set.id()), opening).unwrap();
     for (target, suffix) in [(0, "0"), (1, "1"), (2, "2"), (0, "manifest"), (0, "extents")] {
         assert_eq!(std::fs::metadata(path(target, OTHER, suffix)).unwrap().uid(), OTHER);
         assert!(!path(target, 0, suffix).exists());
     }
     // An object of another file stays.
-    let third = ComponentSet::open(&sys, set.targets().to_vec(), other(set.id()), opening).unwrap();
+    let third = ObjectSet::open(&sys, set.targets().to_vec(), other(set.id()), opening).unwrap();
     chown(path(0, OTHER, "0"), Some(OTHER + 1), None).unwrap();
     assert!(matches!(third.give_to(0), Err(TargetError::NotOwned { found, .. }) if found == OTHER + 1));
 }
@@ -226,13 +226,13 @@ fn objects_at_their_earlier_place_are_used_and_brought_home() {
     assert_eq!(again.sizes().unwrap(), [0, 70]);
     assert!(again.is_at_earlier_place());
     again.sync_names().unwrap();
-    assert_eq!(list_components(&sys, &again.targets()[1]).unwrap().len(), 1);
+    assert_eq!(again.targets()[1].list_objects().unwrap().len(), 1);
     again.bring_home().unwrap();
     again.bring_home().unwrap();
     assert!(!again.is_at_earlier_place());
     assert_eq!(reopen(&sys, &set, false).unwrap().sizes().unwrap(), [0, 70]);
-    ComponentSet::remove(&sys, set.targets(), set.objects()).unwrap();
-    assert!(list_components(&sys, &again.targets()[1]).unwrap().is_empty());
+    ObjectSet::remove(set.targets(), set.objects()).unwrap();
+    assert!(again.targets()[1].list_objects().unwrap().is_empty());
 }
 
 fn is_root() -> bool {

@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use stripewise_sys::{Errno, Fd, Kind, Mode, OFlags, Stat, SysRef, Timestamps};
 
+use crate::TargetError;
 use crate::access::{Access, set_access_list};
-use crate::orphans::give_extents;
+use crate::emulate::Server;
+use crate::id::FileId;
 use crate::paths::{self, Name, Objects};
-use crate::{FanOut, FileId, Server, Target, TargetError};
+use crate::target::Target;
 
 /// Number of objects opened with the set. A higher limit would use up a process's descriptors for a
 /// few files.
@@ -30,7 +32,7 @@ pub struct Opening {
 /// The first 64 objects are opened with the set, so that it keeps working after their names are
 /// removed; later ones are opened on first use. Threads may share a set, and it survives fork (the
 /// child has the same descriptors).
-pub struct ComponentSet {
+pub struct ObjectSet {
     sys: SysRef,
     id: FileId,
     /// The owner of the objects, as far as this process knows.
@@ -41,12 +43,12 @@ pub struct ComponentSet {
     servers: Vec<Option<Server>>,
 }
 
-impl ComponentSet {
+impl ObjectSet {
     /// Creates all objects, empty, with exactly this access (no umask), opened for reading and
     /// writing. Root creates them for any user.
     ///
     /// All or nothing: after a failure the objects created so far are removed again. A crash leaves
-    /// orphans ([`crate::list_components`]).
+    /// orphans ([`crate::Target::list_objects`]).
     ///
     /// # Errors
     /// [`TargetError`] of the first target that fails.
@@ -59,13 +61,13 @@ impl ComponentSet {
         let opening = Opening { read_only: false, flags: OFlags::empty() };
         let mut set = Self::closed(sys, targets, of, opening);
         for index in 0..set.len() {
-            let created = paths::create(sys, &set.targets[index], of, Name::Component(index as u32), access);
+            let created = set.targets[index].create_object(of, Name::Object(index as u32), access);
             match created {
                 Ok(fd) if index < OPENED_AT_ONCE => set.files[index] = Slot::opened(fd),
                 Ok(_) => {}
                 Err(error) => {
                     for (number, target) in (0..).zip(&set.targets[..index]) {
-                        let _ = paths::remove(sys, target, of, Name::Component(number));
+                        let _ = target.remove_object(of, Name::Object(number));
                     }
                     return Err(error);
                 }
@@ -138,8 +140,8 @@ impl ComponentSet {
     }
 
     /// The emulated server of an object, if it has one.
-    pub fn server(&self, component: u32) -> Option<&Server> {
-        self.servers.get(component as usize)?.as_ref()
+    pub fn server(&self, object: u32) -> Option<&Server> {
+        self.servers.get(object as usize)?.as_ref()
     }
 
     /// Whether any object is emulated.
@@ -160,18 +162,18 @@ impl ComponentSet {
     /// The descriptor of object `index`, which is opened now if necessary.
     ///
     /// # Errors
-    /// As [`ComponentSet::open`]; ENOENT when there is no such object.
+    /// As [`ObjectSet::open`]; ENOENT when there is no such object.
     pub fn fd(&self, index: usize) -> Result<BorrowedFd<'_>, TargetError> {
         let (Some(slot), Some(target)) = (self.files.get(index), self.targets.get(index)) else {
             let path = PathBuf::from(format!("{}.{index}", self.id));
-            return Err(TargetError::Io { path, what: "no such component", errno: Errno::NOENT });
+            return Err(TargetError::Io { path, what: "no such object", errno: Errno::NOENT });
         };
         if let Some(fd) = slot.get() {
             return Ok(fd);
         }
         let access = if self.opening.read_only { OFlags::RDONLY } else { OFlags::RDWR };
         let flags = access | self.opening.flags;
-        let fd = paths::open(&self.sys, target, self.objects(), Name::Component(index as u32), flags)?;
+        let fd = target.open_object(self.objects(), Name::Object(index as u32), flags)?;
         Ok(slot.fill(fd))
     }
 
@@ -195,37 +197,28 @@ impl ComponentSet {
     ///
     /// # Errors
     /// [`TargetError::Io`], with ELOOP for an object that is not a regular file.
-    pub fn stats_by_name(sys: &SysRef, targets: &[Arc<Target>], of: Objects) -> Result<Vec<Stat>, TargetError> {
-        (0..).zip(targets).map(|(index, target)| paths::stat(sys, target, of, Name::Component(index))).collect()
+    pub fn stats_by_name(targets: &[Arc<Target>], of: Objects) -> Result<Vec<Stat>, TargetError> {
+        (0..).zip(targets).map(|(index, target)| target.stat_object(of, Name::Object(index))).collect()
     }
 
     /// Whether this process, as its effective or its real user, may write to the objects of a file.
     /// `targets` are those of the original; the permissions of object 0 decide.
     ///
     /// # Errors
-    /// [`TargetError::Io`] with EACCES, EROFS; others as [`ComponentSet::stats_by_name`].
-    pub fn may_write_by_name(
-        sys: &SysRef,
-        targets: &[Arc<Target>],
-        of: Objects,
-        effective: bool,
-    ) -> Result<(), TargetError> {
-        let (target, name) = (first(targets, of)?, Name::Component(0));
-        let component = paths::open(sys, target, of, name, OFlags::PATH)?;
-        let answer = sys.may_write(component.as_fd(), effective);
-        answer.map_err(|errno| paths::failure(target, of, name, "write to", errno))
+    /// [`TargetError::Io`] with EACCES, EROFS; others as [`ObjectSet::stats_by_name`].
+    pub fn may_write_by_name(targets: &[Arc<Target>], of: Objects, effective: bool) -> Result<(), TargetError> {
+        let (target, name) = (first(targets, of)?, Name::Object(0));
+        let object = target.open_object(of, name, OFlags::PATH)?;
+        let answer = target.sys.may_write(object.as_fd(), effective);
+        answer.map_err(|errno| target.failure(of, name, "write to", errno))
     }
 
     /// stat of `ID.manifest` by its name; `targets` are those of the original.
     ///
     /// # Errors
-    /// As [`ComponentSet::stats_by_name`].
-    pub fn stat_manifest_by_name(
-        sys: &SysRef,
-        targets: &[Arc<Target>],
-        of: Objects,
-    ) -> Result<Stat, TargetError> {
-        paths::stat(sys, first(targets, of)?, of, Name::Manifest)
+    /// As [`ObjectSet::stats_by_name`].
+    pub fn stat_manifest_by_name(targets: &[Arc<Target>], of: Objects) -> Result<Stat, TargetError> {
+        first(targets, of)?.stat_object(of, Name::Manifest)
     }
 
     /// Cuts (or, under the caller's lock, lengthens) object `index` to exactly `size` bytes.
@@ -244,15 +237,6 @@ impl ComponentSet {
         self.named(index, "fallocate", self.sys.grow(self.fd(index)?, size))
     }
 
-    /// Syncs all objects in parallel. Emulation does not pace syncs.
-    ///
-    /// # Errors
-    /// The first failure, after trying all objects.
-    pub fn sync(&self, fan_out: &FanOut, data_only: bool) -> Result<(), TargetError> {
-        let results = fan_out.sync(self, data_only);
-        results.into_iter().enumerate().try_for_each(|(index, result)| self.named(index, "fsync", result))
-    }
-
     /// Makes the names of the objects and the manifest copy durable: syncs that copy and all
     /// directories that lead to them, up to the targets' own.
     ///
@@ -260,14 +244,14 @@ impl ComponentSet {
     /// [`TargetError::Io`].
     pub fn sync_names(&self) -> Result<(), TargetError> {
         if let Some(target) = self.targets.first() {
-            match paths::open(&self.sys, target, self.objects(), Name::Manifest, OFlags::RDONLY) {
+            match target.open_object(self.objects(), Name::Manifest, OFlags::RDONLY) {
                 Ok(copy) => self.named(0, "fsync of the manifest copy", self.sys.sync(copy.as_fd()))?,
                 Err(error) if error.errno() == Errno::NOENT => {}
                 Err(error) => return Err(error),
             }
         }
         let of = self.objects();
-        self.targets.iter().try_for_each(|target| paths::sync_directories(&self.sys, target, of))
+        self.targets.iter().try_for_each(|target| target.sync_directories(of))
     }
 
     /// Removes the names of all objects and of the manifest copy; open descriptors keep working. A
@@ -275,8 +259,8 @@ impl ComponentSet {
     ///
     /// # Errors
     /// The first failure, after trying all names.
-    pub fn remove(sys: &SysRef, targets: &[Arc<Target>], of: Objects) -> Result<(), TargetError> {
-        each_name(targets, |target, name| paths::remove(sys, target, of, name))
+    pub fn remove(targets: &[Arc<Target>], of: Objects) -> Result<(), TargetError> {
+        each_name(targets, |target, name| target.remove_object(of, name))
     }
 
     /// chmod of all objects and the manifest copy; the latter stays readable and writable for its
@@ -288,7 +272,7 @@ impl ComponentSet {
         let of = self.objects();
         each_name(&self.targets, |target, name| {
             let owner = if name == Name::Manifest { Mode::RUSR | Mode::WUSR } else { Mode::empty() };
-            paths::change(&self.sys, target, of, name, "chmod", |kind| self.sys.set_mode(kind, mode | owner))
+            target.change(of, name, "chmod", |kind| self.sys.set_mode(kind, mode | owner))
         })
     }
 
@@ -299,7 +283,7 @@ impl ComponentSet {
     pub fn set_access_list(&self, list: &[u8]) -> Result<(), TargetError> {
         let of = self.objects();
         each_name(&self.targets, |target, name| {
-            paths::change(&self.sys, target, of, name, "setfacl", |kind| set_access_list(&self.sys, kind, list))
+            target.change(of, name, "setfacl", |kind| set_access_list(&self.sys, kind, list))
         })
     }
 
@@ -310,9 +294,7 @@ impl ComponentSet {
     pub fn set_group(&self, group: u32) -> Result<(), TargetError> {
         let of = self.objects();
         each_name(&self.targets, |target, name| {
-            paths::change(&self.sys, target, of, name, "chown", |kind| {
-                self.sys.set_owner(kind, None, Some(group))
-            })
+            target.change(of, name, "chown", |kind| self.sys.set_owner(kind, None, Some(group)))
         })
     }
 
@@ -338,8 +320,8 @@ impl ComponentSet {
     pub fn is_at_earlier_place(&self) -> bool {
         let of = self.objects();
         let away = |(index, target): (u32, &Arc<Target>)| {
-            let file = paths::file_name(of.id, Name::Component(index));
-            target.directory_of(&self.sys, of, &file) != paths::home(of.owner)
+            let file = paths::file_name(of.id, Name::Object(index));
+            target.directory_of(of, &file) != paths::home(of.owner)
         };
         (0..).zip(&self.targets).any(away)
     }
@@ -347,11 +329,9 @@ impl ComponentSet {
     fn move_to(&self, user: u32) -> Result<(), TargetError> {
         let of = self.objects();
         if let Some(target) = self.targets.first() {
-            give_extents(&self.sys, target, of, user)?;
+            target.give_extents(of, user)?;
         }
-        each_name(&self.targets, |target, name| {
-            paths::give_away(&self.sys, target, of, &paths::file_name(of.id, name), user)
-        })?;
+        each_name(&self.targets, |target, name| target.give_away(of, &paths::file_name(of.id, name), user))?;
         self.now_owned_by(user);
         Ok(())
     }
@@ -369,18 +349,18 @@ impl ComponentSet {
     }
 
     /// Creates `ID.manifest` next to object 0 with `text` in it. Removes it again if that fails.
-    /// Does not sync it ([`ComponentSet::sync_names`] does).
+    /// Does not sync it ([`ObjectSet::sync_names`] does).
     ///
     /// # Errors
     /// [`TargetError::Io`], EEXIST when it exists.
     pub fn create_manifest(&self, text: &[u8], access: &Access<'_>) -> Result<Fd, TargetError> {
         let (target, of) = (self.manifest_target()?, self.objects());
-        let file = paths::create(&self.sys, target, of, Name::Manifest, access)?;
+        let file = target.create_object(of, Name::Manifest, access)?;
         let written = self.sys.write_all_at(file.as_fd(), text, 0);
         if written.is_err() {
-            let _ = paths::remove(&self.sys, target, of, Name::Manifest);
+            let _ = target.remove_object(of, Name::Manifest);
         }
-        written.map_err(|errno| paths::failure(target, of, Name::Manifest, "write", errno))?;
+        written.map_err(|errno| target.failure(of, Name::Manifest, "write", errno))?;
         Ok(file)
     }
 
@@ -390,7 +370,7 @@ impl ComponentSet {
     /// # Errors
     /// [`TargetError::Io`].
     pub fn replace_manifest(&self, text: &[u8], access: &Access<'_>) -> Result<(), TargetError> {
-        paths::replace_manifest(&self.sys, self.manifest_target()?, self.objects(), text, access)
+        self.manifest_target()?.replace_manifest(self.objects(), text, access)
     }
 
     /// Opens `ID.manifest` with a new open file description each time, so that each has OFD locks
@@ -399,7 +379,7 @@ impl ComponentSet {
     /// # Errors
     /// [`TargetError::Io`].
     pub fn open_manifest(&self, flags: OFlags) -> Result<Fd, TargetError> {
-        paths::open(&self.sys, self.manifest_target()?, self.objects(), Name::Manifest, flags)
+        self.manifest_target()?.open_object(self.objects(), Name::Manifest, flags)
     }
 
     fn manifest_target(&self) -> Result<&Target, TargetError> {
@@ -407,16 +387,21 @@ impl ComponentSet {
     }
 
     /// Adds the object's path to an errno.
-    fn named<T>(&self, index: usize, what: &'static str, result: Result<T, Errno>) -> Result<T, TargetError> {
-        let name = Name::Component(index as u32);
-        result.map_err(|errno| paths::failure(&self.targets[index], self.objects(), name, what, errno))
+    pub(crate) fn named<T>(
+        &self,
+        index: usize,
+        what: &'static str,
+        result: Result<T, Errno>,
+    ) -> Result<T, TargetError> {
+        let name = Name::Object(index as u32);
+        result.map_err(|errno| self.targets[index].failure(self.objects(), name, what, errno))
     }
 }
 
-impl std::fmt::Debug for ComponentSet {
+impl std::fmt::Debug for ObjectSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let targets: Vec<&Path> = self.targets.iter().map(|target| target.path()).collect();
-        f.debug_struct("ComponentSet").field("id", &self.id).field("targets", &targets).finish_non_exhaustive()
+        f.debug_struct("ObjectSet").field("id", &self.id).field("targets", &targets).finish_non_exhaustive()
     }
 }
 
@@ -436,9 +421,9 @@ fn each_name(
         Err(error) if error.errno() == Errno::NOENT => Ok(()),
         other => other,
     };
-    let components = (0..).zip(targets).map(|(index, target)| change(target, Name::Component(index)));
+    let objects = (0..).zip(targets).map(|(index, target)| change(target, Name::Object(index)));
     // The manifest copy comes last: it names the owner of whatever a failure or a kill leaves.
-    first_failure(components.chain(targets.iter().take(1).map(change_copy)))
+    first_failure(objects.chain(targets.iter().take(1).map(change_copy)))
 }
 
 fn first_failure(results: impl Iterator<Item = Result<(), TargetError>>) -> Result<(), TargetError> {
