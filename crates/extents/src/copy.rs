@@ -111,14 +111,13 @@ impl<'m> Copier<'m> {
         // The writer lock ensures that the map includes the transactions of processes that died
         // around their commit.
         let txn = joined.write()?;
-        let visited = joined.index.map.parts(&txn, range.clone(), |part| {
+        joined.index.map.parts(&txn, range.clone(), |part| {
             // A writer that has seen the slot, and has seen the destination as valid, writes to the
             // destination, so only ranges that were due before the slot was set may be copied.
             noted.extend(Some(part).filter(|part| is_due(part) && is_as_noted(&before, part)));
             true
-        });
+        })?;
         drop(txn);
-        visited.map_err(joined.failed("read the index"))?;
         let parts = ranges(&noted);
         if parts.is_empty() {
             return Ok(None);
@@ -219,15 +218,13 @@ impl Joined {
     }
 
     fn is_pending(&self, range: &Range<u64>) -> Result<bool> {
-        let failed = self.failed("read the index");
         let txn = self.read()?;
-        let committed = self.index.state(&txn).map_err(&failed)?.committed;
+        let committed = self.index.state(&txn)?.committed;
         let mut pending = false;
-        let visited = self.index.map.visit(&txn, range.clone(), |entry| {
+        self.index.map.visit(&txn, range.clone(), |entry| {
             pending = entry.seq > committed;
             !pending
-        });
-        visited.map_err(failed)?;
+        })?;
         Ok(pending)
     }
 
@@ -240,9 +237,8 @@ impl Joined {
             return Ok(None);
         }
         reach("change");
-        let failed = self.failed("change the index");
         let mut txn = self.write()?;
-        let committed = self.index.state(&txn).map_err(&failed)?.committed;
+        let committed = self.index.state(&txn)?.committed;
         let mut evicted = Evicted::default();
         let changed = self.index.change(&mut txn, range.clone(), |part| {
             if part.seq > committed || part.mask.is_only(copy) {
@@ -257,8 +253,7 @@ impl Joined {
                 _ => evicted.punched.push(part.start..part.end),
             }
             Some(rest)
-        });
-        let changed = changed.map_err(failed)?;
+        })?;
         if !changed.is_empty() {
             self.commit_change(txn, &changed)?;
         }
@@ -312,12 +307,11 @@ impl CopyGuard<'_> {
     fn add(&self) -> Result<bool> {
         let joined = self.joined;
         reach("change");
-        let failed = joined.failed("change the index");
         let mut txn = joined.write()?;
         let to = |part: Entry| is_as_noted(&self.noted, &part).then(|| part.mask.with(self.to));
-        let changed = joined.index.change(&mut txn, self.range.clone(), to).map_err(&failed)?;
+        let changed = joined.index.change(&mut txn, self.range.clone(), to)?;
         for range in &changed {
-            joined.index.add_hint(&mut txn, range.clone(), self.to, false).map_err(&failed)?;
+            joined.index.add_hint(&mut txn, range.clone(), self.to, false)?;
         }
         let bytes = |ranges: &[Range<u64>]| ranges.iter().map(|range| range.end - range.start).sum::<u64>();
         if !changed.is_empty() {

@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use stripewise_sys::Errno;
 
-use crate::lmdb::Failure;
-
 /// An error of this crate. Its message is one line that names the file and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MapError {
@@ -161,12 +159,6 @@ impl MapError {
 /// For `map_err`: the error of a system call on `path`.
 pub(crate) fn io(path: &std::path::Path, what: &'static str) -> impl FnOnce(Errno) -> MapError {
     move |errno| MapError::Io { path: path.to_owned(), what, errno }
-}
-
-/// The error of an index operation in `run_dir`.
-pub(crate) fn index_error(run_dir: &std::path::Path, what: &'static str, failure: Failure) -> MapError {
-    let (path, problem) = (run_dir.to_owned(), failure.text());
-    MapError::Index { path, what, problem, errno: failure.errno() }
 }
 
 /// For `map_err`: the error of a callback of the caller.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, Stat, SysRef};
 
 use crate::cache::Cache;
-use crate::error::{index_error, io};
+use crate::error::io;
 use crate::hooks::reach;
 use crate::index::Index;
 use crate::joined::{Joined, exists, put_all};
@@ -70,7 +70,7 @@ pub(crate) fn join(sys: &SysRef, spec: &Arc<MapSpec>, tuning: &Tuning) -> Result
         (lock, shared, block, env, header)
     };
     // Dead readers would keep pages from being reused.
-    let _ = env.clear_dead_readers();
+    env.clear_dead_readers();
     let index = Index::new(env, header.default);
     let (sys, spec) = (sys.clone(), named_as(&shared, spec));
     Ok(Box::new(Joined { sys, spec, header, place, held, lock, shared, block, index, cache: Cache::new() }))
@@ -149,9 +149,7 @@ impl<'a> Joining<'a> {
         match opened.map_err(io(&run_dir.join(shared::FILE), "open"))? {
             Opened::Ready(shared) if self.has_index() => match Env::open(self.sys, run_dir, None) {
                 Ok(env) => return Ok((lock, shared, env, None)),
-                Err(failure) if self.is_used(&lock)? => {
-                    return Err(index_error(run_dir, "open the index", failure));
-                }
+                Err(error) if self.is_used(&lock)? => return Err(error),
                 Err(_) => {}
             },
             Opened::Other { version } if self.is_used(&lock)? => {
@@ -262,7 +260,6 @@ impl<'a> Joining<'a> {
 
     fn make_index(&self, shared: &SharedState, spans: &[Span], default: Mask) -> Result<Arc<Env>> {
         let run_dir = &self.spec.run_dir;
-        let failed = |failure| index_error(run_dir, "make the index", failure);
         let mut limits = self.tuning.limits;
         if let Some(limit) = stripewise_sys::raw::file_size_limit() {
             limits.map_bytes = limits.map_bytes.min(limit as usize & !0xffff);
@@ -270,13 +267,13 @@ impl<'a> Joining<'a> {
                 return Err(io(run_dir, "make the index, within RLIMIT_FSIZE,")(Errno::FBIG));
             }
         }
-        let env = Env::open(self.sys, run_dir, Some(limits)).map_err(failed)?;
+        let env = Env::open(self.sys, run_dir, Some(limits))?;
         let space = Space { sys: self.sys, allocated: shared.word(Word::Allocated) };
-        let mut txn = env.write(space).map_err(failed)?;
+        let mut txn = env.write(space, "make the index")?;
         let index = Index::new(env.clone(), default);
-        index.fill(&mut txn, spans).map_err(failed)?;
-        shared.set_clean(&index.state(&txn).map_err(failed)?.clean);
-        txn.commit().map_err(failed)?;
+        index.fill(&mut txn, spans)?;
+        shared.set_clean(&index.state(&txn)?.clean);
+        txn.commit()?;
         Ok(env)
     }
 }

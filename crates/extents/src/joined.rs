@@ -8,11 +8,11 @@ use std::sync::Arc;
 use stripewise_sys::{Fd, SysRef};
 
 use crate::cache::{self, Cache, Known};
-use crate::error::{index_error, io};
+use crate::error::io;
 use crate::hooks::{self, reach};
 use crate::index::{Entry, Index};
 use crate::journal::{Commit, Header, Held, Place, Writer};
-use crate::lmdb::{Failure, ReadTxn, Space, WriteTxn};
+use crate::lmdb::{CHANGE, ReadTxn, Space, WriteTxn};
 use crate::shared::{self, Block, OPENED, Pin, SharedState, Stamp, Word, of_segment, segments};
 use crate::wait::Wait;
 use crate::{MapError, MapSpec, Mask, Result, Span};
@@ -46,24 +46,18 @@ impl Joined {
         self.index.env.abandon();
     }
 
-    /// For `map_err`: the error of an index operation.
-    pub fn failed(&self, what: &'static str) -> impl Fn(Failure) -> MapError {
-        move |failure| index_error(&self.spec.run_dir, what, failure)
-    }
-
     pub fn read(&self) -> Result<ReadTxn<'_>> {
-        self.index.env.read().map_err(self.failed("read the index"))
+        self.index.env.read()
     }
 
     pub fn write(&self) -> Result<WriteTxn<'_>> {
         let space = Space { sys: &self.sys, allocated: self.shared.word(Word::Allocated) };
-        self.index.env.write(space).map_err(self.failed("change the index"))
+        self.index.env.write(space, CHANGE)
     }
 
     /// Stores in the shared state what could be evicted after this change.
     pub fn tell_clean(&self, txn: &WriteTxn<'_>) -> Result<()> {
-        let state = self.index.state(txn).map_err(self.failed("read the index"))?;
-        self.shared.set_clean(&state.clean);
+        self.shared.set_clean(&self.index.state(txn)?.clean);
         Ok(())
     }
 
@@ -72,7 +66,7 @@ impl Joined {
         self.tell_clean(&txn)?;
         let marks = self.shared.mark(ranges);
         reach("commit");
-        txn.commit().map_err(self.failed("change the index"))?;
+        txn.commit()?;
         reach("committed");
         self.shared.settle(marks);
         Ok(())
@@ -86,11 +80,10 @@ impl Joined {
         to: impl FnMut(Entry) -> Option<Mask>,
     ) -> Result<(Vec<Span>, bool)> {
         reach("change");
-        let failed = self.failed("change the index");
         let mut txn = self.write()?;
-        let changed = self.index.change(&mut txn, range.clone(), to).map_err(&failed)?;
+        let changed = self.index.change(&mut txn, range.clone(), to)?;
         let mut spans = Vec::new();
-        self.index.map.parts(&txn, range, |part| collect(&mut spans, part)).map_err(failed)?;
+        self.index.map.parts(&txn, range, |part| collect(&mut spans, part))?;
         if !changed.is_empty() {
             self.commit_change(txn, &changed)?;
         }
@@ -152,8 +145,7 @@ impl Joined {
     /// Adds the spans of `range` as the index has them.
     fn ask(&self, range: &Range<u64>, spans: &mut Vec<Span>) -> Result<()> {
         let txn = self.read()?;
-        let parts = self.index.map.parts(&txn, range.clone(), |part| collect(spans, part));
-        parts.map_err(self.failed("read the index"))
+        self.index.map.parts(&txn, range.clone(), |part| collect(spans, part))
     }
 
     /// Waits until no commit is in progress, and makes odd seqlocks even.
@@ -241,13 +233,12 @@ impl Joined {
             // Snapshots are short because the pages of old snapshots cannot be reused.
             let txn = self.read()?;
             let mut count = 0;
-            let parts = self.index.map.parts(&txn, at..range.end, |part| {
+            self.index.map.parts(&txn, at..range.end, |part| {
                 at = part.end;
                 count += 1;
                 more = visit(part);
                 more && count < LISTED_AT_ONCE
-            });
-            parts.map_err(self.failed("read the index"))?;
+            })?;
         }
         Ok(())
     }

@@ -27,7 +27,7 @@ pub(crate) fn leave(joined: Box<Joined>, sync_data: impl FnOnce() -> stripewise_
     let mut commit = joined.commit(true)?;
     let pending = {
         let txn = joined.read()?;
-        let segments = joined.index.pending_segments(&txn).map_err(joined.failed("read the index"))?;
+        let segments = joined.index.pending_segments(&txn)?;
         !segments.is_empty()
     };
     let is_closed = !joined.shared.is(Word::Opened) && !pending && !commit.is_broken();

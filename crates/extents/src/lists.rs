@@ -35,7 +35,6 @@ impl Map {
     /// ENOSPC if the index cannot grow, EIO if it is gone.
     pub fn add_hint(&self, range: Range<u64>, copy: CopyId) -> Result<()> {
         let joined = self.joined()?;
-        let failed = joined.failed("change the index");
         let mut hints = Vec::new();
         joined.each_part(range, |part| {
             if !part.mask.contains(copy) {
@@ -48,9 +47,9 @@ impl Map {
         }
         let mut txn = joined.write()?;
         for range in hints {
-            joined.index.add_hint(&mut txn, range, copy, true).map_err(&failed)?;
+            joined.index.add_hint(&mut txn, range, copy, true)?;
         }
-        txn.commit().map_err(failed)
+        txn.commit()
     }
 
     /// Removes `range` from the prefetch queue of `copy`.
@@ -59,10 +58,9 @@ impl Map {
     /// As [`Map::want`].
     pub fn remove_hints(&self, range: Range<u64>, copy: CopyId) -> Result<()> {
         let joined = self.joined()?;
-        let failed = joined.failed("change the index");
         let mut txn = joined.write()?;
-        joined.index.add_hint(&mut txn, range, copy, false).map_err(&failed)?;
-        txn.commit().map_err(failed)
+        joined.index.add_hint(&mut txn, range, copy, false)?;
+        txn.commit()
     }
 
     /// The first `max` ranges of the selected kind within `range`, in order and cut to it. To
@@ -151,7 +149,7 @@ impl Map {
     pub fn valid_bytes(&self, copy: CopyId) -> Result<u64> {
         let joined = self.joined()?;
         let txn = joined.read()?;
-        let state = joined.index.state(&txn).map_err(joined.failed("read the index"))?;
+        let state = joined.index.state(&txn)?;
         Ok(state.listed[copy.index()])
     }
 
@@ -171,10 +169,9 @@ impl Map {
     /// If the index is gone.
     pub fn space(&self) -> Result<Space> {
         let joined = self.joined()?;
-        let failed = joined.failed("read the index");
         let txn = joined.read()?;
-        let (entries, entry_bytes) = joined.index.size(&txn).map_err(&failed)?;
-        let index_bytes = joined.index.env.used_bytes().map_err(failed)?;
+        let (entries, entry_bytes) = joined.index.size(&txn)?;
+        let index_bytes = joined.index.env.used_bytes()?;
         let journal_bytes = crate::journal::Position::load(&joined.shared).end;
         Ok(Space { entries, entry_bytes, index_bytes, journal_bytes })
     }
@@ -240,10 +237,9 @@ fn pieces(part: &Entry) -> Vec<Span> {
 impl Joined {
     /// Number of entries, and number of segments up to the end of the last entry.
     fn extent(&self) -> Result<(u64, u64)> {
-        let failed = self.failed("read the index");
         let txn = self.read()?;
-        let (entries, _) = self.index.size(&txn).map_err(&failed)?;
-        let end = self.index.map.end(&txn).map_err(failed)?;
+        let (entries, _) = self.index.size(&txn)?;
+        let end = self.index.map.end(&txn)?;
         Ok((entries, segments(&(0..end)).end))
     }
 
@@ -258,7 +254,6 @@ impl Joined {
     fn hints(&self, range: Range<u64>, copy: CopyId, max: usize) -> Result<Vec<Span>> {
         let txn = self.read()?;
         let (mut spans, mut more) = (Vec::new(), true);
-        let failed = self.failed("read the index");
         let mut inner = Ok(());
         let visited = self.index.hints.visit(&txn, range.clone(), |entry| {
             if entry.mask.contains(copy) {
@@ -273,7 +268,7 @@ impl Joined {
             }
             more
         });
-        visited.and(inner).map_err(failed)?;
+        visited.and(inner)?;
         spans.truncate(max);
         Ok(spans)
     }

@@ -62,24 +62,22 @@ pub(crate) fn remove(place: &Place) {
 fn listed(joined: &Joined) -> Result<Vec<Span>> {
     let txn = joined.read()?;
     let mut hints = Vec::new();
-    let visited = joined.index.hints.visit(&txn, 0..u64::MAX, |entry| {
+    joined.index.hints.visit(&txn, 0..u64::MAX, |entry| {
         hints.push(Span::new(entry.start..entry.end, entry.mask));
         hints.len() < RANGES_MAX
-    });
-    visited.map_err(joined.failed("read the index"))?;
+    })?;
     Ok(hints)
 }
 
 fn put(joined: &Joined, hints: &[Span]) -> Result<()> {
-    let failed = joined.failed("change the index");
     for spans in hints.chunks(AT_ONCE) {
         let mut txn = joined.write()?;
         for span in spans {
             for copy in span.mask.iter().filter(|copy| copy.index() < joined.spec.copies) {
-                joined.index.add_hint(&mut txn, span.range(), copy, true).map_err(&failed)?;
+                joined.index.add_hint(&mut txn, span.range(), copy, true)?;
             }
         }
-        txn.commit().map_err(&failed)?;
+        txn.commit()?;
     }
     Ok(())
 }

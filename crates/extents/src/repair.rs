@@ -5,10 +5,11 @@
 //! file open.
 
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use stripewise_sys::{Errno, Mode, OFlags, SysRef};
 
-use crate::error::{caller, index_error, io};
+use crate::error::{caller, io};
 use crate::index::Index;
 use crate::join::{collapsed, is_used};
 use crate::joined::{collect, put_all};
@@ -79,7 +80,7 @@ pub fn reset(
     };
     let spans = match repair.live()? {
         Some(live) => {
-            let spans = repair.spans_of(&live)?;
+            let spans = repair.spans_of(live)?;
             sync_data().map_err(caller("sync the data"))?;
             spans
         }
@@ -234,21 +235,19 @@ impl<'a> Repair<'a> {
         }
     }
 
-    /// The shared state, if it exists and its index can be opened.
-    fn live(&self) -> Result<Option<SharedState>> {
+    /// The index, if the shared state exists and the index can be opened.
+    fn live(&self) -> Result<Option<Arc<Env>>> {
         match open_shared(self.sys, self.spec)? {
-            Opened::Ready(shared) if Env::open(self.sys, &self.spec.run_dir, None).is_ok() => Ok(Some(shared)),
+            Opened::Ready(_) => Ok(Env::open(self.sys, &self.spec.run_dir, None).ok()),
             _ => Ok(None),
         }
     }
 
-    fn spans_of(&self, _shared: &SharedState) -> Result<Vec<Span>> {
-        let failed = |failure| index_error(&self.spec.run_dir, "read the index", failure);
-        let env = Env::open(self.sys, &self.spec.run_dir, None).map_err(failed)?;
-        let index = Index::new(env.clone(), self.spec.default);
-        let txn = env.read().map_err(failed)?;
+    fn spans_of(&self, env: Arc<Env>) -> Result<Vec<Span>> {
+        let index = Index::new(env, self.spec.default);
+        let txn = index.env.read()?;
         let mut spans = Vec::new();
-        index.map.visit(&txn, 0..u64::MAX, |entry| collect(&mut spans, entry)).map_err(failed)?;
+        index.map.visit(&txn, 0..u64::MAX, |entry| collect(&mut spans, entry))?;
         Ok(spans)
     }
 

@@ -72,10 +72,9 @@ impl Joined {
 
     fn list(&self, commit: &Commit<'_, '_>, whole: bool) -> Result<List> {
         reach("list pending");
-        let failed = self.failed("read the index");
         let txn = self.read()?;
-        let state = self.index.state(&txn).map_err(&failed)?;
-        let segments = self.index.pending_segments(&txn).map_err(&failed)?;
+        let state = self.index.state(&txn)?;
+        let segments = self.index.pending_segments(&txn)?;
         let mut writer = commit.writer(whole);
         if whole {
             let default = self.index.map.default;
@@ -85,11 +84,11 @@ impl Joined {
                 }
                 true
             };
-            self.index.map.visit(&txn, 0..u64::MAX, put).map_err(&failed)?;
+            self.index.map.visit(&txn, 0..u64::MAX, put)?;
         } else {
             for &segment in &segments {
                 let put = |entry: crate::index::Entry| writer.change(entry.start..entry.end, entry.mask);
-                self.index.pending_in(&txn, segment, state.committed, put).map_err(&failed)?;
+                self.index.pending_in(&txn, segment, state.committed, put)?;
             }
         }
         Ok(List { synced: txn.id(), segments, writer })
@@ -97,12 +96,11 @@ impl Joined {
 
     /// Marks the changes in `segments` up to transaction `synced` as no longer pending.
     fn forget_pending(&self, synced: u64, segments: &[u64]) -> Result<()> {
-        let failed = self.failed("change the index");
         for segments in segments.chunks(SEGMENTS_AT_ONCE) {
             let mut txn = self.write()?;
-            self.index.committed(&mut txn, synced, segments).map_err(&failed)?;
+            self.index.committed(&mut txn, synced, segments)?;
             self.tell_clean(&txn)?;
-            txn.commit().map_err(&failed)?;
+            txn.commit()?;
         }
         Ok(())
     }

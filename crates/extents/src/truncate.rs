@@ -89,15 +89,14 @@ impl Copier<'_> {
 impl Joined {
     fn forget_masks(&self, range: Range<u64>) -> Result<()> {
         let default = self.index.map.default;
-        let failed = self.failed("change the index");
         let mut at = range.start;
         while let Some(part) = self.listed(at..range.end, |entry| entry.mask != default)? {
             at = part.end;
             self.change(part, |_| Some(default))?;
         }
         let mut txn = self.write()?;
-        self.index.clear_hints(&mut txn, range).map_err(&failed)?;
-        txn.commit().map_err(failed)
+        self.index.clear_hints(&mut txn, range)?;
+        txn.commit()
     }
 
     /// The range from the first to the last of the next [`AT_ONCE`] entries in `range` that `which`
@@ -105,15 +104,14 @@ impl Joined {
     fn listed(&self, range: Range<u64>, which: impl Fn(&Entry) -> bool) -> Result<Option<Range<u64>>> {
         let txn = self.read()?;
         let (mut part, mut count) = (None::<Range<u64>>, 0);
-        let visited = self.index.map.visit(&txn, range.clone(), |entry| {
+        self.index.map.visit(&txn, range.clone(), |entry| {
             if which(&entry) {
                 let start = part.as_ref().map_or(entry.start.max(range.start), |part| part.start);
                 part = Some(start..entry.end.min(range.end));
                 count += 1;
             }
             count < AT_ONCE
-        });
-        visited.map_err(self.failed("read the index"))?;
+        })?;
         Ok(part)
     }
 }

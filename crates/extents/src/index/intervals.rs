@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::entry::Entry;
-use crate::Mask;
-use crate::lmdb::{Failure, Outcome, Table, Txn, WriteTxn};
+use crate::lmdb::{Table, Txn, WriteTxn};
+use crate::{Mask, Result};
 
 /// A table of entries that never overlap. A byte without an entry has the mask `default` and
 /// sequence number 0.
@@ -28,59 +28,47 @@ fn pages(entries: usize) -> u64 {
     64 + entries as u64 / 8
 }
 
-const CORRUPT: Failure = Failure(lmdb_master_sys::MDB_CORRUPTED);
-
-fn load(found: Option<(u64, &[u8])>) -> Outcome<Option<Entry>> {
-    found.map(|(start, value)| Entry::load(start, value).ok_or(CORRUPT)).transpose()
+fn load(txn: &impl Txn, found: Option<(u64, &[u8])>) -> Result<Option<Entry>> {
+    found.map(|(start, value)| Entry::load(start, value).ok_or_else(|| txn.corrupt())).transpose()
 }
 
 impl Intervals {
     /// Calls `visit` with the entries that overlap `range`, uncut and in order, until it returns
     /// false.
-    pub fn visit(
-        &self,
-        txn: &impl Txn,
-        range: Range<u64>,
-        mut visit: impl FnMut(Entry) -> bool,
-    ) -> Outcome<()> {
+    pub fn visit(&self, txn: &impl Txn, range: Range<u64>, mut visit: impl FnMut(Entry) -> bool) -> Result<()> {
         if range.is_empty() {
             return Ok(());
         }
         let mut cursor = txn.cursor(self.table)?;
-        let mut at = load(cursor.seek(range.start)?)?;
+        let mut at = load(txn, cursor.seek(range.start)?)?;
         if at.is_none_or(|entry| entry.start > range.start) {
             // An entry that starts earlier may reach into the range.
-            let before = if at.is_some() { load(cursor.previous()?)? } else { load(cursor.last()?)? };
+            let before = if at.is_some() { load(txn, cursor.previous()?)? } else { load(txn, cursor.last()?)? };
             at = match before {
                 Some(entry) if entry.end > range.start => before,
                 _ if at.is_none() => None,
-                Some(_) => load(cursor.next()?)?,
-                None => load(cursor.seek(range.start)?)?,
+                Some(_) => load(txn, cursor.next()?)?,
+                None => load(txn, cursor.seek(range.start)?)?,
             };
         }
         while let Some(entry) = at.filter(|entry| entry.start < range.end) {
             if !visit(entry) {
                 break;
             }
-            at = load(cursor.next()?)?;
+            at = load(txn, cursor.next()?)?;
         }
         Ok(())
     }
 
     /// The end of the last entry; 0 if there is none.
-    pub fn end(&self, txn: &impl Txn) -> Outcome<u64> {
+    pub fn end(&self, txn: &impl Txn) -> Result<u64> {
         let mut cursor = txn.cursor(self.table)?;
-        Ok(load(cursor.last()?)?.map_or(0, |entry| entry.end))
+        Ok(load(txn, cursor.last()?)?.map_or(0, |entry| entry.end))
     }
 
     /// Calls `visit` with entries that cover all of `range`, cut to it and in order, gaps included,
     /// until it returns false.
-    pub fn parts(
-        &self,
-        txn: &impl Txn,
-        range: Range<u64>,
-        mut visit: impl FnMut(Entry) -> bool,
-    ) -> Outcome<()> {
+    pub fn parts(&self, txn: &impl Txn, range: Range<u64>, mut visit: impl FnMut(Entry) -> bool) -> Result<()> {
         let mut at = range.start;
         let mut more = true;
         let gap = |start, end| Entry { start, end, mask: self.default, seq: 0 };
@@ -107,8 +95,8 @@ impl Intervals {
         txn: &mut WriteTxn<'_>,
         range: Range<u64>,
         mut to: impl FnMut(Entry) -> Option<Mask>,
-        mut note: impl FnMut(&mut WriteTxn<'_>, Event) -> Outcome<()>,
-    ) -> Outcome<Vec<Range<u64>>> {
+        mut note: impl FnMut(&mut WriteTxn<'_>, Event) -> Result<()>,
+    ) -> Result<Vec<Range<u64>>> {
         let mut changes: Vec<(Range<u64>, Mask)> = Vec::new();
         let mut entries = 0;
         self.parts(txn, range, |part| {
@@ -136,7 +124,7 @@ impl Intervals {
         txn: &mut WriteTxn<'_>,
         range: Range<u64>,
         mut which: impl FnMut(Entry) -> bool,
-    ) -> Outcome<()> {
+    ) -> Result<()> {
         let mut gone = Vec::new();
         self.visit(txn, range, |entry| {
             if which(entry) {
@@ -158,8 +146,8 @@ impl Intervals {
         txn: &mut WriteTxn<'_>,
         range: Range<u64>,
         mask: Mask,
-        note: &mut impl FnMut(&mut WriteTxn<'_>, Event) -> Outcome<()>,
-    ) -> Outcome<()> {
+        note: &mut impl FnMut(&mut WriteTxn<'_>, Event) -> Result<()>,
+    ) -> Result<()> {
         let mut new = Entry { start: range.start, end: range.end, mask, seq: txn.id() };
         // Includes the neighboring entries, which may be joined.
         let around = range.start.saturating_sub(1)..range.end.saturating_add(1);

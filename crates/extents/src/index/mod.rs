@@ -23,9 +23,9 @@ use std::sync::Arc;
 pub(crate) use entry::{Entry, SEGMENT, SEGMENT_BITS};
 pub(crate) use intervals::{Event, Intervals};
 
-use crate::lmdb::{Env, Outcome, Tables, Txn, WriteTxn};
+use crate::lmdb::{Env, Tables, Txn, WriteTxn};
 use crate::shared::of_segment;
-use crate::{CopyId, Mask, Span};
+use crate::{CopyId, Mask, Result, Span};
 
 const STATE: &[u8] = b"state";
 /// Number of segments that one transaction of [`Index::committed`] processes.
@@ -59,11 +59,11 @@ impl Index {
         Self { env, map, hints, tables }
     }
 
-    pub fn state(&self, txn: &impl Txn) -> Outcome<State> {
+    pub fn state(&self, txn: &impl Txn) -> Result<State> {
         Ok(txn.named(self.tables.state, STATE)?.map_or_else(State::default, State::load))
     }
 
-    pub fn put_state(&self, txn: &mut WriteTxn<'_>, state: &State) -> Outcome<()> {
+    pub fn put_state(&self, txn: &mut WriteTxn<'_>, state: &State) -> Result<()> {
         txn.put_named(self.tables.state, STATE, &state.store())
     }
 
@@ -73,7 +73,7 @@ impl Index {
         txn: &mut WriteTxn<'_>,
         range: Range<u64>,
         to: impl FnMut(Entry) -> Option<Mask>,
-    ) -> Outcome<Vec<Range<u64>>> {
+    ) -> Result<Vec<Range<u64>>> {
         let mut state = self.state(txn)?;
         let before = state;
         let changed = self.map.change(txn, range, to, |txn, event| self.account(txn, &mut state, event))?;
@@ -83,7 +83,7 @@ impl Index {
         Ok(changed)
     }
 
-    fn account(&self, txn: &mut WriteTxn<'_>, state: &mut State, event: Event) -> Outcome<()> {
+    fn account(&self, txn: &mut WriteTxn<'_>, state: &mut State, event: Event) -> Result<()> {
         match event {
             Event::Gone(entry) => state.count(&entry, u64::wrapping_sub),
             Event::Put(entry) => {
@@ -102,7 +102,7 @@ impl Index {
     }
 
     /// Numbers of the segments with pending entries.
-    pub fn pending_segments(&self, txn: &impl Txn) -> Outcome<Vec<u64>> {
+    pub fn pending_segments(&self, txn: &impl Txn) -> Result<Vec<u64>> {
         let mut segments = Vec::new();
         let mut cursor = txn.cursor(self.tables.pending)?;
         let mut at = cursor.seek(0)?;
@@ -120,7 +120,7 @@ impl Index {
         segment: u64,
         committed: u64,
         mut visit: impl FnMut(Entry),
-    ) -> Outcome<()> {
+    ) -> Result<()> {
         self.map.visit(txn, of_segment(segment), |entry| {
             if entry.start >> SEGMENT_BITS == segment && entry.seq > committed {
                 visit(entry);
@@ -131,7 +131,7 @@ impl Index {
 
     /// Records that the journal contains everything up to transaction `synced`. The caller calls
     /// this for some of the pending segments at a time until all are done.
-    pub fn committed(&self, txn: &mut WriteTxn<'_>, synced: u64, segments: &[u64]) -> Outcome<()> {
+    pub fn committed(&self, txn: &mut WriteTxn<'_>, synced: u64, segments: &[u64]) -> Result<()> {
         let mut state = self.state(txn)?;
         state.committed = state.committed.max(synced);
         let (mut needless, mut done) = (Vec::new(), Vec::new());
@@ -166,13 +166,7 @@ impl Index {
     }
 
     /// Adds or removes `copy` in the prefetch queue for `range`.
-    pub fn add_hint(
-        &self,
-        txn: &mut WriteTxn<'_>,
-        range: Range<u64>,
-        copy: CopyId,
-        hints: bool,
-    ) -> Outcome<()> {
+    pub fn add_hint(&self, txn: &mut WriteTxn<'_>, range: Range<u64>, copy: CopyId, hints: bool) -> Result<()> {
         let to = |part: Entry| Some(if hints { part.mask.with(copy) } else { part.mask.without(copy) });
         self.hints.change(txn, range.clone(), to, |_, _| Ok(()))?;
         if !hints {
@@ -182,13 +176,13 @@ impl Index {
     }
 
     /// Removes `range` from the prefetch queue of all copies.
-    pub fn clear_hints(&self, txn: &mut WriteTxn<'_>, range: Range<u64>) -> Outcome<()> {
+    pub fn clear_hints(&self, txn: &mut WriteTxn<'_>, range: Range<u64>) -> Result<()> {
         self.hints.change(txn, range.clone(), |_| Some(Mask::NONE), |_, _| Ok(()))?;
         self.hints.remove(txn, range, |entry| entry.mask.is_empty())
     }
 
     /// Fills an empty index with the ranges of a journal, in order, all of them committed.
-    pub fn fill(&self, txn: &mut WriteTxn<'_>, ranges: &[Span]) -> Outcome<()> {
+    pub fn fill(&self, txn: &mut WriteTxn<'_>, ranges: &[Span]) -> Result<()> {
         /// Entries, with their overhead, that fit in a page that is filled in key order.
         const ENTRIES_OF_PAGE: u64 = 100;
         txn.room(64 + ranges.len() as u64 / ENTRIES_OF_PAGE)?;
@@ -202,7 +196,7 @@ impl Index {
     }
 
     /// Number of entries of the map, and bytes of the pages that hold them.
-    pub fn size(&self, txn: &impl Txn) -> Outcome<(u64, u64)> {
+    pub fn size(&self, txn: &impl Txn) -> Result<(u64, u64)> {
         txn.size(self.tables.map)
     }
 }

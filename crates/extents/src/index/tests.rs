@@ -74,7 +74,7 @@ impl Pair {
     }
 
     fn txn(&self) -> WriteTxn<'_> {
-        self.index.env.write(Space { sys: &self.sys, allocated: &self.allocated }).unwrap()
+        self.index.env.write(Space { sys: &self.sys, allocated: &self.allocated }, "change the index").unwrap()
     }
 
     fn step(&mut self, step: &Step) {
@@ -234,7 +234,8 @@ fn a_change_that_finds_no_space_fails_and_changes_nothing() {
     let pair = Pair::new();
     let full = crate::tests::support::Failing::new("allocate", stripewise_sys::Errno::NOSPC);
     let allocated = AtomicU64::new(0);
-    let mut txn = pair.index.env.write(Space { sys: &full, allocated: &allocated }).unwrap();
+    let mut txn =
+        pair.index.env.write(Space { sys: &full, allocated: &allocated }, "change the index").unwrap();
     let failure = pair.index.change(&mut txn, 0..10, |_| Some(Mask::from_bits(2))).unwrap_err();
     assert_eq!(failure.errno(), stripewise_sys::Errno::NOSPC);
     drop(txn);

@@ -25,6 +25,11 @@ use stripewise_sys::{Errno, Mode, OFlags, SysRef, fd};
 pub(crate) use txn::{ReadTxn, Space, Table, Txn, WriteTxn};
 
 use crate::fork::PidLock;
+use crate::{MapError, Result};
+
+/// The operations that errors name.
+pub(crate) const READ: &str = "read the index";
+pub(crate) const CHANGE: &str = "change the index";
 
 /// File names that LMDB uses in an environment's directory.
 pub(crate) const DATA: &str = "data.mdb";
@@ -35,25 +40,22 @@ const IDLE_MAX: usize = 4;
 
 /// An error code of LMDB: an errno, or one of its own negative codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failure(pub i32);
+pub(crate) struct Failure(i32);
 
-pub(crate) type Outcome<T> = Result<T, Failure>;
+type Outcome<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// LMDB's error message.
-    pub fn text(self) -> String {
-        // SAFETY: a static string, or one of libc's.
-        unsafe { CStr::from_ptr(ffi::mdb_strerror(self.0)) }.to_string_lossy().into_owned()
-    }
-
-    /// The errno that the application gets.
-    pub fn errno(self) -> Errno {
-        match self.0 {
+    /// The error of an operation on the index in the run directory `path`.
+    fn of(self, path: &Path, what: &'static str) -> MapError {
+        let errno = match self.0 {
             code if code > 0 => Errno::from_raw_os_error(code),
             ffi::MDB_MAP_FULL => Errno::NOSPC,
             ffi::MDB_READERS_FULL => Errno::AGAIN,
             _ => Errno::IO,
-        }
+        };
+        // SAFETY: a static string, or one of libc's.
+        let problem = unsafe { CStr::from_ptr(ffi::mdb_strerror(self.0)) }.to_string_lossy().into_owned();
+        MapError::Index { path: path.to_owned(), what, problem, errno }
     }
 }
 
@@ -74,6 +76,7 @@ pub(crate) struct Limits {
 #[derive(Debug)]
 pub(crate) struct Env {
     raw: *mut ffi::MDB_env,
+    path: PathBuf,
     pid: u32,
     identity: Identity,
     data: RawFd,
@@ -113,7 +116,12 @@ impl Env {
     /// Opens the environment in the directory `path`, or returns the one that this process already
     /// has open there. `create`: creates it, in a directory without one. Only one process at a time
     /// may call this with `create`.
-    pub fn open(sys: &SysRef, path: &Path, create: Option<Limits>) -> Outcome<Arc<Self>> {
+    pub fn open(sys: &SysRef, path: &Path, create: Option<Limits>) -> Result<Arc<Self>> {
+        let what = if create.is_some() { "make the index" } else { "open the index" };
+        Self::find_or_open(sys, path, create).map_err(|failure| failure.of(path, what))
+    }
+
+    fn find_or_open(sys: &SysRef, path: &Path, create: Option<Limits>) -> Outcome<Arc<Self>> {
         let me = stripewise_sys::process::id();
         loop {
             let mut opened = OPENED.lock();
@@ -168,8 +176,8 @@ impl Env {
                 let lock = descriptor_of(sys, &path.join(LOCK));
                 // Only now, because LMDB must have taken its locks on the files.
                 [Some(data), lock].into_iter().flatten().for_each(fd::own);
-                let idle = PidLock::default();
-                Ok(Self { raw, pid: stripewise_sys::process::id(), identity, data, lock, idle, tables })
+                let (path, pid, idle) = (path.to_owned(), stripewise_sys::process::id(), PidLock::default());
+                Ok(Self { raw, path, pid, identity, data, lock, idle, tables })
             }
             Err(failure) => {
                 // SAFETY: created above, and not used elsewhere.
@@ -190,9 +198,9 @@ impl Env {
     }
 
     /// Frees the reader slots of dead processes. LMDB itself does so only after a writer died.
-    pub fn clear_dead_readers(&self) -> Outcome<()> {
+    pub fn clear_dead_readers(&self) {
         // SAFETY: an open environment.
-        check(unsafe { ffi::mdb_reader_check(self.raw, ptr::null_mut()) })
+        unsafe { ffi::mdb_reader_check(self.raw, ptr::null_mut()) };
     }
 
     /// Number of the last page in use, and bytes of a page. Exact only inside a write transaction.
@@ -208,8 +216,9 @@ impl Env {
     }
 
     /// Bytes of the data file that are in use, free pages included.
-    pub fn used_bytes(&self) -> Outcome<u64> {
-        self.extent().map(|(last, page)| (last + 1) * page)
+    pub fn used_bytes(&self) -> Result<u64> {
+        let (last, page) = self.extent().map_err(|failure| failure.of(&self.path, READ))?;
+        Ok((last + 1) * page)
     }
 
     /// Closes the inherited descriptors in a forked child. The environment itself belongs to the

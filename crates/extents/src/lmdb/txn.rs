@@ -1,15 +1,14 @@
 //! Transactions, tables, cursors.
 
 use std::ffi::CStr;
-use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lmdb_master_sys as ffi;
 use stripewise_sys::SysRef;
 
-use super::{Env, Failure, IDLE_MAX, Outcome, Tables, check, failed};
-use crate::hooks;
+use super::{Env, Failure, IDLE_MAX, Outcome, READ, Tables, check, failed};
+use crate::{MapError, Result, hooks};
 
 /// A table with 64-bit integer keys, or the unnamed table, whose keys are names.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +66,7 @@ pub(crate) struct WriteTxn<'e> {
     /// Null once the transaction has ended.
     raw: *mut ffi::MDB_txn,
     space: Space<'e>,
+    what: &'static str,
     /// Number of pages that [`WriteTxn::room`] was called for.
     pages: u64,
     /// The scheduler's model of the writer lock, in tests.
@@ -86,7 +86,7 @@ const GROW_BYTES_MAX: u64 = 16 << 20;
 
 impl Env {
     /// Begins a read transaction.
-    pub fn read(&self) -> Outcome<ReadTxn<'_>> {
+    pub fn read(&self) -> Result<ReadTxn<'_>> {
         let idle = self.idle.lock().0.pop();
         if let Some(raw) = idle {
             // SAFETY: an idle transaction of this environment, which no other thread has since it
@@ -103,31 +103,39 @@ impl Env {
             check(unsafe { ffi::mdb_txn_begin(self.raw, ptr::null_mut(), ffi::MDB_RDONLY, &raw mut raw) })
                 .map(|()| ReadTxn { env: self, raw })
         };
-        match begin() {
+        let begun = match begin() {
             Err(Failure(ffi::MDB_READERS_FULL)) => {
-                self.clear_dead_readers()?;
+                self.clear_dead_readers();
                 begin()
             }
-            result => result,
-        }
+            begun => begun,
+        };
+        begun.map_err(|failure| failure.of(&self.path, READ))
     }
 
-    /// Waits for the writer lock and begins a write transaction.
-    pub fn write<'e>(&'e self, space: Space<'e>) -> Outcome<WriteTxn<'e>> {
+    /// Waits for the writer lock and begins a write transaction. `what` names it in errors.
+    pub fn write<'e>(&'e self, space: Space<'e>, what: &'static str) -> Result<WriteTxn<'e>> {
         let mut turn = hooks::Turn::wait();
         let mut raw = ptr::null_mut();
         // SAFETY: an open environment.
         if let Err(failure) = check(unsafe { ffi::mdb_txn_begin(self.raw, ptr::null_mut(), 0, &raw mut raw) }) {
             turn.end();
-            return Err(failure);
+            return Err(failure.of(&self.path, what));
         }
-        Ok(WriteTxn { env: self, raw, space, pages: 0, turn })
+        Ok(WriteTxn { env: self, raw, space, what, pages: 0, turn })
     }
 }
 
 /// Operations of both kinds of transaction.
 pub(crate) trait Txn {
     fn raw(&self) -> *mut ffi::MDB_txn;
+
+    fn error(&self, failure: Failure) -> MapError;
+
+    /// The error of a value that the index cannot contain.
+    fn corrupt(&self) -> MapError {
+        self.error(Failure(ffi::MDB_CORRUPTED))
+    }
 
     /// Of a snapshot: the number of the last change in it. Of a write transaction: the number that
     /// its change will have.
@@ -136,32 +144,36 @@ pub(crate) trait Txn {
         unsafe { ffi::mdb_txn_id(self.raw()) as u64 }
     }
 
-    fn cursor(&self, table: Table) -> Outcome<Cursor<'_>> {
+    fn cursor(&self, table: Table) -> Result<Cursor<'_, Self>>
+    where
+        Self: Sized,
+    {
         let mut raw = ptr::null_mut();
         // SAFETY: live; the lifetime makes the transaction outlive the cursor, which is closed on
         // drop.
-        check(unsafe { ffi::mdb_cursor_open(self.raw(), table.0, &raw mut raw) })?;
-        Ok(Cursor { raw, txn: PhantomData })
+        let opened = check(unsafe { ffi::mdb_cursor_open(self.raw(), table.0, &raw mut raw) });
+        opened.map(|()| Cursor { raw, txn: self }).map_err(|failure| self.error(failure))
     }
 
     /// A value of the unnamed table.
-    fn named(&self, table: Table, name: &[u8]) -> Outcome<Option<&[u8]>> {
+    fn named(&self, table: Table, name: &[u8]) -> Result<Option<&[u8]>> {
         let (mut key, mut data) = (val(name), val(&[]));
         // SAFETY: live; the value lives until the transaction ends or changes the table.
         unsafe {
             match ffi::mdb_get(self.raw(), table.0, &raw mut key, &raw mut data) {
                 ffi::MDB_NOTFOUND => Ok(None),
-                code => check(code).map(|()| Some(bytes(&data))),
+                code => check(code).map(|()| Some(bytes(&data))).map_err(|failure| self.error(failure)),
             }
         }
     }
 
     /// Number of entries, and bytes of the pages in use.
-    fn size(&self, table: Table) -> Outcome<(u64, u64)> {
+    fn size(&self, table: Table) -> Result<(u64, u64)> {
         let mut stat = std::mem::MaybeUninit::uninit();
         // SAFETY: live; read only after success.
         let stat = unsafe {
-            check(ffi::mdb_stat(self.raw(), table.0, stat.as_mut_ptr()))?;
+            check(ffi::mdb_stat(self.raw(), table.0, stat.as_mut_ptr()))
+                .map_err(|failure| self.error(failure))?;
             stat.assume_init()
         };
         let pages = stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
@@ -173,11 +185,19 @@ impl Txn for ReadTxn<'_> {
     fn raw(&self) -> *mut ffi::MDB_txn {
         self.raw
     }
+
+    fn error(&self, failure: Failure) -> MapError {
+        failure.of(&self.env.path, READ)
+    }
 }
 
 impl Txn for WriteTxn<'_> {
     fn raw(&self) -> *mut ffi::MDB_txn {
         self.raw
+    }
+
+    fn error(&self, failure: Failure) -> MapError {
+        failure.of(&self.env.path, self.what)
     }
 }
 
@@ -198,8 +218,12 @@ impl Drop for ReadTxn<'_> {
 impl WriteTxn<'_> {
     /// Allocates space for `pages` more pages, an upper bound of what the caller will write. On a
     /// full file system this call fails; without it, writing to the mapping would raise SIGBUS.
-    pub fn room(&mut self, pages: u64) -> Outcome<()> {
+    pub fn room(&mut self, pages: u64) -> Result<()> {
         self.pages += pages;
+        self.allocate().map_err(|failure| self.error(failure))
+    }
+
+    fn allocate(&self) -> Outcome<()> {
         let (last, page) = self.env.extent()?;
         let needed = (last + 1 + self.pages) * page;
         let allocated = self.space.allocated.load(Ordering::Relaxed);
@@ -207,7 +231,7 @@ impl WriteTxn<'_> {
             return Ok(());
         }
         // Pages that dead readers keep from being reused would make the file grow forever.
-        self.env.clear_dead_readers()?;
+        self.env.clear_dead_readers();
         let ahead = needed + ((last + 1) * page / 8).min(GROW_BYTES_MAX);
         let fd = self.env.data_fd();
         let grow = |to: u64| self.space.sys.allocate(fd, allocated, to - allocated, true).map(|()| to);
@@ -216,46 +240,44 @@ impl WriteTxn<'_> {
         Ok(())
     }
 
-    pub fn put_named(&mut self, table: Table, name: &[u8], value: &[u8]) -> Outcome<()> {
-        let (mut key, mut data) = (val(name), val(value));
-        // SAFETY: live; LMDB copies key and value.
-        check(unsafe { ffi::mdb_put(self.raw, table.0, &raw mut key, &raw mut data, 0) })
+    pub fn put_named(&mut self, table: Table, name: &[u8], value: &[u8]) -> Result<()> {
+        self.put_with(table, name, value, 0)
     }
 
-    pub fn put(&mut self, table: Table, key: u64, value: &[u8]) -> Outcome<()> {
-        self.put_with(table, key, value, 0)
+    pub fn put(&mut self, table: Table, key: u64, value: &[u8]) -> Result<()> {
+        self.put_with(table, &key.to_ne_bytes(), value, 0)
     }
 
     /// Adds an entry whose key is higher than all others; pages are filled completely.
-    pub fn append(&mut self, table: Table, key: u64, value: &[u8]) -> Outcome<()> {
-        self.put_with(table, key, value, ffi::MDB_APPEND)
+    pub fn append(&mut self, table: Table, key: u64, value: &[u8]) -> Result<()> {
+        self.put_with(table, &key.to_ne_bytes(), value, ffi::MDB_APPEND)
     }
 
-    fn put_with(&mut self, table: Table, key: u64, value: &[u8], flags: u32) -> Outcome<()> {
-        let key = key.to_ne_bytes();
-        let (mut key, mut data) = (val(&key), val(value));
+    fn put_with(&mut self, table: Table, key: &[u8], value: &[u8], flags: u32) -> Result<()> {
+        let (mut key, mut data) = (val(key), val(value));
         // SAFETY: live; LMDB copies key and value.
-        check(unsafe { ffi::mdb_put(self.raw, table.0, &raw mut key, &raw mut data, flags) })
+        let put = check(unsafe { ffi::mdb_put(self.raw, table.0, &raw mut key, &raw mut data, flags) });
+        put.map_err(|failure| self.error(failure))
     }
 
-    /// Removes an entry. Returns whether it existed.
-    pub fn delete(&mut self, table: Table, key: u64) -> Outcome<bool> {
+    /// Removes an entry, if it exists.
+    pub fn delete(&mut self, table: Table, key: u64) -> Result<()> {
         let key = key.to_ne_bytes();
         let mut key = val(&key);
         // SAFETY: live.
         match unsafe { ffi::mdb_del(self.raw, table.0, &raw mut key, ptr::null_mut()) } {
-            ffi::MDB_NOTFOUND => Ok(false),
-            code => check(code).map(|()| true),
+            ffi::MDB_NOTFOUND => Ok(()),
+            code => check(code).map_err(|failure| self.error(failure)),
         }
     }
 
     /// Commits the transaction: all of its changes become visible at once to all processes.
-    pub fn commit(mut self) -> Outcome<()> {
+    pub fn commit(mut self) -> Result<()> {
         let raw = std::mem::replace(&mut self.raw, ptr::null_mut());
         // SAFETY: live; this call frees it whatever it returns.
         let done = check(unsafe { ffi::mdb_txn_commit(raw) });
         self.turn.end();
-        done
+        done.map_err(|failure| self.error(failure))
     }
 }
 
@@ -270,31 +292,30 @@ impl Drop for WriteTxn<'_> {
 }
 
 /// A position in a table.
-#[derive(Debug)]
-pub(crate) struct Cursor<'t> {
+pub(crate) struct Cursor<'t, T: Txn> {
     raw: *mut ffi::MDB_cursor,
-    txn: PhantomData<&'t ()>,
+    txn: &'t T,
 }
 
-impl Cursor<'_> {
+impl<T: Txn> Cursor<'_, T> {
     /// Moves to the first entry with a key of at least `key`.
-    pub fn seek(&mut self, key: u64) -> Outcome<Option<(u64, &[u8])>> {
+    pub fn seek(&mut self, key: u64) -> Result<Option<(u64, &[u8])>> {
         self.go(key, ffi::MDB_SET_RANGE)
     }
 
-    pub fn next(&mut self) -> Outcome<Option<(u64, &[u8])>> {
+    pub fn next(&mut self) -> Result<Option<(u64, &[u8])>> {
         self.go(0, ffi::MDB_NEXT)
     }
 
-    pub fn last(&mut self) -> Outcome<Option<(u64, &[u8])>> {
+    pub fn last(&mut self) -> Result<Option<(u64, &[u8])>> {
         self.go(0, ffi::MDB_LAST)
     }
 
-    pub fn previous(&mut self) -> Outcome<Option<(u64, &[u8])>> {
+    pub fn previous(&mut self) -> Result<Option<(u64, &[u8])>> {
         self.go(0, ffi::MDB_PREV)
     }
 
-    fn go(&mut self, key: u64, operation: ffi::MDB_cursor_op) -> Outcome<Option<(u64, &[u8])>> {
+    fn go(&mut self, key: u64, operation: ffi::MDB_cursor_op) -> Result<Option<(u64, &[u8])>> {
         let key = key.to_ne_bytes();
         let (mut key, mut data) = (val(&key), val(&[]));
         // SAFETY: a live cursor; the data lives until the transaction changes or ends, and the
@@ -304,15 +325,15 @@ impl Cursor<'_> {
                 ffi::MDB_NOTFOUND => Ok(None),
                 0 => match bytes(&key).try_into() {
                     Ok(key) => Ok(Some((u64::from_ne_bytes(key), bytes(&data)))),
-                    Err(_) => Err(Failure(ffi::MDB_CORRUPTED)),
+                    Err(_) => Err(self.txn.corrupt()),
                 },
-                code => Err(Failure(code)),
+                code => Err(self.txn.error(Failure(code))),
             }
         }
     }
 }
 
-impl Drop for Cursor<'_> {
+impl<T: Txn> Drop for Cursor<'_, T> {
     fn drop(&mut self) {
         // SAFETY: the transaction is live because it is borrowed.
         unsafe { ffi::mdb_cursor_close(self.raw) };
