@@ -34,9 +34,7 @@ impl Filter<'_> {
         let wanted = if self.only.is_empty() { ours() } else { any_matches(self.only, path) };
         wanted && !inside_spool && !any_matches(self.exclude, path)
     }
-}
 
-impl Filter<'_> {
     /// Whether the file is in a session directory of Open MPI, directly below the directory for
     /// temporary files: `ompi.HOST.UID/pid.PID/...` of version 4 (`jf.JOB` under a resource
     /// manager), or `openmpi-sessions-UID@HOST_0/...` of older versions.

@@ -14,10 +14,9 @@
 //!   are stored in memory shared with a file.
 //! - **Signals**: every function may be called in a signal handler, even in one that interrupted
 //!   another of these functions on the same thread.
-//! - **Fork**: a child detects by itself that it is new (by a page that the kernel clears), and
-//!   opens a spool of its own at its first record; [`Recorder::after_fork_child`] only does it
-//!   earlier. File ids stay valid in the child. A **vfork** child shares its parent's memory and is
-//!   recorded as its parent; do not call `after_fork_child` there.
+//! - **Fork**: a child detects by itself that it is new (by a page that kernels from 4.14 on clear),
+//!   and opens a spool of its own at its first record. File ids stay valid in the child. A **vfork**
+//!   child shares its parent's memory and is recorded as its parent.
 //! - **Exec**: the new program starts a recorder, and hence a spool, of its own.
 //! - **Descriptors**: none is held open between calls, so none has to be protected.
 //! - **Errors** never reach the caller. Calls that cannot be recorded are counted, and the merged
@@ -35,13 +34,14 @@ mod thread;
 
 use std::sync::atomic::Ordering;
 
-use stripewise_trace::spool::{BLOCK_MAGIC, BLOCK_NAME, BlockHeader, Instant};
+use stripewise_trace::spool::BLOCK_NAME;
 
 pub use clock::Ticks;
 pub use environment::{rank as launcher_rank, variable};
-pub use state::TEXT_BYTES;
+pub use spool_file::TEXT_BYTES;
 pub use stripewise_trace::mark::MpiCall;
 pub use stripewise_trace::record::{Flags, Op};
+pub use thread::{Event, FileId};
 
 /// The environment variable with the spool's directory, set by `stripewise trace`. Without it
 /// nothing is recorded.
@@ -55,16 +55,6 @@ pub const ENV_EXCLUDE: &str = "STRIPEWISE_TRACE_EXCLUDE";
 pub const ENV_LIMIT: &str = "STRIPEWISE_TRACE_LIMIT";
 /// Default limit of bytes that one process may spool: some 20 million calls.
 pub const DEFAULT_LIMIT_BYTES: u64 = 1 << 30;
-
-/// A file's number in the spool of this process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileId(pub u32);
-
-impl FileId {
-    /// A file that the filters exclude. [`Recorder::record`] ignores it; callers need not even read
-    /// the clock.
-    pub const NOT_RECORDED: FileId = FileId(0);
-}
 
 /// The settings of a recorder.
 #[derive(Clone, Copy, Debug)]
@@ -94,27 +84,6 @@ impl Settings<'static> {
     }
 }
 
-/// One call to record.
-#[derive(Clone, Copy, Debug)]
-pub struct Event {
-    /// The file, from [`Recorder::file_id`].
-    pub file: FileId,
-    /// The operation.
-    pub op: Op,
-    /// Positional, vector, append and so on.
-    pub flags: Flags,
-    /// Offset in the file, bytes.
-    pub offset: u64,
-    /// Requested bytes.
-    pub size: u64,
-    /// Time before the call.
-    pub start: Ticks,
-    /// Time after the call.
-    pub end: Ticks,
-    /// Number of bytes moved, or 0, or the negated errno.
-    pub result: i64,
-}
-
 /// A handle of this process's recorder: copyable, thread-safe, and valid until the process ends.
 #[derive(Clone, Copy)]
 pub struct Recorder {
@@ -127,7 +96,7 @@ impl Recorder {
     /// to stderr.
     pub fn start(settings: &Settings) -> Option<Recorder> {
         let clock = clock::Clock::detect();
-        let fixed = state::Fixed {
+        let fixed = spool_file::Fixed {
             clock,
             started: clock.now(),
             limit_bytes: settings.limit_bytes,
@@ -159,9 +128,7 @@ impl Recorder {
     /// Makes the spool of a forked child. Needs some 30 KB of stack, which the caller of a first
     /// record may not have.
     pub fn prepare(&self) {
-        thread::busy(|reentrant| {
-            let _ = self.state.spool(reentrant);
-        });
+        thread::busy(|reentrant| self.state.spool(reentrant).is_some());
     }
 
     /// The number of the file with this absolute path, which the caller has resolved (it may
@@ -187,28 +154,13 @@ impl Recorder {
         }
         let Some(spool) = self.state.spool(reentrant) else { return FileId::NOT_RECORDED };
         let id = self.state.last_file.fetch_add(1, Ordering::Relaxed) + 1;
-        let header = BlockHeader {
-            magic: BLOCK_MAGIC,
-            kind: BLOCK_NAME,
-            payload_bytes: path.len() as u32,
-            number: id,
-            first: 0,
-            moment: Instant::default(),
-            tid: 0,
-            reserved: 0,
-        };
-        match spool.append(&header, path) {
-            Ok(()) => {
-                self.state.names.set(hash, id);
-                FileId(id)
-            }
-            Err(refused) => {
-                // The number of missing calls on this file is unknown; a count above 0 marks the
-                // trace as incomplete.
-                spool.count_dropped(1, refused);
-                FileId::NOT_RECORDED
-            }
+        // The number of calls on a file without a name in the spool is unknown; the count of 1 marks
+        // the trace as incomplete.
+        if !spool.append_or_count(&spool_file::block(BLOCK_NAME, id, path), path, 1) {
+            return FileId::NOT_RECORDED;
         }
+        self.state.names.set(hash, id);
+        FileId(id)
     }
 
     /// Records one call. Takes some 10 ns.
@@ -225,7 +177,7 @@ impl Recorder {
     pub fn set_job(&self, rank: u32, ranks: u32, node: Option<u32>) {
         let rank = i32::try_from(rank).unwrap_or(-1);
         let node = node.map_or(0, |node| node.saturating_add(1));
-        self.state.set_job(state::Job { rank, ranks, node });
+        self.state.set_job(spool_file::Job { rank, ranks, node });
     }
 
     /// Sets whether the calling thread is inside a collective call of MPI-IO. If so, its records
@@ -238,11 +190,5 @@ impl Recorder {
     /// [`Flags::COLLECTIVE`] if the calling thread is inside a collective call, else no flag.
     pub fn collective(&self) -> Flags {
         thread::collective()
-    }
-
-    /// Called in the child after `fork`; never in a `vfork` child. Optional: on kernels from 4.14
-    /// on the recorder detects a fork by itself.
-    pub fn after_fork_child(&self) {
-        self.state.after_fork_child();
     }
 }

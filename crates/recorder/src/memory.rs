@@ -15,8 +15,7 @@ pub fn private<T>() -> Result<NonNull<T>> {
     NonNull::new(memory.cast()).ok_or(rustix::io::Errno::NOMEM)
 }
 
-/// Like [`private`], but cleared in a forked child. Kernels before 4.14 do not clear it; there,
-/// only `after_fork_child` helps.
+/// Like [`private`], but cleared in a forked child. Kernels before 4.14 do not clear it.
 pub fn wiped_on_fork<T>() -> Result<NonNull<T>> {
     let memory = private::<T>()?;
     // SAFETY: the range is the mapping that was just made.

@@ -5,7 +5,6 @@ use std::io::IoSlice;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 use std::slice;
-use std::sync::atomic::Ordering;
 
 use rustix::fs::{self, Mode, OFlags};
 use rustix::io::{Errno, Result, retry_on_intr};
@@ -13,12 +12,54 @@ use rustix::process::{Resource, getpid, getrlimit};
 use rustix::time::ClockId;
 use stripewise_sys::Fd;
 use stripewise_trace::spool::{
-    BlockHeader, HEADER_BYTES, Header, LIVE, LOG, MAGIC, STEM_BYTES, WINDOW_BYTES, Window,
+    BLOCK_MAGIC, BlockHeader, HEADER_BYTES, HOST_BYTES, Header, Instant, LIVE, LOG, MAGIC, PROGRAM_BYTES,
+    STEM_BYTES, WINDOW_BYTES, Window,
 };
 
-use crate::clock::ns;
+use crate::clock::{Clock, Ticks, ns};
 use crate::memory::{self, Bytes};
-use crate::state::{Fixed, Job, Paths, Refused, Spool};
+
+/// Largest length of the directory's path and of each list of patterns, bytes.
+pub const TEXT_BYTES: usize = 4096;
+
+/// Largest length of a path in the directory, bytes.
+const PATH_BYTES: usize = TEXT_BYTES + STEM_BYTES + 16;
+
+/// The names of a spool, made in advance so that an append needs little stack: it may run on the
+/// small stack of a signal handler.
+pub struct Paths {
+    pub stem: Bytes<STEM_BYTES>,
+    /// Terminated by a 0 byte.
+    pub live: Bytes<PATH_BYTES>,
+    /// Terminated by a 0 byte.
+    pub log: Bytes<PATH_BYTES>,
+}
+
+/// Values that forked children share.
+pub struct Fixed {
+    pub clock: Clock,
+    /// Start of the recorder.
+    pub started: Ticks,
+    pub limit_bytes: u64,
+    pub dir: Bytes<TEXT_BYTES>,
+    pub only: Bytes<TEXT_BYTES>,
+    pub exclude: Bytes<TEXT_BYTES>,
+    /// The directory for temporary files in addition to `/tmp`.
+    pub temporary: Bytes<TEXT_BYTES>,
+    pub host: Bytes<HOST_BYTES>,
+    pub program: Bytes<PROGRAM_BYTES>,
+}
+
+/// The process's place in its job, as the spool's header stores it.
+#[derive(Clone, Copy)]
+pub struct Job {
+    /// -1 if not known.
+    pub rank: i32,
+    /// 0 if not known.
+    pub ranks: u32,
+    /// 1 + the index of the node; 0 if not known.
+    pub node: u32,
+}
 
 const OWNER_ONLY: Mode = Mode::RUSR.union(Mode::WUSR);
 
@@ -63,9 +104,7 @@ pub fn create(fixed: &Fixed, job: Job, paths: &mut Paths) -> Result<NonNull<Head
     header.parent[..parent.get().len()].copy_from_slice(parent.get());
 
     let mut page = [0; HEADER_BYTES];
-    // SAFETY: the struct has no padding, and is shorter than a page.
-    let bytes = unsafe { slice::from_raw_parts((&raw const header).cast::<u8>(), size_of::<Header>()) };
-    page[..bytes.len()].copy_from_slice(bytes);
+    page[..size_of::<Header>()].copy_from_slice(bytes_of(&header));
     let fd = open(&paths.live, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
     grow(&fd, 0, &page)?;
     memory::shared(fd.as_fd(), 0)
@@ -105,45 +144,34 @@ fn grow(fd: &Fd, offset: u64, bytes: &[u8]) -> Result<()> {
     Ok(())
 }
 
-impl Spool<'_> {
-    /// Makes window number `index`, empty.
-    pub fn make_window(self, index: usize) -> core::result::Result<NonNull<Window>, Refused> {
-        static ZEROS: [u8; WINDOW_BYTES] = [0; WINDOW_BYTES];
-        self.reserve(WINDOW_BYTES as u64)?;
-        let offset = (HEADER_BYTES + index * WINDOW_BYTES) as u64;
-        let window = || {
-            let fd = open(&self.paths().live, OFlags::RDWR)?;
-            grow(&fd, offset, &ZEROS)?;
-            memory::shared(fd.as_fd(), offset)
-        };
-        window().map_err(Refused::Failed)
-    }
+/// Makes window number `index`, empty.
+pub fn make_window(paths: &Paths, index: usize) -> Result<NonNull<Window>> {
+    static ZEROS: [u8; WINDOW_BYTES] = [0; WINDOW_BYTES];
+    let offset = (HEADER_BYTES + index * WINDOW_BYTES) as u64;
+    let fd = open(&paths.live, OFlags::RDWR)?;
+    grow(&fd, offset, &ZEROS)?;
+    memory::shared(fd.as_fd(), offset)
+}
 
-    /// Appends a block to the log in one piece, even if other threads append at the same time.
-    pub fn append(self, header: &BlockHeader, payload: &[u8]) -> core::result::Result<(), Refused> {
-        let bytes = size_of::<BlockHeader>() + payload.len();
-        if self.state.log_broken.load(Ordering::Relaxed) != 0 {
-            return Err(Refused::Failed(Errno::NOSPC));
-        }
-        self.reserve(bytes as u64)?;
-        let written = self.append_bytes(header, payload).map_err(Refused::Failed)?;
-        if written < bytes {
-            self.state.log_broken.store(1, Ordering::Relaxed);
-            return Err(Refused::Failed(Errno::NOSPC));
-        }
-        Ok(())
-    }
+/// The header of a block with this payload; the fields for records are empty.
+pub fn block(kind: u32, number: u32, payload: &[u8]) -> BlockHeader {
+    let payload_bytes = payload.len() as u32;
+    let moment = Instant::default();
+    BlockHeader { magic: BLOCK_MAGIC, kind, payload_bytes, number, first: 0, moment, tid: 0, reserved: 0 }
+}
 
-    fn append_bytes(self, header: &BlockHeader, payload: &[u8]) -> Result<usize> {
-        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
-        let fd = open(&self.paths().log, flags)?;
-        let bytes = size_of::<BlockHeader>() + payload.len();
-        if !may_grow_to(fs::fstat(&fd)?.st_size as u64 + bytes as u64) {
-            return Err(Errno::FBIG);
-        }
-        // SAFETY: the struct has no padding.
-        let header =
-            unsafe { slice::from_raw_parts((&raw const *header).cast::<u8>(), size_of::<BlockHeader>()) };
-        retry_on_intr(|| rustix::io::writev(&fd, &[IoSlice::new(header), IoSlice::new(payload)]))
+/// Appends a block to the log in one call. Returns the number of bytes written.
+pub fn append(paths: &Paths, header: &BlockHeader, payload: &[u8]) -> Result<usize> {
+    let fd = open(&paths.log, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?;
+    let bytes = size_of::<BlockHeader>() + payload.len();
+    if !may_grow_to(fs::fstat(&fd)?.st_size as u64 + bytes as u64) {
+        return Err(Errno::FBIG);
     }
+    retry_on_intr(|| rustix::io::writev(&fd, &[IoSlice::new(bytes_of(header)), IoSlice::new(payload)]))
+}
+
+/// The bytes of a structure of the spool, or of several.
+pub fn bytes_of<T: ?Sized>(structure: &T) -> &[u8] {
+    // SAFETY: the structures of the spool have no padding.
+    unsafe { slice::from_raw_parts(std::ptr::from_ref(structure).cast::<u8>(), size_of_val(structure)) }
 }

@@ -6,64 +6,21 @@ use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use rustix::io::{Errno, Result};
 use rustix::process::getpid;
-use stripewise_trace::spool::{HOST_BYTES, Header, PROGRAM_BYTES, STEM_BYTES, Window};
+use stripewise_trace::spool::{BlockHeader, Header, WINDOW_BYTES, Window};
 
-use crate::clock::{Clock, Ticks};
-use crate::memory::{self, Bytes};
+use crate::memory;
 use crate::names::Names;
-use crate::spool_file;
+use crate::spool_file::{self, Fixed, Job, Paths};
 
 /// Largest number of threads with a window at the same time. Records of further threads go to the
 /// log one by one.
 pub const MAX_WINDOWS: usize = 4096;
-
-/// Largest length of the directory's path and of each list of patterns, bytes.
-pub const TEXT_BYTES: usize = 4096;
-
-/// Largest length of a path in the directory, bytes.
-const PATH_BYTES: usize = TEXT_BYTES + STEM_BYTES + 16;
 
 /// A slot of the table of windows, with the thread id of its owner (0: none). Only the owner writes
 /// to the window.
 pub struct Slot {
     pub owner: AtomicU32,
     pub window: AtomicPtr<Window>,
-}
-
-/// The names of a spool, made in advance so that an append needs little stack: it may run on the
-/// small stack of a signal handler.
-pub struct Paths {
-    pub stem: Bytes<STEM_BYTES>,
-    /// Terminated by a 0 byte.
-    pub live: Bytes<PATH_BYTES>,
-    /// Terminated by a 0 byte.
-    pub log: Bytes<PATH_BYTES>,
-}
-
-/// Values that forked children share.
-pub struct Fixed {
-    pub clock: Clock,
-    /// Start of the recorder.
-    pub started: Ticks,
-    pub limit_bytes: u64,
-    pub dir: Bytes<TEXT_BYTES>,
-    pub only: Bytes<TEXT_BYTES>,
-    pub exclude: Bytes<TEXT_BYTES>,
-    /// The directory for temporary files in addition to `/tmp`.
-    pub temporary: Bytes<TEXT_BYTES>,
-    pub host: Bytes<HOST_BYTES>,
-    pub program: Bytes<PROGRAM_BYTES>,
-}
-
-/// The process's place in its job, as the spool's header stores it.
-#[derive(Clone, Copy)]
-pub struct Job {
-    /// -1 if not known.
-    pub rank: i32,
-    /// 0 if not known.
-    pub ranks: u32,
-    /// 1 + the index of the node; 0 if not known.
-    pub node: u32,
 }
 
 /// The recorder's memory. Except for `fixed` and `alive`, all-zero bytes are a valid initial state.
@@ -81,7 +38,7 @@ pub struct State {
     paths: UnsafeCell<Paths>,
     header: AtomicPtr<Header>,
     /// Nonzero if the log ends in a torn block, so that nothing can be appended any more.
-    pub log_broken: AtomicU32,
+    log_broken: AtomicU32,
     pub last_file: AtomicU32,
     pub names: Names,
     pub probe: AtomicU32,
@@ -158,13 +115,6 @@ impl State {
         }
     }
 
-    /// Forgets the spool if it is the parent's. For kernels that do not clear `alive`.
-    pub fn after_fork_child(&self) {
-        if getpid().as_raw_nonzero().get() as u32 != self.pid.load(Ordering::Relaxed) {
-            self.alive().store(NONE, Ordering::Release);
-        }
-    }
-
     fn job(&self) -> Job {
         Job {
             rank: self.rank.load(Ordering::Relaxed),
@@ -179,7 +129,7 @@ impl State {
         self.ranks.store(job.ranks, Ordering::Relaxed);
         self.node.store(job.node, Ordering::Relaxed);
         let Some(spool) = self.spool(false) else { return };
-        let header = spool.state.header.load(Ordering::Relaxed);
+        let header = spool.header();
         // SAFETY: mapped as long as the spool is open; only this function writes these fields,
         // atomically.
         unsafe {
@@ -229,12 +179,6 @@ impl State {
     }
 }
 
-/// The open spool of this process.
-#[derive(Clone, Copy)]
-pub struct Spool<'a> {
-    pub state: &'a State,
-}
-
 /// The reason why a record or name is not in the trace.
 pub enum Refused {
     /// The spool has reached its limit.
@@ -243,10 +187,47 @@ pub enum Refused {
     Failed(Errno),
 }
 
+/// The open spool of this process.
+#[derive(Clone, Copy)]
+pub struct Spool<'a> {
+    pub state: &'a State,
+}
+
 impl<'a> Spool<'a> {
-    pub fn paths(self) -> &'a Paths {
+    fn paths(self) -> &'a Paths {
         // SAFETY: not written while the spool is open.
         unsafe { &*self.state.paths.get() }
+    }
+
+    fn header(self) -> *mut Header {
+        self.state.header.load(Ordering::Relaxed)
+    }
+
+    /// Makes window number `index`, empty.
+    pub fn make_window(self, index: usize) -> core::result::Result<NonNull<Window>, Refused> {
+        self.reserve(WINDOW_BYTES as u64)?;
+        spool_file::make_window(self.paths(), index).map_err(Refused::Failed)
+    }
+
+    /// Appends a block to the log in one piece, even if other threads append at the same time. If
+    /// that is not possible, counts `records` as dropped and returns `false`.
+    pub fn append_or_count(self, header: &BlockHeader, payload: &[u8], records: u64) -> bool {
+        let appended = self.append(header, payload);
+        appended.map_err(|refused| self.count_dropped(records, refused)).is_ok()
+    }
+
+    fn append(self, header: &BlockHeader, payload: &[u8]) -> core::result::Result<(), Refused> {
+        let bytes = size_of::<BlockHeader>() + payload.len();
+        if self.state.log_broken.load(Ordering::Relaxed) != 0 {
+            return Err(Refused::Failed(Errno::NOSPC));
+        }
+        self.reserve(bytes as u64)?;
+        let written = spool_file::append(self.paths(), header, payload).map_err(Refused::Failed)?;
+        if written < bytes {
+            self.state.log_broken.store(1, Ordering::Relaxed);
+            return Err(Refused::Failed(Errno::NOSPC));
+        }
+        Ok(())
     }
 
     /// Whether the spool belongs to this process. It does not in a vfork child, which shares its
@@ -256,8 +237,8 @@ impl<'a> Spool<'a> {
     }
 
     /// Counts records or names that are not in the trace.
-    pub fn count_dropped(self, count: u64, refused: Refused) {
-        let header = self.state.header.load(Ordering::Relaxed);
+    fn count_dropped(self, count: u64, refused: Refused) {
+        let header = self.header();
         // SAFETY: mapped as long as the spool is open; accessed atomically only.
         unsafe {
             match refused {
@@ -274,8 +255,8 @@ impl<'a> Spool<'a> {
     }
 
     /// Counts `bytes` against the spool's limit, or refuses them.
-    pub fn reserve(self, bytes: u64) -> core::result::Result<(), Refused> {
-        let header = self.state.header.load(Ordering::Relaxed);
+    fn reserve(self, bytes: u64) -> core::result::Result<(), Refused> {
+        let header = self.header();
         // SAFETY: as above.
         let spooled = unsafe { AtomicU64::from_ptr(&raw mut (*header).spooled_bytes) };
         let before = spooled.fetch_add(bytes, Ordering::Relaxed);

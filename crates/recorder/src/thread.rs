@@ -6,12 +6,44 @@ use std::slice;
 use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
 use rustix::thread::gettid;
-use stripewise_trace::spool::{
-    BLOCK_MAGIC, BLOCK_RECORDS, BlockHeader, NO_WINDOW, Record, WINDOW_RECORDS, Window,
-};
+use stripewise_trace::spool::{BLOCK_RECORDS, BlockHeader, NO_WINDOW, Record, WINDOW_RECORDS, Window};
 
+use stripewise_trace::record::{Flags, Op};
+
+use crate::clock::Ticks;
+use crate::spool_file::{block, bytes_of};
 use crate::state::{MAX_WINDOWS, Slot, Spool, State};
-use crate::{Event, Flags, Ticks};
+
+/// A file's number in the spool of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileId(pub u32);
+
+impl FileId {
+    /// A file that the filters exclude. [`Recorder::record`] ignores it; callers need not even read
+    /// the clock.
+    pub const NOT_RECORDED: FileId = FileId(0);
+}
+
+/// One call to record.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// The file, from [`Recorder::file_id`].
+    pub file: FileId,
+    /// The operation.
+    pub op: Op,
+    /// Positional, vector, append and so on.
+    pub flags: Flags,
+    /// Offset in the file, bytes.
+    pub offset: u64,
+    /// Requested bytes.
+    pub size: u64,
+    /// Time before the call.
+    pub start: Ticks,
+    /// Time after the call.
+    pub end: Ticks,
+    /// Number of bytes moved, or 0, or the negated errno.
+    pub result: i64,
+}
 
 /// Number of other threads' windows that are checked before a new one is made.
 const PROBES: u32 = 16;
@@ -53,6 +85,10 @@ thread_local! {
             flags: Cell::new(0),
         }
     };
+}
+
+fn thread_id() -> u32 {
+    gettid().as_raw_nonzero().get() as u32
 }
 
 /// Runs `run` with the thread's busy flag set, and passes it whether the flag was set before.
@@ -116,24 +152,10 @@ fn raw(event: &Event, of_thread: u8) -> Record {
 #[cold]
 fn record_aside(state: &State, record: Record, reentrant: bool) {
     let Some(spool) = state.spool(reentrant) else { return };
-    let header = BlockHeader {
-        magic: BLOCK_MAGIC,
-        kind: BLOCK_RECORDS,
-        payload_bytes: size_of::<Record>() as u32,
-        number: NO_WINDOW,
-        first: 0,
-        moment: state.fixed.clock.moment(),
-        tid: gettid().as_raw_nonzero().get() as u32,
-        reserved: 0,
-    };
-    if let Err(refused) = spool.append(&header, as_bytes(&[record])) {
-        spool.count_dropped(1, refused);
-    }
-}
-
-fn as_bytes(records: &[Record]) -> &[u8] {
-    // SAFETY: records have no padding.
-    unsafe { slice::from_raw_parts(records.as_ptr().cast(), size_of_val(records)) }
+    let (records, moment) = ([record], state.fixed.clock.moment());
+    let payload = bytes_of(&records);
+    let header = BlockHeader { moment, tid: thread_id(), ..block(BLOCK_RECORDS, NO_WINDOW, payload) };
+    spool.append_or_count(&header, payload, 1);
 }
 
 impl Local {
@@ -189,8 +211,7 @@ impl Local {
         if !spool.is_ours() {
             return false;
         }
-        let tid = gettid().as_raw_nonzero().get() as u32;
-        let Some((index, window)) = find_window(spool, tid) else { return false };
+        let Some((index, window)) = find_window(spool, thread_id()) else { return false };
         self.window.set(window.as_ptr());
         self.index.set(index);
         self.len.set(0);
@@ -291,20 +312,11 @@ unsafe fn empty(state: &State, index: u32, window: *mut Window) {
     }
     // SAFETY: `len` records were written.
     let records = unsafe { slice::from_raw_parts((&raw const (*window).records).cast::<Record>(), len) };
-    let block = BlockHeader {
-        magic: BLOCK_MAGIC,
-        kind: BLOCK_RECORDS,
-        payload_bytes: size_of_val(records) as u32,
-        number: index,
-        first: header.first,
-        moment: state.fixed.clock.moment(),
-        tid: header.tid,
-        reserved: 0,
-    };
-    if let Some(spool) = state.spool(false)
-        && let Err(refused) = spool.append(&block, as_bytes(records))
-    {
-        spool.count_dropped(len as u64, refused);
+    let (payload, moment) = (bytes_of(records), state.fixed.clock.moment());
+    let (first, tid) = (header.first, header.tid);
+    let block = BlockHeader { first, moment, tid, ..block(BLOCK_RECORDS, index, payload) };
+    if let Some(spool) = state.spool(false) {
+        spool.append_or_count(&block, payload, len as u64);
     }
     // The order matters. If the process ends in between, a reader finds the window empty, or finds
     // records that are in the log already, under the same numbers. It never finds the same records

@@ -109,7 +109,6 @@ fn fork(recorder: Recorder) {
         calls(recorder, recorder.file_id(b"/data/child"), 0..50);
         let grandchild = unsafe { libc::fork() };
         if grandchild == 0 {
-            recorder.after_fork_child();
             assert_eq!(recorder.file_id(b"/data/inherited"), inherited);
             calls(recorder, inherited, 3000..3010);
             unsafe { libc::_exit(0) }
