@@ -15,74 +15,52 @@ use crate::process::errno::guarded;
 use crate::process::kernel::{self, borrow};
 
 /// One end of such a call.
-pub enum End {
-    Plain(c_int),
-    Managed(c_int, Box<Managed>),
+pub struct End {
+    fd: c_int,
+    /// Boxed, because callers have little stack.
+    pub managed: Option<Box<Managed>>,
 }
 
 impl End {
-    /// The end for a descriptor, which may be invalid.
-    fn of(fd: c_int) -> Self {
-        Subject::managed(fd).map_or(Self::Plain(fd), |managed| Self::Managed(fd, Box::new(managed)))
-    }
-
-    /// Both ends of a call. `None` if neither file is managed: the kernel serves the call.
+    /// Both ends of a call, whose descriptors may be invalid. `None` if neither file is managed: the
+    /// kernel serves the call.
     pub fn both(from: c_int, to: c_int) -> Option<(Self, Self)> {
         if from < 0 || to < 0 {
             return None;
         }
-        let (from, to) = (Self::of(from), Self::of(to));
-        (from.is_managed() || to.is_managed()).then_some((from, to))
-    }
-
-    fn fd(&self) -> c_int {
-        match self {
-            Self::Plain(fd) | Self::Managed(fd, _) => *fd,
-        }
-    }
-
-    pub fn is_managed(&self) -> bool {
-        matches!(self, Self::Managed(..))
+        let of = |fd| Self { fd, managed: Subject::managed(fd).map(Box::new) };
+        let (from, to) = (of(from), of(to));
+        (from.managed.is_some() || to.managed.is_some()).then_some((from, to))
     }
 
     pub fn borrow(&self) -> BorrowedFd<'_> {
-        borrow(self.fd())
+        borrow(self.fd)
     }
 
     /// Reads at an offset of a file.
     pub fn read(&self, buffer: &mut [u8], at: off_t) -> Result<usize> {
-        match self {
-            Self::Managed(_, managed) => {
-                let request = Transfer::one(Op::Read, buffer.as_mut_ptr().cast(), buffer.len(), Place::At(at));
-                guarded(|| move_bytes(managed, &request)).map(|(_, done)| done)
-            }
+        let (start, len) = (buffer.as_mut_ptr(), buffer.len());
+        match &self.managed {
+            Some(managed) => moved(managed, Transfer::one(Op::Read, start.cast(), len, Place::At(at))),
             // SAFETY: the caller's buffer, borrowed for the call.
-            Self::Plain(_) => unsafe {
-                raw::pread(self.borrow(), buffer.as_mut_ptr(), buffer.len(), at.cast_unsigned())
-            },
+            None => unsafe { raw::pread(self.borrow(), start, len, at.cast_unsigned()) },
         }
     }
 
     /// Writes at the descriptor's offset, or at a given one.
     pub fn write(&self, bytes: &[u8], place: Place) -> Result<usize> {
-        match self {
-            Self::Managed(_, managed) => {
-                let request = Transfer::one(Op::Write, bytes.as_ptr().cast_mut().cast(), bytes.len(), place);
-                guarded(|| move_bytes(managed, &request)).map(|(_, done)| done)
-            }
-            Self::Plain(_) => match place {
-                Place::Offset => rustix::io::write(self.borrow(), bytes),
-                // SAFETY: the caller's bytes, borrowed for the call.
-                Place::At(at) => unsafe {
-                    raw::pwrite(self.borrow(), bytes.as_ptr(), bytes.len(), at.cast_unsigned())
-                },
-            },
+        let (start, len) = (bytes.as_ptr(), bytes.len());
+        match (&self.managed, place) {
+            (Some(managed), _) => moved(managed, Transfer::one(Op::Write, start.cast_mut().cast(), len, place)),
+            (None, Place::Offset) => rustix::io::write(self.borrow(), bytes),
+            // SAFETY: the caller's bytes, borrowed for the call.
+            (None, Place::At(at)) => unsafe { raw::pwrite(self.borrow(), start, len, at.cast_unsigned()) },
         }
     }
 
     /// Errors: EISDIR or EINVAL if it is not a regular file.
     pub fn check_regular(&self) -> Result<()> {
-        if self.is_managed() {
+        if self.managed.is_some() {
             return Ok(());
         }
         match FileType::from_raw_mode(fstat(self.borrow())?.st_mode) {
@@ -94,9 +72,9 @@ impl End {
 
     /// Size of a regular file, bytes.
     pub fn size(&self) -> Result<u64> {
-        match self {
-            Self::Managed(_, managed) => guarded(|| managed.file()?.size()),
-            Self::Plain(_) => Ok(fstat(self.borrow())?.st_size.cast_unsigned()),
+        match &self.managed {
+            Some(managed) => guarded(|| managed.file()?.size()),
+            None => Ok(fstat(self.borrow())?.st_size.cast_unsigned()),
         }
     }
 
@@ -108,16 +86,16 @@ impl End {
 
     /// Errors: EBADF: not open for this operation. EINVAL: a file without offsets, or in append mode.
     pub fn check(&self, op: Op) -> Result<()> {
-        let flags = match self {
-            Self::Managed(_, managed) => managed.flags()?,
-            Self::Plain(_) => fcntl_getfl(self.borrow())?,
+        let flags = match &self.managed {
+            Some(managed) => managed.flags()?,
+            None => fcntl_getfl(self.borrow())?,
         };
         let wrong = if op == Op::Read { OFlags::WRONLY } else { OFlags::RDONLY };
         if flags.contains(OFlags::PATH) || flags & OFlags::RWMODE == wrong {
             return Err(Errno::BADF);
         }
         match op {
-            Op::Read if !self.is_managed() => {
+            Op::Read if self.managed.is_none() => {
                 let kind = FileType::from_raw_mode(fstat(self.borrow())?.st_mode);
                 let has_places = matches!(kind, FileType::RegularFile | FileType::BlockDevice);
                 if has_places { Ok(()) } else { Err(Errno::INVAL) }
@@ -126,6 +104,10 @@ impl End {
             _ => Ok(()),
         }
     }
+}
+
+fn moved(managed: &Managed, request: Transfer) -> Result<usize> {
+    guarded(|| move_bytes(managed, &request)).map(|(_, done)| done)
 }
 
 /// Moves bytes piece by piece through a buffer until `len` bytes are moved, the source ends, or a

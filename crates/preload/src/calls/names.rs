@@ -1,4 +1,4 @@
-//! Calls that remove or rename files, or change their attributes by name or descriptor.
+//! Calls that remove or rename files, ask for permissions, or change attributes.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
 
@@ -10,7 +10,7 @@ use crate::descriptors::paths::{borrow_dir, follows, to_path};
 use crate::descriptors::seen::Found;
 use crate::descriptors::sniff;
 use crate::descriptors::subject::Subject;
-use crate::process::errno::{fail, serve};
+use crate::process::errno::{self, fail, serve};
 use crate::process::kernel;
 use crate::process::{identity, state};
 
@@ -93,11 +93,7 @@ interpose!(
         change_at(dir, path, flags, || to_owner(user, group), real)
     },
     utime = |real, path: *const c_char, times: *const utimbuf| -> c_int {
-        let change = || match unsafe { times.as_ref() } {
-            None => Some(now()),
-            Some(times) => Some(to_times(seconds(times.actime, 0), seconds(times.modtime, 0))),
-        };
-        change_named(CWD, path, 0, change, real)
+        change_named(CWD, path, 0, || unsafe { of_seconds(times) }, real)
     },
     utimes = |real, path: *const c_char, times: *const timeval| -> c_int {
         change_named(CWD, path, 0, || unsafe { of_timevals(times) }, real)
@@ -119,6 +115,15 @@ interpose!(
     },
     utimensat = |real, dir: c_int, path: *const c_char, times: *const timespec, flags: c_int| -> c_int {
         change_at(dir, path, flags, || unsafe { of_timespecs(times) }, real)
+    },
+    access = |&real, path: *const c_char, mode: c_int| -> c_int {
+        asked(libc::AT_FDCWD, path, mode, 0, |mode| unsafe { real(path, mode) })
+    },
+    euidaccess | eaccess = |&real, path: *const c_char, mode: c_int| -> c_int {
+        asked(libc::AT_FDCWD, path, mode, libc::AT_EACCESS, |mode| unsafe { real(path, mode) })
+    },
+    faccessat = |&real, dir: c_int, path: *const c_char, mode: c_int, flags: c_int| -> c_int {
+        asked(dir, path, mode, flags, |mode| unsafe { real(dir, path, mode, flags) })
     },
 );
 
@@ -242,37 +247,61 @@ fn stands_for_descriptor(path: *const c_char, flags: c_int) -> Result<bool> {
     }
 }
 
-fn seconds(seconds: i64, nanoseconds: i64) -> Timespec {
-    Timespec { tv_sec: seconds, tv_nsec: nanoseconds }
+/// The change to two times at this address, which may be null: now. `None` for times that the kernel
+/// refuses.
+/// Safety: the application passes two, unless the pointer is null.
+unsafe fn to_times<T: Copy>(times: *const T, to: impl Fn(T) -> Option<Timespec>) -> Option<Change> {
+    // SAFETY: as the caller promises.
+    let [last_access, last_modification] = match unsafe { times.cast::<[T; 2]>().as_ref() } {
+        None => [Timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW }; 2],
+        Some(&[access, modification]) => [to(access)?, to(modification)?],
+    };
+    Some(Change::Times(Timestamps { last_access, last_modification }))
 }
 
-fn to_times(access: Timespec, modification: Timespec) -> Change {
-    Change::Times(Timestamps { last_access: access, last_modification: modification })
-}
-
-fn now() -> Change {
-    let now = seconds(0, libc::UTIME_NOW);
-    to_times(now, now)
+unsafe fn of_seconds(times: *const utimbuf) -> Option<Change> {
+    // SAFETY: the structure consists of two numbers of seconds.
+    unsafe { to_times(times.cast::<i64>(), |tv_sec| Some(Timespec { tv_sec, tv_nsec: 0 })) }
 }
 
 unsafe fn of_timevals(times: *const timeval) -> Option<Change> {
-    if times.is_null() {
-        return Some(now());
-    }
-    // SAFETY: the application passes two.
-    let [access, modification] = unsafe { *times.cast::<[timeval; 2]>() };
-    // The kernel refuses times that are out of range.
-    let valid = |time: timeval| (0..1_000_000).contains(&time.tv_usec);
-    let to = |time: timeval| seconds(time.tv_sec, time.tv_usec * 1000);
-    (valid(access) && valid(modification)).then(|| to_times(to(access), to(modification)))
+    let to = |time: timeval| Timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_usec * 1000 };
+    // SAFETY: as the caller promises.
+    unsafe { to_times(times, |time| (0..1_000_000).contains(&time.tv_usec).then(|| to(time))) }
 }
 
 unsafe fn of_timespecs(times: *const timespec) -> Option<Change> {
-    if times.is_null() {
-        return Some(now());
+    // SAFETY: as the caller promises.
+    unsafe { to_times(times, |time| Some(Timespec { tv_sec: time.tv_sec, tv_nsec: time.tv_nsec })) }
+}
+
+/// The kernel's answer. For an anchor that refuses writing, the answer of the data path.
+fn asked(dir: c_int, path: *const c_char, mode: c_int, flags: c_int, real: impl Fn(c_int) -> c_int) -> c_int {
+    let answer = real(mode);
+    if answer == 0 || mode & libc::W_OK == 0 || errno::get() != libc::EACCES || identity::is_vfork_child() {
+        return answer;
     }
-    // SAFETY: the application passes two.
-    let [access, modification] = unsafe { *times.cast::<[timespec; 2]>() };
-    let to = |time: timespec| seconds(time.tv_sec, time.tv_nsec);
-    Some(to_times(to(access), to(modification)))
+    match is_anchor(dir, path, flags) {
+        Ok(true) => {}
+        Ok(false) => {
+            errno::set(libc::EACCES);
+            return answer;
+        }
+        Err(error) => return fail(error),
+    }
+    // The anchor has the permissions of the file, except to write.
+    match real(mode & !libc::W_OK) {
+        0 => serve(|| {
+            // SAFETY: the kernel could read the path.
+            let path = to_path(unsafe { CStr::from_ptr(path) }.to_bytes());
+            let effective = flags & libc::AT_EACCESS != 0;
+            state::runtime()?.may_write_named(borrow_dir(dir), path, follows(flags), effective)?;
+            Ok(0)
+        }),
+        refused => refused,
+    }
+}
+
+fn is_anchor(dir: c_int, path: *const c_char, flags: c_int) -> Result<bool> {
+    Ok(sniff::look_up(dir, path, follows(flags))?.is_some_and(|named| named.found == Found::Anchor))
 }

@@ -18,7 +18,6 @@ use stripewise_sys::{Errno, Fd, Result};
 use crate::calls::ends::{Cursor, End, finish, pump};
 use crate::calls::transfer::{MOST, Place};
 use crate::process::errno::answer;
-use crate::process::kernel::borrow;
 
 /// Bytes per read: the default capacity of a pipe.
 const PIECE: usize = 64 << 10;
@@ -40,20 +39,12 @@ interpose!(
               len: size_t,
               flags: c_uint|
      -> ssize_t {
-        let Some(ends) = End::both(from, to) else {
-            return real();
-        };
+        let Some((from, to)) = End::both(from, to) else { return real() };
         let waits = flags & libc::SPLICE_F_NONBLOCK == 0;
-        answer(|| match &ends {
-            (from, End::Plain(pipe)) => {
-                let pipe = pipe_end(*pipe, to_at)?;
-                unsafe { fill_pipe(from, from_at, pipe, len, waits) }
-            }
-            (End::Plain(pipe), to) => {
-                let pipe = pipe_end(*pipe, from_at)?;
-                unsafe { drain_pipe(pipe, to, to_at, len, waits) }
-            }
-            (End::Managed(..), End::Managed(..)) => Err(Errno::INVAL),
+        answer(|| match (&from.managed, &to.managed) {
+            (_, None) => unsafe { fill_pipe(&from, from_at, pipe_end(&to, to_at)?, len, waits) },
+            (None, _) => unsafe { drain_pipe(pipe_end(&from, from_at)?, &to, to_at, len, waits) },
+            (Some(_), Some(_)) => Err(Errno::INVAL),
         })
     },
 );
@@ -67,8 +58,8 @@ unsafe fn send(from: &End, offset: *mut off_t, to: &End, len: usize) -> Result<s
 }
 
 /// The other end of a splice with a managed file: it must be a pipe without an offset.
-fn pipe_end(fd: c_int, offset: *const off_t) -> Result<BorrowedFd<'static>> {
-    let pipe = borrow(fd);
+fn pipe_end(end: &End, offset: *const off_t) -> Result<BorrowedFd<'_>> {
+    let pipe = end.borrow();
     let is_pipe = FileType::from_raw_mode(fstat(pipe)?.st_mode) == FileType::Fifo;
     match (is_pipe, offset.is_null()) {
         (false, _) => Err(Errno::INVAL),

@@ -40,29 +40,35 @@ interpose!(
             unsafe { named(dir, path, flags, out, real) }
         },
     statx = |real, dir: c_int, path: *const c_char, flags: c_int, mask: c_uint, out: *mut Statx| -> c_int {
-        for _ in 0..sniff::TRIES {
-            let result = real();
-            if result != 0 {
-                return result;
-            }
+        corrected(real, || {
             // SAFETY: the call filled it, and could read the path.
             let (statx, name) = unsafe { (&mut *out, path_of(path)) };
-            if !may_be_anchor(statx) {
-                return 0;
+            if may_be_anchor(statx)
+                && let Some(stat) = stat_for(dir, name, flags)?
+            {
+                copy_to_statx(&stat, statx);
             }
-            match stat_for(dir, name, flags) {
-                Ok(None) => return 0,
-                Ok(Some(stat)) => {
-                    copy_to_statx(&stat, statx);
-                    return 0;
-                }
-                Err(error) if sniff::is_replaced(error) => {}
-                Err(error) => return errno::fail(error),
-            }
-        }
-        errno::fail(Errno::STALE)
+            Ok(())
+        })
     },
 );
+
+/// Makes a call on a path, and corrects what it has filled in. If the name is replaced meanwhile, the
+/// call is made again.
+fn corrected(real: impl Fn() -> c_int, correct: impl Fn() -> Result<()>) -> c_int {
+    for _ in 0..sniff::TRIES {
+        let result = real();
+        if result != 0 {
+            return result;
+        }
+        match correct() {
+            Ok(()) => return 0,
+            Err(error) if sniff::is_replaced(error) => {}
+            Err(error) => return errno::fail(error),
+        }
+    }
+    errno::fail(Errno::STALE)
+}
 
 /// Serves a call on a descriptor.
 unsafe fn opened(fd: c_int, out: *mut Stat, real: impl FnOnce() -> c_int) -> c_int {
@@ -80,7 +86,7 @@ unsafe fn opened(fd: c_int, out: *mut Stat, real: impl FnOnce() -> c_int) -> c_i
     }
 }
 
-/// Serves a call on a path: corrects the attributes that `real` has filled in.
+/// Serves a call on a path.
 unsafe fn named(
     dir: c_int,
     path: *const c_char,
@@ -88,26 +94,19 @@ unsafe fn named(
     out: *mut Stat,
     real: impl Fn() -> c_int,
 ) -> c_int {
-    for _ in 0..sniff::TRIES {
-        let result = real();
-        if result != 0 {
-            return result;
-        }
+    corrected(real, || {
         // SAFETY: the call filled it, and could read the path.
         let (stat, name) = unsafe { (&mut *out.cast::<stripewise_sys::Stat>(), path_of(path)) };
         if !sniff::possible(stat) {
-            return 0;
+            Ok(())
+        } else if !name.is_empty() {
+            correct_named(dir, name, flags, stat).map(drop)
+        } else if unsafe { opened(dir, out, || 0) } == 0 {
+            Ok(())
+        } else {
+            Err(Errno::from_raw_os_error(errno::get()))
         }
-        if name.is_empty() {
-            return unsafe { opened(dir, out, || 0) };
-        }
-        match correct_named(dir, name, flags, stat) {
-            Ok(_) => return 0,
-            Err(error) if sniff::is_replaced(error) => {}
-            Err(error) => return errno::fail(error),
-        }
-    }
-    errno::fail(Errno::STALE)
+    })
 }
 
 /// Corrects `stat` if the file is managed, and returns whether it is. A file that may not be read
