@@ -106,7 +106,7 @@ pub fn lower_priority() {
 }
 
 /// Runs `start` with all signals blocked in the calling thread; new threads inherit that.
-fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
+pub fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
     // SAFETY: valid signal sets of this frame.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();

@@ -90,6 +90,6 @@ fn has_files() -> bool {
 fn end(code: c_int) -> ! {
     loop {
         // SAFETY: no memory is involved.
-        let _ = unsafe { kernel::call(libc::SYS_exit_group, [code as usize, 0, 0, 0, 0, 0]) };
+        let _ = unsafe { kernel::call(libc::SYS_exit_group, [code as usize]) };
     }
 }

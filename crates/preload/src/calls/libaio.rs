@@ -73,7 +73,7 @@ unsafe extern "C" fn io_getevents(
     events: *mut Event,
     timeout: *mut timespec,
 ) -> c_int {
-    negative(|| unsafe { traced(events, get_events(context as usize, least, most, events, timeout, None)) })
+    unsafe { io_pgetevents(context, least, most, events, timeout, std::ptr::null_mut()) }
 }
 
 #[unsafe(no_mangle)]
@@ -97,7 +97,7 @@ unsafe extern "C" fn io_cancel(context: *mut c_void, iocb: *mut Iocb, event: *mu
             // The kernel can hardly cancel requests on files either.
             return Err(Errno::AGAIN);
         }
-        let arguments = [context as usize, iocb as usize, event as usize, 0, 0, 0];
+        let arguments = [context as usize, iocb as usize, event as usize];
         unsafe { kernel::call(libc::SYS_io_cancel, arguments) }.map(|result| result as c_int)
     })
 }
@@ -109,8 +109,7 @@ unsafe extern "C" fn io_destroy(context: *mut c_void) -> c_int {
             while pool::wait(None, None, || ours.under_way.load(Ordering::Acquire) == 0).is_err() {}
             lock(&CONTEXTS).as_mut().and_then(|contexts| contexts.remove(&(context as usize)));
         }
-        unsafe { kernel::call(libc::SYS_io_destroy, [context as usize, 0, 0, 0, 0, 0]) }
-            .map(|result| result as c_int)
+        unsafe { kernel::call(libc::SYS_io_destroy, [context as usize]) }.map(|result| result as c_int)
     })
 }
 
@@ -127,7 +126,7 @@ fn negative(body: impl FnOnce() -> Result<c_int>) -> c_int {
 }
 
 unsafe fn kernel_submit(context: usize, count: usize, iocbs: *mut *mut Iocb) -> Result<usize> {
-    unsafe { kernel::call(libc::SYS_io_submit, [context, count, iocbs as usize, 0, 0, 0]) }
+    unsafe { kernel::call(libc::SYS_io_submit, [context, count, iocbs as usize]) }
 }
 
 /// The file of a request; a null request is left to the kernel.

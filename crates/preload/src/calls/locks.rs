@@ -75,7 +75,7 @@ fn make(managed: &Managed, command: c_int, lock: &mut flock) -> Result<()> {
     }
     place(managed, lock)?;
     let fd = holder(managed, command)?;
-    let arguments = [fd as usize, command as usize, std::ptr::from_mut(lock) as usize, 0, 0, 0];
+    let arguments = [fd as usize, command as usize, std::ptr::from_mut(lock) as usize];
     // SAFETY: a lock of this call. Signals are not blocked, because the wait may be long.
     unsafe { kernel::call(libc::SYS_fcntl, arguments) }.map(drop)
 }
@@ -121,7 +121,7 @@ pub fn closing(file: &LogicalFile) {
     lock.l_type = libc::F_UNLCK as i16;
     if let Ok(first) = first_component(file) {
         let lock = std::ptr::from_mut(&mut lock) as usize;
-        let arguments = [first as usize, libc::F_SETLK as usize, lock, 0, 0, 0];
+        let arguments = [first as usize, libc::F_SETLK as usize, lock];
         // SAFETY: a lock of this call.
         let _ = unsafe { kernel::call(libc::SYS_fcntl, arguments) };
     }

@@ -7,7 +7,6 @@ use stripewise_datapath::Change;
 use stripewise_sys::{Errno, Kind, Mode, Result, Timespec, Timestamps};
 
 use crate::descriptors::paths::{borrow_dir, follows, to_path};
-use crate::descriptors::seen::Found;
 use crate::descriptors::sniff;
 use crate::descriptors::subject::Subject;
 use crate::process::errno::{self, fail, serve};
@@ -32,13 +31,13 @@ impl Name<'_> {
     /// Errors: the kind of the file could not be determined.
     fn look_up(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<Self>> {
         // SAFETY: the path is used only after the kernel has read it.
-        let name = |certain| unsafe { Self { dir, path: CStr::from_ptr(path), certain } };
-        let found = match sniff::look_up(dir, path, follows(flags)) {
+        let refused = || unsafe { Self { dir, path: CStr::from_ptr(path), certain: false } };
+        let found = match sniff::anchor(dir, path, follows(flags)) {
             // The kernel will refuse the path with the same error.
             Err(Errno::FAULT | Errno::BADF | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => None,
-            Err(Errno::ACCESS) => Some(name(false)),
+            Err(Errno::ACCESS) => Some(refused()),
             Err(error) => return Err(error),
-            Ok(named) => named.filter(|named| named.found == Found::Anchor).map(|_| name(true)),
+            Ok(anchor) => anchor.map(|path| Self { dir, path, certain: true }),
         };
         Ok(found.filter(|_| !identity::is_vfork_child()))
     }
@@ -281,27 +280,18 @@ fn asked(dir: c_int, path: *const c_char, mode: c_int, flags: c_int, real: impl 
     if answer == 0 || mode & libc::W_OK == 0 || errno::get() != libc::EACCES || identity::is_vfork_child() {
         return answer;
     }
-    match is_anchor(dir, path, flags) {
-        Ok(true) => {}
-        Ok(false) => {
-            errno::set(libc::EACCES);
-            return answer;
-        }
+    let path = match sniff::anchor(dir, path, follows(flags)) {
+        Ok(Some(path)) => path,
+        Ok(None) => return fail(Errno::ACCESS),
         Err(error) => return fail(error),
-    }
+    };
     // The anchor has the permissions of the file, except to write.
     match real(mode & !libc::W_OK) {
         0 => serve(|| {
-            // SAFETY: the kernel could read the path.
-            let path = to_path(unsafe { CStr::from_ptr(path) }.to_bytes());
-            let effective = flags & libc::AT_EACCESS != 0;
+            let (path, effective) = (to_path(path.to_bytes()), flags & libc::AT_EACCESS != 0);
             state::runtime()?.may_write_named(borrow_dir(dir), path, follows(flags), effective)?;
             Ok(0)
         }),
         refused => refused,
     }
-}
-
-fn is_anchor(dir: c_int, path: *const c_char, flags: c_int) -> Result<bool> {
-    Ok(sniff::look_up(dir, path, follows(flags))?.is_some_and(|named| named.found == Found::Anchor))
 }

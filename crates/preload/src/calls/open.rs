@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use libc::mode_t;
-use rustix::fs::{CWD, FileType, readlinkat};
+use rustix::fs::{CWD, readlinkat};
 use rustix::io::retry_on_intr;
 use stripewise_datapath::Opened;
 use stripewise_recorder::{Event, Flags, Op, Ticks};
@@ -15,7 +15,7 @@ use crate::calls::unplanned;
 use crate::descriptors::entry::EntryRef;
 use crate::descriptors::paths::{borrow_dir, to_path};
 use crate::descriptors::record;
-use crate::descriptors::seen::Found;
+use crate::descriptors::sniff::Named;
 use crate::descriptors::table::{self, Known};
 use crate::descriptors::{access, adopt, sniff};
 use crate::process::errno::{self, answer, fail, guarded, serve};
@@ -60,6 +60,7 @@ pub fn open_any(
         let fd = real();
         return if fd >= 0 { stripewise_sys::fd::raise(fd) } else { fd };
     }
+    let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let start = state::recorder().map(|recorder| recorder.now());
     if let Some(opened) = unplanned::open(dir, path, flags, mode) {
         return answer(|| opened.map(|(fd, found)| opened_at(start, fd, found, flags)));
@@ -91,17 +92,16 @@ pub fn open_any(
 }
 
 /// Records an open.
-fn opened_at(start: Option<Ticks>, fd: c_int, entry: Option<EntryRef>, flags: c_int) -> c_int {
+fn opened_at(start: Option<Ticks>, fd: c_int, entry: Option<EntryRef>, flags: OFlags) -> c_int {
     if let (Some(start), Some(entry)) = (start, &entry) {
-        record_open(entry, start, flags & libc::O_TRUNC != 0);
+        record_open(entry, start, flags.contains(OFlags::TRUNC));
     }
     fd
 }
 
 /// The name, if the data path has to open it: the open would truncate a managed file or create one.
 /// Errors: the kind of the file could not be determined, or the path does not exist.
-fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<&'static CStr>> {
-    let flags = OFlags::from_bits_retain(flags.cast_unsigned());
+fn managed_name(dir: c_int, path: *const c_char, flags: OFlags) -> Result<Option<&'static CStr>> {
     let creates = flags.contains(OFlags::CREATE) && state::has_plan() && !identity::is_vfork_child();
     if !(creates || flags.contains(OFlags::TRUNC)) || flags.intersects(OFlags::PATH | OFlags::DIRECTORY) {
         return Ok(None);
@@ -114,16 +114,14 @@ fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<
             // SAFETY: the kernel could read the path; it is used only during the call that it came
             // with.
             Err(Errno::NOENT) => Ok(creates.then(|| unsafe { CStr::from_ptr(path) })),
-            // SAFETY: as above.
-            Ok(_) => Ok(None),
-            Err(error) => Err(error),
+            stat => stat.map(|_| None),
         };
     }
-    match sniff::look_up(dir, path, follows_link(flags))? {
-        Some(named) => Ok((named.found == Found::Anchor).then_some(named.path)),
-        // SAFETY: as above.
-        None => Ok(creates.then(|| unsafe { CStr::from_ptr(path) })),
-    }
+    Ok(match sniff::look_up(dir, path, follows_link(flags))? {
+        Named::Anchor(path) => Some(path),
+        Named::Plain => None,
+        Named::Missing(path) => creates.then_some(path),
+    })
 }
 
 /// The name, if the kernel refused to open it for writing because it is an anchor: no user may
@@ -133,10 +131,9 @@ fn managed_name(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<
 fn refused_name(
     dir: c_int,
     path: *const c_char,
-    flags: c_int,
+    flags: OFlags,
     opened: &mut c_int,
 ) -> Result<Option<&'static CStr>> {
-    let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     if errno::get() != libc::EACCES || !access::writes(flags) {
         return Ok(None);
     }
@@ -144,10 +141,10 @@ fn refused_name(
         *opened = access::open_in_vfork_child(dir, path, flags).unwrap_or(-1);
         None
     } else {
-        sniff::look_up(dir, path, follows_link(flags))?.filter(|named| named.found == Found::Anchor)
+        sniff::anchor(dir, path, follows_link(flags))?
     };
     errno::set(libc::EACCES);
-    Ok(found.map(|named| named.path))
+    Ok(found)
 }
 
 fn follows_link(flags: OFlags) -> bool {
@@ -160,8 +157,9 @@ pub fn is_managed_name(path: *const c_char, flags: c_int) -> Result<bool> {
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let follow = follows_link(flags) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
     Ok(match sniff::look_up(libc::AT_FDCWD, path, follow)? {
-        Some(named) => named.found == Found::Anchor,
-        None => flags.contains(OFlags::CREATE) && state::has_plan(),
+        Named::Anchor(_) => true,
+        Named::Plain => false,
+        Named::Missing(_) => flags.contains(OFlags::CREATE) && state::has_plan(),
     })
 }
 
@@ -175,25 +173,24 @@ pub fn wants_stream(path: *const c_char, flags: c_int) -> Result<bool> {
         return is_managed_name(path, flags);
     }
     match retry_on_intr(|| kernel::stat_at(libc::AT_FDCWD, path, true)) {
-        Ok(stat) => Ok(FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile),
+        Ok(stat) => Ok(sniff::is_regular(&stat)),
         Err(Errno::NOENT) => Ok(flags & libc::O_CREAT != 0),
         Err(error) => Err(error),
     }
 }
 
-fn open_managed(dir: c_int, name: &CStr, flags: c_int, mode: mode_t) -> Result<(c_int, Option<EntryRef>)> {
+fn open_managed(dir: c_int, name: &CStr, flags: OFlags, mode: mode_t) -> Result<(c_int, Option<EntryRef>)> {
     if identity::is_vfork_child() {
         // A vfork child uses its parent's memory: it must not open files in there.
         return Err(Errno::IO);
     }
-    let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let (path, mode) = (to_path(name.to_bytes()), Mode::from_raw_mode(mode));
     // With an absolute path the kernel ignores `dir`, which may be no descriptor at all.
     let dir = if path.is_absolute() { libc::AT_FDCWD } else { dir };
     let end = end_of_links(dir, name, flags)?;
     let path = end.as_deref().unwrap_or(path);
     match state::runtime()?.open(borrow_dir(dir), path, flags, mode)? {
-        Opened::Plain(fd) => settle(fd, flags.bits().cast_signed(), name),
+        Opened::Plain(fd) => settle(fd, flags, name),
         Opened::Managed(fd, file) => Ok((fd, adopt::managed(fd, file, flags)?)),
     }
 }
@@ -223,14 +220,14 @@ fn end_of_links(dir: c_int, name: &CStr, flags: OFlags) -> Result<Option<PathBuf
 
 /// Determines the kind of an opened file, and returns the program's descriptor of it. An anchor
 /// whose file cannot be served is closed again.
-fn settle(fd: c_int, flags: c_int, name: &CStr) -> Result<(c_int, Option<EntryRef>)> {
-    if flags & libc::O_DIRECTORY != 0 {
+fn settle(fd: c_int, flags: OFlags, name: &CStr) -> Result<(c_int, Option<EntryRef>)> {
+    if flags.contains(OFlags::DIRECTORY) {
         if !identity::is_vfork_child() {
             table::set(fd, Known::Plain);
         }
         return Ok((fd, None));
     }
-    adopt::opened(fd, OFlags::from_bits_retain(flags.cast_unsigned()), name)
+    adopt::opened(fd, flags, name)
 }
 
 fn record_open(entry: &EntryRef, start: Ticks, empties: bool) {

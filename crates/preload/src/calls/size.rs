@@ -12,8 +12,7 @@ use crate::calls::transfer::check_limit;
 use crate::descriptors::adopt;
 use crate::descriptors::paths::to_path;
 use crate::descriptors::record::{self, Call};
-use crate::descriptors::seen::Found;
-use crate::descriptors::sniff::{self, Named};
+use crate::descriptors::sniff;
 use crate::descriptors::subject::{Managed, Subject};
 use crate::process::errno::{fail, serve, serve_code, serve_interruptible};
 use crate::process::guard::{self, NoCancellation};
@@ -49,10 +48,10 @@ interpose!(
         on_descriptor(fd, || Call::on_range(Op::Resize, 0, size), real, ours)
     },
     truncate | truncate64 = |real, path: *const c_char, size: off_t| -> c_int {
-        let path = match sniff::look_up(libc::AT_FDCWD, path, true) {
+        let path = match sniff::anchor(libc::AT_FDCWD, path, true) {
             Err(error) => return fail(error),
-            Ok(Some(Named { path, found: Found::Anchor, .. })) => path,
-            Ok(_) => return real(),
+            Ok(Some(path)) => path,
+            Ok(None) => return real(),
         };
         serve_interruptible(|| {
             let size = u64::try_from(size).map_err(|_| Errno::INVAL)?;

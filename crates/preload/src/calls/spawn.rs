@@ -81,7 +81,7 @@ interpose!(
 /// Whether the kernel would open this name for writing. For an anchor it does so only for root.
 fn may_write(path: *const c_char) -> bool {
     let (mode, flags) = (libc::W_OK as usize, libc::AT_EACCESS as usize);
-    let arguments = [libc::AT_FDCWD as usize, path as usize, mode, flags, 0, 0];
+    let arguments = [libc::AT_FDCWD as usize, path as usize, mode, flags];
     // SAFETY: only the kernel reads the path.
     unsafe { kernel::call(libc::SYS_faccessat2, arguments) }.is_ok()
 }

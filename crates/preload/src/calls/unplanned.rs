@@ -36,10 +36,9 @@ const MODE_BITS: mode_t = 0o7777;
 pub fn open(
     dir: c_int,
     path: *const c_char,
-    flags: c_int,
+    wanted: OFlags,
     mode: mode_t,
 ) -> Option<Result<(c_int, Option<EntryRef>)>> {
-    let wanted = OFlags::from_bits_retain(flags.cast_unsigned());
     if !applies(wanted) || !is_unplanned(state::runtime_if_made()?, dir, path) {
         return None;
     }
@@ -124,7 +123,7 @@ fn settle(fd: c_int, flags: OFlags) -> Result<Option<(c_int, Option<EntryRef>)>>
     kernel::stat_of(fd, &mut stat).inspect_err(|_| kernel::close(fd))?;
     // SAFETY: filled by the call above.
     let stat = unsafe { stat.assume_init_mut() };
-    if flags.contains(OFlags::TRUNC) && adopt::is_regular(stat) {
+    if flags.contains(OFlags::TRUNC) && sniff::is_regular(stat) {
         let found = sniff::descriptor(borrow(fd), stat, Some(flags));
         if found != Ok(Found::Plain) {
             kernel::close(fd);

@@ -107,7 +107,7 @@ pub fn exchange_in_vfork_child(fd: c_int, flags: OFlags) -> c_int {
     };
     let on_exec = if flags.contains(OFlags::CLOEXEC) { libc::O_CLOEXEC } else { 0 };
     // SAFETY: both are this call's.
-    let moved = unsafe { kernel::call(libc::SYS_dup3, [new as usize, fd as usize, on_exec as usize, 0, 0, 0]) };
+    let moved = unsafe { kernel::call(libc::SYS_dup3, [new as usize, fd as usize, on_exec as usize]) };
     kernel::close(new);
     moved.map_or(fd, |moved| moved as c_int)
 }
@@ -162,7 +162,7 @@ pub fn answer(
 }
 
 fn control(fd: c_int, command: c_int, argument: usize) -> Result<usize> {
-    let arguments = [fd as usize, command as usize, argument, 0, 0, 0];
+    let arguments = [fd as usize, command as usize, argument];
     // SAFETY: pointers come from the callers, for commands that fill the memory they point to.
     unsafe { kernel::call(libc::SYS_fcntl as c_long, arguments) }
 }

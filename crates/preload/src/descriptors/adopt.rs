@@ -4,7 +4,6 @@ use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use rustix::fs::FileType;
 use stripewise_datapath::{LogicalFile, notice};
 use stripewise_recorder::FileId;
 use stripewise_sys::fd::is_private;
@@ -47,7 +46,7 @@ fn on_first_use(fd: c_int) -> Option<EntryRef> {
     let mut stat = MaybeUninit::uninit();
     let looked = match kernel::stat_of(fd, &mut stat) {
         Err(Errno::BADF) => return None,
-        Ok(stat) if is_regular(stat) => look(fd, stat, None),
+        Ok(stat) if sniff::is_regular(stat) => look(fd, stat, None),
         Ok(_) => Ok(None),
         Err(error) => Err(error),
     };
@@ -67,13 +66,13 @@ pub fn opened(fd: c_int, flags: OFlags, name: &CStr) -> Result<(c_int, Option<En
     let mut stat = MaybeUninit::uninit();
     let stat = kernel::stat_of(fd, &mut stat).inspect_err(|_| kernel::close(fd))?;
     if identity::is_vfork_child() {
-        let exchanged = is_regular(stat) && access::writes(flags);
+        let exchanged = sniff::is_regular(stat) && access::writes(flags);
         return Ok((if exchanged { access::exchange_in_vfork_child(fd, flags) } else { fd }, None));
     }
     let (fd, entry) = exchanged(fd, stat, flags)?;
     let is_plain = entry.as_ref().is_none_or(|entry| entry.is_plain());
     let may_be_planned = flags.intersects(OFlags::CREATE | OFlags::WRONLY | OFlags::RDWR) && state::has_plan();
-    if is_plain && may_be_planned && is_regular(stat) && !seen::is_decided(stat, name) {
+    if is_plain && may_be_planned && sniff::is_regular(stat) && !seen::is_decided(stat, name) {
         say_if_not_placed(fd);
     }
     Ok((fd, enter(fd, entry).inspect_err(|_| kernel::close(fd))?))
@@ -89,7 +88,7 @@ pub fn opened_unplanned(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int,
 /// file is managed and open for writing.
 #[inline]
 fn exchanged(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int, Option<EntryRef>)> {
-    let entry = if is_regular(stat) { look(fd, stat, Some(flags)) } else { Ok(None) };
+    let entry = if sniff::is_regular(stat) { look(fd, stat, Some(flags)) } else { Ok(None) };
     let entry = entry.inspect_err(|_| kernel::close(fd))?;
     let fd = match &entry {
         Some(entry) if access::writes(flags) => match entry.file()? {
@@ -112,11 +111,6 @@ pub fn managed(fd: c_int, file: Arc<LogicalFile>, flags: OFlags) -> Result<Optio
         enter(fd, Some(entry))
     };
     entry().inspect_err(|_| kernel::close(fd))
-}
-
-/// Whether these are the attributes of a regular file. Only regular files are ever managed.
-pub fn is_regular(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
 fn enter(fd: c_int, entry: Option<EntryRef>) -> Result<Option<EntryRef>> {

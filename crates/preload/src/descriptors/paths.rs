@@ -64,7 +64,7 @@ impl Absolute {
     pub fn of_working_directory() -> Result<Self> {
         let mut page = Scratch::new()?;
         let memory = page.as_uninit();
-        let arguments = [memory.as_mut_ptr() as usize, memory.len(), 0, 0, 0, 0];
+        let arguments = [memory.as_mut_ptr() as usize, memory.len()];
         // SAFETY: the kernel fills at most the given number of bytes and terminates the path.
         let len = unsafe { kernel::call(libc::SYS_getcwd, arguments)? } - 1;
         if page.first() == Some(&b'/') { Ok(Self { page, len }) } else { Err(Errno::NOENT) }

@@ -47,10 +47,14 @@ pub fn are_locks_used() -> bool {
     LOCKS.load(Ordering::Relaxed)
 }
 
+/// Whether these are the attributes of a regular file. Only regular files are ever managed.
+pub fn is_regular(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+}
+
 /// Whether a file with these attributes can be an anchor and is not known to be plain.
 pub fn possible(stat: &Stat) -> bool {
-    let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    regular && stat.st_size >= TEXT_BYTES_MIN as i64 && !seen::is(stat, Found::Plain)
+    is_regular(stat) && stat.st_size >= TEXT_BYTES_MIN as i64 && !seen::is(stat, Found::Plain)
 }
 
 /// The kind of an open file; `flags` are its status flags, if known. The descriptor is left
@@ -96,31 +100,41 @@ pub fn likely_name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> Result
     if seen::is(stat, Found::Anchor) { Ok(Found::Anchor) } else { name(dir, path, follow, stat) }
 }
 
-/// A name of the application, and the kind of its file.
-pub struct Named<'a> {
-    /// The name, which the kernel could read.
-    pub path: &'a CStr,
-    /// The kind of the file.
-    pub found: Found,
+/// What a path of the application leads to. The kernel could read the path, which must not be used
+/// after the call that it came with.
+pub enum Named {
+    Missing(&'static CStr),
+    Plain,
+    Anchor(&'static CStr),
 }
 
-/// Determines the kind of the file that the application's path leads to; `None` if there is no such
-/// file. The result must not outlive the call that the path came with.
-/// Errors: the error of fstatat(2) for the path, and as [`descriptor`].
-pub fn look_up(dir: c_int, path: *const c_char, follow: bool) -> Result<Option<Named<'static>>> {
+/// Determines what the application's path leads to.
+/// Errors: that of fstatat(2) for the path, and as [`descriptor`].
+pub fn look_up(dir: c_int, path: *const c_char, follow: bool) -> Result<Named> {
     for _ in 0..TRIES {
         let stat = match retry_on_intr(|| kernel::stat_at(dir, path, follow)) {
-            Err(Errno::NOENT) => return Ok(None),
-            stat => stat?,
+            Err(Errno::NOENT) => None,
+            stat => Some(stat?),
         };
         // SAFETY: the kernel could read the path.
         let path = unsafe { CStr::from_ptr(path) };
+        let Some(stat) = stat else { return Ok(Named::Missing(path)) };
         match name(dir, path, follow, &stat) {
             Err(error) if is_replaced(error) => {}
-            found => return found.map(|found| Some(Named { path, found })),
+            Ok(Found::Anchor) => return Ok(Named::Anchor(path)),
+            found => return found.map(|_| Named::Plain),
         }
     }
     Err(Errno::STALE)
+}
+
+/// The path, if it leads to the anchor of a managed file.
+/// Errors: as [`look_up`].
+pub fn anchor(dir: c_int, path: *const c_char, follow: bool) -> Result<Option<&'static CStr>> {
+    Ok(match look_up(dir, path, follow)? {
+        Named::Anchor(path) => Some(path),
+        _ => None,
+    })
 }
 
 /// Whether examining a name failed because the name was removed or became another file's meanwhile.

@@ -40,10 +40,10 @@ pub fn deny_io_uring() {
         // SAFETY: the kernel copies the program.
         unsafe {
             // Unprivileged filters require this: exec grants no further privileges from now on.
-            kernel::call(libc::SYS_prctl, [libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0, 0, 0, 0])?;
+            kernel::call(libc::SYS_prctl, [libc::PR_SET_NO_NEW_PRIVS as usize, 1])?;
             let mode = libc::SECCOMP_SET_MODE_FILTER as usize;
             let flags = libc::SECCOMP_FILTER_FLAG_TSYNC as usize;
-            kernel::call(libc::SYS_seccomp, [mode, flags, std::ptr::from_ref(&program) as usize, 0, 0, 0])
+            kernel::call(libc::SYS_seccomp, [mode, flags, std::ptr::from_ref(&program) as usize])
         }
     };
     if let Err(error) = installed() {

@@ -172,7 +172,7 @@ const MASK: u64 = {
 fn change_mask(how: i32, mask: u64) -> u64 {
     let mut before = 0u64;
     let masks = (&raw const mask as usize, &raw mut before as usize);
-    let arguments = [how as usize, masks.0, masks.1, size_of::<u64>(), 0, 0];
+    let arguments = [how as usize, masks.0, masks.1, size_of::<u64>()];
     // SAFETY: reads one mask and writes the other.
     let _ = unsafe { kernel::call(libc::SYS_rt_sigprocmask, arguments) };
     before
@@ -235,7 +235,7 @@ pub fn blocked_by_program() -> u64 {
 /// The pending signals of this thread and of the process.
 fn pending() -> u64 {
     let mut set = 0u64;
-    let arguments = [&raw mut set as usize, size_of::<u64>(), 0, 0, 0, 0];
+    let arguments = [&raw mut set as usize, size_of::<u64>()];
     // SAFETY: the kernel fills the given number of bytes.
     let _ = unsafe { kernel::call(libc::SYS_rt_sigpending, arguments) };
     set
@@ -249,18 +249,8 @@ pub fn undisturbed<T>(body: impl FnOnce() -> T) -> T {
 
 /// Sets the gate to the result of `to`; waits while that is `None`.
 fn change(to: impl Fn(u32) -> Option<u32>) {
-    let mut state = GATE.load(Ordering::Relaxed);
-    loop {
-        match to(state) {
-            Some(new) => match GATE.compare_exchange_weak(state, new, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(now) => state = now,
-            },
-            None => {
-                let _ = futex::wait(&GATE, futex::Flags::PRIVATE, state, None);
-                state = GATE.load(Ordering::Relaxed);
-            }
-        }
+    while let Err(state) = GATE.fetch_update(Ordering::AcqRel, Ordering::Relaxed, &to) {
+        let _ = futex::wait(&GATE, futex::Flags::PRIVATE, state, None);
     }
 }
 

@@ -30,7 +30,7 @@ struct Action {
 fn actions() -> impl Iterator<Item = Action> {
     (1..=SIGNALS).filter_map(|signal| {
         let mut action = MaybeUninit::<Action>::uninit();
-        let arguments = [signal, 0, action.as_mut_ptr() as usize, size_of::<u64>(), 0, 0];
+        let arguments = [signal, 0, action.as_mut_ptr() as usize, size_of::<u64>()];
         // SAFETY: a query; the structure is filled on success.
         unsafe { kernel::call(libc::SYS_rt_sigaction, arguments).ok().map(|_| action.assume_init()) }
     })

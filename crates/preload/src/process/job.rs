@@ -59,29 +59,21 @@ pub fn processes() -> Option<(u32, u32)> {
 /// first pair whose number of processes is set counts. Slurm's comes last: under `mpirun` inside a
 /// Slurm job it is that of the daemons. The variables of the whole Slurm job are not used, since
 /// its script is one process.
-const SIZES: [(&CStr, PerNode); 4] = [
-    (c"PMI_SIZE", PerNode::Processes(c"MPI_LOCALNRANKS")),
-    (c"OMPI_COMM_WORLD_SIZE", PerNode::Processes(c"OMPI_COMM_WORLD_LOCAL_SIZE")),
-    (c"MV2_COMM_WORLD_SIZE", PerNode::Processes(c"MV2_COMM_WORLD_LOCAL_SIZE")),
-    (c"SLURM_STEP_NUM_TASKS", PerNode::Nodes(c"SLURM_STEP_NUM_NODES")),
+const SIZES: [(&CStr, &CStr); 4] = [
+    (c"PMI_SIZE", c"MPI_LOCALNRANKS"),
+    (c"OMPI_COMM_WORLD_SIZE", c"OMPI_COMM_WORLD_LOCAL_SIZE"),
+    (c"MV2_COMM_WORLD_SIZE", c"MV2_COMM_WORLD_LOCAL_SIZE"),
+    (c"SLURM_STEP_NUM_TASKS", NODES),
 ];
-
-/// The meaning of the second variable.
-enum PerNode {
-    /// Number of processes on this node.
-    Processes(&'static CStr),
-    /// Number of nodes.
-    Nodes(&'static CStr),
-}
+/// The one that is the number of nodes.
+const NODES: &CStr = c"SLURM_STEP_NUM_NODES";
 
 /// Number of processes of the job, and of those on this node (all of them if that is not set),
 /// according to the launcher's variables.
 fn read(number: &dyn Fn(&CStr) -> Option<u32>) -> Option<(u32, u32)> {
     let (procs, per_node) = SIZES.iter().find_map(|(name, per_node)| Some((number(name)?, per_node)))?;
-    let on_node = match per_node {
-        PerNode::Processes(name) => number(name),
-        PerNode::Nodes(name) => number(name).map(|nodes| procs.div_ceil(nodes)),
-    };
+    let second = number(per_node);
+    let on_node = if *per_node == NODES { second.map(|nodes| procs.div_ceil(nodes)) } else { second };
     Some((procs, on_node.map_or(procs, |on_node| on_node.min(procs))))
 }
 

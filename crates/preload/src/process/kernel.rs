@@ -32,11 +32,11 @@ type SyscallFn = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize,
 // SAFETY: the type of `syscall`, with the largest number of arguments of any call.
 pub static LIBC: Real<SyscallFn> = unsafe { Real::new(c"syscall") };
 
-/// Makes a system call.
+/// Makes a system call; further arguments are 0.
 /// Safety: As the system call requires.
-pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> Result<usize> {
+pub unsafe fn call<const N: usize>(number: c_long, arguments: [usize; N]) -> Result<usize> {
     let before = errno();
-    let [a, b, c, d, e, f] = arguments;
+    let [a, b, c, d, e, f] = std::array::from_fn(|at| arguments.get(at).copied().unwrap_or(0));
     // SAFETY: the caller's promise.
     let result = unsafe { LIBC.get()(number, a, b, c, d, e, f) };
     let failed = errno();
@@ -48,7 +48,7 @@ pub unsafe fn call(number: c_long, arguments: [usize; 6]) -> Result<usize> {
 pub fn stat_at(dir: c_int, path: *const c_char, follow: bool) -> Result<Stat> {
     let mut stat = MaybeUninit::<Stat>::uninit();
     let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
-    let arguments = [dir as usize, path as usize, stat.as_mut_ptr() as usize, flags as usize, 0, 0];
+    let arguments = [dir as usize, path as usize, stat.as_mut_ptr() as usize, flags as usize];
     // SAFETY: only the kernel reads the path; on success it has filled the structure.
     unsafe {
         call(libc::SYS_newfstatat, arguments)?;
@@ -66,7 +66,7 @@ pub fn is_readable(memory: *const c_void, len: usize) -> bool {
     let mut at = last;
     loop {
         // SAFETY: changes nothing, as the first argument is no valid operation.
-        let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NO_SUCH_WAY, at, 0, WORD, 0, 0]) };
+        let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NO_SUCH_WAY, at, 0, WORD]) };
         // A null address means "no mask", so the kernel would copy nothing. It is never valid
         // memory.
         if at == 0 || answer == Err(Errno::FAULT) {
@@ -103,7 +103,7 @@ fn copy(number: c_long, own: usize, other: usize, len: usize) -> Result<()> {
     let (own, other) = ([own, len], [other, len]);
     let process = std::process::id() as usize;
     // SAFETY: the callers own `own`; only the kernel accesses `other`.
-    let copied = unsafe { call(number, [process, own.as_ptr() as usize, 1, other.as_ptr() as usize, 1, 0]) };
+    let copied = unsafe { call(number, [process, own.as_ptr() as usize, 1, other.as_ptr() as usize, 1]) };
     match copied {
         Ok(copied) if copied == len => Ok(()),
         // Some containers forbid these calls to their programs: the address is trusted.
@@ -120,7 +120,7 @@ fn copy(number: c_long, own: usize, other: usize, len: usize) -> Result<()> {
 
 /// fstat(2) into the caller's memory, without copies on the stack. Retries EINTR.
 pub fn stat_of(fd: c_int, stat: &mut MaybeUninit<Stat>) -> Result<&Stat> {
-    let arguments = [fd as usize, stat.as_mut_ptr() as usize, 0, 0, 0, 0];
+    let arguments = [fd as usize, stat.as_mut_ptr() as usize];
     // SAFETY: on success the kernel has filled the structure.
     unsafe {
         retry_on_intr(|| call(libc::SYS_fstat, arguments))?;
@@ -131,24 +131,24 @@ pub fn stat_of(fd: c_int, stat: &mut MaybeUninit<Stat>) -> Result<&Stat> {
 /// ftruncate(2) to size 0, bypassing the library's own. Retries EINTR.
 pub fn empty(fd: c_int) -> Result<()> {
     // SAFETY: no memory is involved.
-    retry_on_intr(|| unsafe { call(libc::SYS_ftruncate, [fd as usize, 0, 0, 0, 0, 0]) }).map(drop)
+    retry_on_intr(|| unsafe { call(libc::SYS_ftruncate, [fd as usize]) }).map(drop)
 }
 
 /// close(2), bypassing the library's own.
 pub fn close(fd: c_int) {
     // SAFETY: the caller owns the descriptor.
-    let _ = unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
+    let _ = unsafe { call(libc::SYS_close, [fd as usize]) };
 }
 
 /// close_range(2).
 pub fn close_range(first: u32, last: u32, flags: c_int) -> Result<()> {
     // SAFETY: the descriptors are the application's.
-    unsafe { call(libc::SYS_close_range, [first as usize, last as usize, flags as usize, 0, 0, 0]) }.map(|_| ())
+    unsafe { call(libc::SYS_close_range, [first as usize, last as usize, flags as usize]) }.map(|_| ())
 }
 
 /// openat(2), bypassing the library's own. EFAULT if the path cannot be read.
 pub fn open_at(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> Result<c_int> {
-    let arguments = [dir as usize, path as usize, flags as usize, mode as usize, 0, 0];
+    let arguments = [dir as usize, path as usize, flags as usize, mode as usize];
     // SAFETY: only the kernel follows the path.
     unsafe { call(libc::SYS_openat, arguments) }.map(|fd| fd as c_int)
 }

@@ -69,15 +69,20 @@ impl Drop for Stack {
 /// Errors: the error of `body`; ENOMEM.
 pub fn on_own<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     let stack = Stack::new()?;
-    let mut job = Job { body: Some(body), result: Err(Errno::IO) };
+    let (mut body, mut result) = (Some(body), Err(Errno::IO));
+    let mut run = || {
+        if let Some(body) = body.take() {
+            result = catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Errno::IO));
+        }
+    };
+    let mut job: &mut dyn FnMut() = &mut run;
     let top = stack.0.wrapping_byte_add(BYTES - ZERO_BYTES);
     let left = Left { at: ptr::from_ref(&job) as usize, top: top as usize, before: LEFT.get() };
     LEFT.set(&raw const left);
-    // SAFETY: only this call uses the stack. `run` gets the job of its type, which lives until it
-    // returns.
-    unsafe { call_on(top, run_of(&job), ptr::from_mut(&mut job).cast()) };
+    // SAFETY: only this call uses the stack; the job lives until it returns.
+    unsafe { call_on(top, run_job, ptr::from_mut(&mut job).cast()) };
     LEFT.set(left.before);
-    job.result
+    result
 }
 
 /// The place where a thread left one stack for another.
@@ -93,21 +98,9 @@ thread_local! {
     pub static LEFT: Cell<*const Left> = const { Cell::new(ptr::null()) };
 }
 
-struct Job<F, T> {
-    body: Option<F>,
-    result: Result<T>,
-}
-
-fn run_of<F: FnOnce() -> Result<T>, T>(_: &Job<F, T>) -> unsafe extern "C" fn(*mut c_void) {
-    run::<F, T>
-}
-
-unsafe extern "C" fn run<F: FnOnce() -> Result<T>, T>(job: *mut c_void) {
-    // SAFETY: the caller passes a job of this type.
-    let job = unsafe { &mut *job.cast::<Job<F, T>>() };
-    if let Some(body) = job.body.take() {
-        job.result = catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Errno::IO));
-    }
+unsafe extern "C" fn run_job(job: *mut c_void) {
+    // SAFETY: `on_own` passes a job of this type, which catches panics.
+    unsafe { (*job.cast::<&mut dyn FnMut()>())() };
 }
 
 /// Calls `function` with the stack pointer at `top`, which is a multiple of 16.

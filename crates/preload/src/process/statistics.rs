@@ -37,7 +37,7 @@ pub fn tell(file: &LogicalFile) {
 fn append(to: &Path, line: &[u8]) -> Result<()> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = Real.open(None, to, flags, Mode::from_raw_mode(0o666))?;
-    let arguments = [file.as_fd().as_raw_fd() as usize, line.as_ptr() as usize, line.len(), 0, 0, 0];
+    let arguments = [file.as_fd().as_raw_fd() as usize, line.as_ptr() as usize, line.len()];
     // SAFETY: the buffer lives as long as the call.
     let written = unsafe { kernel::call(libc::SYS_write, arguments) }?;
     if written == line.len() { Ok(()) } else { Err(Errno::NOSPC) }

@@ -54,7 +54,7 @@ fn send(signal: c_int, value: sigval) {
         let pid = libc::getpid();
         let code = libc::SI_ASYNCIO;
         let info = Info { signal, error: 0, code, padding: 0, pid, uid: libc::getuid(), value, rest: [0; 12] };
-        let arguments = [pid as usize, signal as usize, ptr::from_ref(&info) as usize, 0, 0, 0];
+        let arguments = [pid as usize, signal as usize, ptr::from_ref(&info) as usize];
         crate::process::kernel::call(libc::SYS_rt_sigqueueinfo, arguments)
     };
 }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::futex;
 use stripewise_datapath::FileKey;
+use stripewise_sys::thread::with_signals_blocked;
 use stripewise_sys::{Errno, Result, Timespec};
 
 use crate::process::guard::SignalForkGuard;
@@ -106,16 +107,8 @@ pub fn submit(task: Task) -> Result<()> {
 
 /// Starts a thread with all signals blocked.
 pub fn start_thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
-    // SAFETY: signal sets of this function.
-    unsafe {
-        let mut all = std::mem::zeroed();
-        let mut before = std::mem::zeroed();
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        let started = std::thread::Builder::new().name(name.into()).spawn(body);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
-        started.map(|_| ()).map_err(|_| Errno::AGAIN)
-    }
+    let start = || std::thread::Builder::new().name(name.into()).spawn(body);
+    with_signals_blocked(start).map(drop).map_err(|_| Errno::AGAIN)
 }
 
 fn work(pool: &'static Pool) {

@@ -10,28 +10,18 @@ use libc::FILE;
 #[repr(C)]
 pub struct Layout {
     pub flags: c_int,
-    pub read_ptr: *mut c_char,
-    pub read_end: *mut c_char,
-    pub read_base: *mut c_char,
+    _read: [*mut c_char; 3],
     pub write_base: *mut c_char,
     pub write_ptr: *mut c_char,
-    pub write_end: *mut c_char,
-    pub buffer_base: *mut c_char,
-    pub buffer_end: *mut c_char,
-    saved: [*mut c_char; 3],
-    markers: *mut c_void,
-    chain: *mut c_void,
+    _buffers: [*mut c_char; 8],
     pub fileno: c_int,
-    flags2: c_int,
-    old_offset: i64,
-    column: [u8; 8],
-    lock: *mut c_void,
+    _lock: [u64; 3],
     /// The descriptor's offset as far as libc knows it; negative if unknown.
     pub offset: i64,
-    rest: [u8; 64],
+    _rest: [u8; 64],
     pub vtable: *const c_void,
     /// Only in streams made by `fopencookie`.
-    pub cookie: *mut c_void,
+    _cookie: *mut c_void,
     /// [`Functions`] as libc stores function pointers; only in streams made by `fopencookie`.
     pub mangled: [usize; 4],
 }
