@@ -10,7 +10,7 @@ use stripewise_sys::{Errno, Result};
 
 use crate::calls::ends::{Cursor, End, pump};
 use crate::calls::transfer::{MOST, Place};
-use crate::descriptors::subject::{Managed, Subject};
+use crate::descriptors::subject::{Managed, Subject, on_managed};
 use crate::process::errno::{answer, serve};
 
 /// Bytes per read and write. cp(1) uses the same size without this call. A cache decides by the
@@ -35,15 +35,13 @@ interpose!(
         // Some C callers pass the request as an int, whose upper half is undefined.
         match request & 0xffff_ffff {
             FICLONE if Subject::managed(argument as c_int).is_some() => serve(|| Err(Errno::OPNOTSUPP)),
-            FICLONE | FICLONERANGE | FIDEDUPERANGE | FS_IOC_FIEMAP | FIBMAP => match Subject::managed(fd) {
-                None => real(),
-                Some(_) => serve(|| Err(Errno::OPNOTSUPP)),
-            },
-            libc::FIONREAD => match Subject::managed(fd) {
-                None => real(),
-                // SAFETY: the request's argument points to an int to fill.
-                Some(managed) => serve(|| unsafe { unread(&managed, argument as *mut c_int) }),
-            },
+            FICLONE | FICLONERANGE | FIDEDUPERANGE | FS_IOC_FIEMAP | FIBMAP => {
+                on_managed(fd, real, |_| serve(|| Err(Errno::OPNOTSUPP)))
+            }
+            // SAFETY: the request's argument points to an int to fill.
+            libc::FIONREAD => {
+                on_managed(fd, real, |managed| serve(|| unsafe { unread(managed, argument as *mut c_int) }))
+            }
             _ => real(),
         }
     },
@@ -98,7 +96,7 @@ const FIDEDUPERANGE: c_ulong = 0xc018_9436;
 const FS_IOC_FIEMAP: c_ulong = 0xc020_660b;
 const FIBMAP: c_ulong = 1;
 
-/// Number of bytes from the descriptor's offset to the end of the file.
+/// FIONREAD: number of bytes from the descriptor's offset to the end of the file.
 unsafe fn unread(managed: &Managed, out: *mut c_int) -> Result<c_int> {
     managed.flags()?;
     let left = managed.file()?.size()? as i64 - managed.offset()? as i64;

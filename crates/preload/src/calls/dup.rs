@@ -8,7 +8,7 @@ use stripewise_sys::fd::is_private;
 use crate::calls::close::leave;
 use crate::calls::{locks, stdio};
 use crate::descriptors::entry::Entry;
-use crate::descriptors::subject::Subject;
+use crate::descriptors::subject::on_managed;
 use crate::descriptors::table::{self, Known};
 use crate::descriptors::{access, adopt, sniff};
 use crate::process::{errno, guard, identity, kernel};
@@ -36,28 +36,22 @@ interpose!(
             // Recorded before the descriptor is examined, because that may open the file.
             _ if locks::is_about(command) => {
                 sniff::locks_are_used();
-                Subject::managed(fd).map_or_else(real, |managed| locks::control(&managed, command, argument))
+                on_managed(fd, real, |managed| locks::control(managed, command, argument))
             }
             libc::F_GETFD | libc::F_SETFD => real(),
             libc::F_GETFL => match (real(), adopt::tracked(fd)) {
                 (flags, Some(entry)) if flags >= 0 && !entry.is_plain() => with_access(flags, &entry),
                 (flags, _) => flags,
             },
-            _ => match Subject::managed(fd) {
-                Some(managed) => {
-                    let answer = access::answer(fd, command, argument, &managed.entry().signal);
-                    answer.map_or_else(real, |answer| errno::answer(|| answer))
-                }
-                None => real(),
-            },
+            _ => on_managed(fd, &real, |managed| {
+                let answer = access::answer(fd, command, argument, &managed.entry().signal);
+                answer.map_or_else(real, |answer| errno::answer(|| answer))
+            }),
         }
     },
     lockf | lockf64 = |real, fd: c_int, command: c_int, len: libc::off_t| -> c_int {
         sniff::locks_are_used();
-        match Subject::managed(fd) {
-            None => real(),
-            Some(managed) => locks::lockf(&managed, command, len),
-        }
+        on_managed(fd, real, |managed| locks::lockf(managed, command, len))
     },
 );
 
@@ -68,7 +62,7 @@ fn with_access(flags: c_int, entry: &Entry) -> c_int {
     if unknown { flags | entry.access.bits().cast_signed() } else { flags }
 }
 
-/// Makes a duplicate with a number that the kernel chooses.
+/// The kernel chooses the number.
 fn duplicated(old: c_int, call: impl FnOnce() -> c_int) -> c_int {
     if is_private(old) {
         return bad_descriptor();
@@ -86,7 +80,7 @@ fn duplicated(old: c_int, call: impl FnOnce() -> c_int) -> c_int {
     new
 }
 
-/// Makes a duplicate with a number that the application chooses, and which may be in use.
+/// The application chooses the number, which may be in use.
 fn onto(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
     if is_private(old) || is_private(new) || (new as usize >= table::LIMIT && is_managed(old)) {
         return bad_descriptor();

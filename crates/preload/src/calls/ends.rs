@@ -37,7 +37,6 @@ impl End {
         borrow(self.fd)
     }
 
-    /// Reads at an offset of a file.
     pub fn read(&self, buffer: &mut [u8], at: off_t) -> Result<usize> {
         let (start, len) = (buffer.as_mut_ptr(), buffer.len());
         match &self.managed {
@@ -47,7 +46,6 @@ impl End {
         }
     }
 
-    /// Writes at the descriptor's offset, or at a given one.
     pub fn write(&self, bytes: &[u8], place: Place) -> Result<usize> {
         let (start, len) = (bytes.as_ptr(), bytes.len());
         match (&self.managed, place) {
@@ -70,7 +68,6 @@ impl End {
         }
     }
 
-    /// Size of a regular file, bytes.
     pub fn size(&self) -> Result<u64> {
         match &self.managed {
             Some(managed) => guarded(|| managed.file()?.size()),
@@ -78,7 +75,6 @@ impl End {
         }
     }
 
-    /// Whether both ends are the same file.
     pub fn is_same_file(&self, other: &Self) -> Result<bool> {
         let (one, two) = (fstat(self.borrow())?, fstat(other.borrow())?);
         Ok((one.st_dev, one.st_ino) == (two.st_dev, two.st_ino))

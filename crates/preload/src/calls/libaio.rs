@@ -363,7 +363,6 @@ impl Context {
         lock(&CONTEXTS).get_or_insert_default().entry(context).or_default().clone()
     }
 
-    /// Stores the completion of a request.
     fn complete(&self, event: Event) {
         lock(&self.done).push_back(event);
         self.under_way.fetch_sub(1, Ordering::AcqRel);

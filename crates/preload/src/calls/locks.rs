@@ -21,7 +21,6 @@ use crate::process::errno::{answer, guarded};
 use crate::process::kernel;
 use crate::process::state;
 
-/// Whether this command of `fcntl` concerns record locks.
 pub fn is_about(command: c_int) -> bool {
     matches!(command, libc::F_SETLK | libc::F_SETLKW | libc::F_GETLK) || is_of_description(command)
 }
@@ -45,7 +44,6 @@ pub fn control(managed: &Managed, command: c_int, argument: usize) -> c_int {
     })
 }
 
-/// `lockf`.
 pub fn lockf(managed: &Managed, command: c_int, len: libc::off_t) -> c_int {
     answer(|| {
         let (kind, command) = match command {
@@ -93,7 +91,6 @@ fn place(managed: &Managed, lock: &mut flock) -> Result<()> {
     Ok(())
 }
 
-/// The descriptor to take the lock with.
 fn holder(managed: &Managed, command: c_int) -> Result<c_int> {
     let file = managed.file()?;
     let first = first_component(file)?;

@@ -183,7 +183,6 @@ impl Request {
             .map(drop)
     }
 
-    /// The application's flags in rustix's type.
     fn map_flags(&self) -> MapFlags {
         MapFlags::from_bits_retain(self.flags.cast_unsigned())
     }

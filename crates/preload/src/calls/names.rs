@@ -1,6 +1,7 @@
 //! Calls that remove or rename files, ask for permissions, or change attributes.
 
 use std::ffi::{CStr, c_char, c_int, c_uint};
+use std::path::Path;
 
 use libc::{gid_t, mode_t, timespec, timeval, uid_t, utimbuf};
 use stripewise_datapath::Change;
@@ -8,46 +9,53 @@ use stripewise_sys::{Errno, Kind, Mode, Result, Timespec, Timestamps};
 
 use crate::descriptors::paths::{borrow_dir, follows, to_path};
 use crate::descriptors::sniff;
-use crate::descriptors::subject::Subject;
+use crate::descriptors::subject::on_managed;
 use crate::process::errno::{self, fail, serve};
 use crate::process::kernel;
 use crate::process::{identity, state};
 
 const CWD: c_int = libc::AT_FDCWD;
 
-/// A name of the application that the kernel could read.
+/// A name of the application that belongs to a managed file, or to a file that this process may not
+/// read.
 #[derive(Clone, Copy)]
-struct Name<'a> {
-    dir: c_int,
-    path: &'a CStr,
-    /// Whether the name is known to be a managed file's. If the process may not read the file, it
-    /// may be a plain one.
+struct Name {
+    path: &'static Path,
+    /// Whether the file is known to be managed. If the process may not read it, it may be a plain
+    /// one.
     certain: bool,
 }
 
-impl Name<'_> {
-    /// The name, if it belongs to a managed file that this process may use, or to a file that this
-    /// process may not read.
-    /// Errors: the kind of the file could not be determined.
-    fn look_up(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<Self>> {
-        // SAFETY: the path is used only after the kernel has read it.
-        let refused = || unsafe { Self { dir, path: CStr::from_ptr(path), certain: false } };
-        let found = match sniff::anchor(dir, path, follows(flags)) {
-            // The kernel will refuse the path with the same error.
-            Err(Errno::FAULT | Errno::BADF | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => None,
-            Err(Errno::ACCESS) => Some(refused()),
-            Err(error) => return Err(error),
-            Ok(anchor) => anchor.map(|path| Self { dir, path, certain: true }),
-        };
-        Ok(found.filter(|_| !identity::is_vfork_child()))
+/// Serves a call on a name: by `ours` if [`Name`] says so, else by `real`.
+fn on_name(
+    (dir, path, flags): (c_int, *const c_char, c_int),
+    real: impl FnOnce() -> c_int,
+    ours: impl FnOnce(Name) -> c_int,
+) -> c_int {
+    let name = |path: &'static CStr, certain| Name { path: to_path(path.to_bytes()), certain };
+    let found = match sniff::anchor(dir, path, follows(flags)) {
+        // The kernel will refuse the path with the same error.
+        Err(Errno::FAULT | Errno::BADF | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => None,
+        // SAFETY: the kernel could read the path.
+        Err(Errno::ACCESS) => Some(name(unsafe { CStr::from_ptr(path) }, false)),
+        Err(error) => return fail(error),
+        Ok(anchor) => anchor.map(|path| name(path, true)),
+    };
+    match found.filter(|_| !identity::is_vfork_child()) {
+        Some(name) => ours(name),
+        None => real(),
     }
+}
 
-    /// As [`Name::look_up`], for managed files only. A file that may not be read counts as plain:
-    /// the kernel does the same with the name, and `fsck` finds objects that are left behind.
-    /// Errors: the kind of the file could not be determined.
-    fn managed(dir: c_int, path: *const c_char, flags: c_int) -> Result<Option<Self>> {
-        Self::look_up(dir, path, flags).map(|name| name.filter(|name| name.certain))
-    }
+/// As [`on_name`], for names that a call removes. A file that may not be read counts as plain: the
+/// kernel does the same with the name, and `fsck` finds objects that are left behind.
+fn on_removed(
+    (dir, path): (c_int, *const c_char),
+    real: impl Fn() -> c_int,
+    ours: impl FnOnce(&Path) -> c_int,
+) -> c_int {
+    let ours = |name: Name| if name.certain { ours(name.path) } else { real() };
+    on_name((dir, path, libc::AT_SYMLINK_NOFOLLOW), &real, ours)
 }
 
 interpose!(
@@ -60,9 +68,9 @@ interpose!(
     },
     remove = |real, path: *const c_char| -> c_int { unlink_any(CWD, path, real) },
     rename =
-        |real, old: *const c_char, new: *const c_char| -> c_int { rename_any(CWD, old, CWD, new, 0, real) },
+        |real, old: *const c_char, new: *const c_char| -> c_int { rename_any((CWD, old), (CWD, new), 0, real) },
     renameat = |real, old_dir: c_int, old: *const c_char, new_dir: c_int, new: *const c_char| -> c_int {
-        rename_any(old_dir, old, new_dir, new, 0, real)
+        rename_any((old_dir, old), (new_dir, new), 0, real)
     },
     renameat2 = |real,
                  old_dir: c_int,
@@ -70,7 +78,7 @@ interpose!(
                  new_dir: c_int,
                  new: *const c_char,
                  flags: c_uint|
-     -> c_int { rename_any(old_dir, old, new_dir, new, flags, real) },
+     -> c_int { rename_any((old_dir, old), (new_dir, new), flags, real) },
     chmod = |real, path: *const c_char, mode: mode_t| -> c_int {
         change_named(CWD, path, 0, || to_mode(mode), real)
     },
@@ -126,44 +134,30 @@ interpose!(
     },
 );
 
-fn unlink_any(dir: c_int, path: *const c_char, real: impl FnOnce() -> c_int) -> c_int {
-    match Name::managed(dir, path, libc::AT_SYMLINK_NOFOLLOW) {
-        Err(error) => fail(error),
-        Ok(None) => real(),
-        Ok(Some(name)) => serve(|| {
-            state::runtime()?.unlink(borrow_dir(name.dir), to_path(name.path.to_bytes()))?;
-            Ok(0)
-        }),
-    }
+fn unlink_any(dir: c_int, path: *const c_char, real: impl Fn() -> c_int) -> c_int {
+    on_removed((dir, path), real, |path| serve(|| state::runtime()?.unlink(borrow_dir(dir), path).map(|()| 0)))
 }
 
 /// A managed file moves with its anchor. The data path is needed only where the rename replaces a
 /// managed file.
 fn rename_any(
-    old_dir: c_int,
-    old: *const c_char,
-    new_dir: c_int,
-    new: *const c_char,
+    (old_dir, old): (c_int, *const c_char),
+    (new_dir, new): (c_int, *const c_char),
     flags: c_uint,
-    real: impl FnOnce() -> c_int,
+    real: impl Fn() -> c_int,
 ) -> c_int {
-    let keeps = flags & (libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE) != 0;
-    let replaced = if keeps { Ok(None) } else { Name::managed(new_dir, new, libc::AT_SYMLINK_NOFOLLOW) };
-    let new = match replaced {
-        Ok(Some(new)) => new,
-        Ok(None) => return real(),
-        Err(error) => return fail(error),
-    };
-    if let Err(error) = kernel::stat_at(old_dir, old, false) {
-        // The source does not exist, so the rename fails.
-        return fail(error);
+    if flags & (libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE) != 0 {
+        return real();
     }
-    serve(|| {
+    on_removed((new_dir, new), real, |new| {
+        if let Err(error) = kernel::stat_at(old_dir, old, false) {
+            // The source does not exist, so the rename fails.
+            return fail(error);
+        }
         // SAFETY: the kernel could read the path.
         let old = to_path(unsafe { CStr::from_ptr(old) }.to_bytes());
-        let new_path = to_path(new.path.to_bytes());
-        state::runtime()?.rename(borrow_dir(old_dir), old, borrow_dir(new.dir), new_path, flags)?;
-        Ok(0)
+        let (old_dir, new_dir) = (borrow_dir(old_dir), borrow_dir(new_dir));
+        serve(|| state::runtime()?.rename(old_dir, old, new_dir, new, flags).map(|()| 0))
     })
 }
 
@@ -173,36 +167,32 @@ fn change_named(
     path: *const c_char,
     flags: c_int,
     change: impl FnOnce() -> Option<Change>,
-    real: impl FnOnce() -> c_int,
+    real: impl Fn() -> c_int,
 ) -> c_int {
-    let name = match Name::look_up(dir, path, flags) {
-        Ok(Some(name)) => name,
-        Ok(None) => return real(),
-        Err(error) => return fail(error),
-    };
-    let Some(change) = change() else { return real() };
-    // For a file that this process may not read, the data path is needed only to change the mode:
-    // the new mode may make the file readable to its owner, and the data path then examines it.
-    if !name.certain && !matches!(change, Change::Mode(_)) {
-        return real();
-    }
-    let mut done = false;
-    let result = serve(|| {
-        let of = Kind::Named(borrow_dir(name.dir), to_path(name.path.to_bytes()));
-        done = state::runtime()?.change(of, &change)?;
-        if done || !name.certain { Ok(0) } else { Err(Errno::STALE) }
-    });
-    if result == 0 && !done { real() } else { result }
+    on_name((dir, path, flags), &real, |Name { path, certain }| {
+        let Some(change) = change() else { return real() };
+        // For a file that this process may not read, the data path is needed only to change the mode:
+        // the new mode may make the file readable to its owner, and the data path then examines it.
+        if !certain && !matches!(change, Change::Mode(_)) {
+            return real();
+        }
+        let mut done = false;
+        let result = serve(|| {
+            done = state::runtime()?.change(Kind::Named(borrow_dir(dir), path), &change)?;
+            if done || !certain { Ok(0) } else { Err(Errno::STALE) }
+        });
+        if result == 0 && !done { real() } else { result }
+    })
 }
 
 /// As [`change_named`], by descriptor.
-fn change_opened(fd: c_int, change: impl FnOnce() -> Option<Change>, real: impl FnOnce() -> c_int) -> c_int {
-    let Some(managed) = Subject::managed(fd) else { return real() };
-    let Some(change) = change() else { return real() };
-    serve(|| {
-        managed.flags()?;
-        managed.file()?.change(&change)?;
-        Ok(0)
+fn change_opened(fd: c_int, change: impl FnOnce() -> Option<Change>, real: impl Fn() -> c_int) -> c_int {
+    on_managed(fd, &real, |managed| {
+        let Some(change) = change() else { return real() };
+        serve(|| {
+            managed.flags()?;
+            managed.file()?.change(&change).map(|()| 0)
+        })
     })
 }
 
@@ -221,7 +211,7 @@ fn change_at(
     path: *const c_char,
     flags: c_int,
     change: impl FnOnce() -> Option<Change>,
-    real: impl FnOnce() -> c_int,
+    real: impl Fn() -> c_int,
 ) -> c_int {
     match stands_for_descriptor(path, flags) {
         Ok(false) => change_named(dir, path, flags, change, real),

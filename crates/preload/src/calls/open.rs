@@ -91,7 +91,6 @@ pub fn open_any(
     opened_at(start, fd, entry, flags)
 }
 
-/// Records an open.
 fn opened_at(start: Option<Ticks>, fd: c_int, entry: Option<EntryRef>, flags: OFlags) -> c_int {
     if let (Some(start), Some(entry)) = (start, &entry) {
         record_open(entry, start, flags.contains(OFlags::TRUNC));

@@ -13,26 +13,10 @@ use crate::descriptors::adopt;
 use crate::descriptors::paths::to_path;
 use crate::descriptors::record::{self, Call};
 use crate::descriptors::sniff;
-use crate::descriptors::subject::{Managed, Subject};
+use crate::descriptors::subject::{Managed, Subject, on_managed, on_recorded};
 use crate::process::errno::{fail, serve, serve_code, serve_interruptible};
-use crate::process::guard::{self, NoCancellation};
+use crate::process::guard;
 use crate::process::{kernel, state};
-
-/// Serves one call: by `real` on a plain file, by `ours` on a managed one.
-fn on_descriptor<T: Copy + TryInto<i64>>(
-    fd: c_int,
-    call: impl FnOnce() -> Call,
-    real: impl FnOnce() -> T,
-    ours: impl FnOnce(&Managed) -> T,
-) -> T {
-    let Some(entry) = adopt::tracked(fd) else { return real() };
-    let _held = NoCancellation::new();
-    match Subject::of_entry(fd, entry) {
-        Subject::Plain => real(),
-        Subject::Recorded(entry) => record::timed(&entry, call(), real),
-        Subject::Managed(managed) => record::timed(managed.entry(), call(), || ours(&managed)),
-    }
-}
 
 interpose!(
     ftruncate | ftruncate64 = |real, fd: c_int, size: off_t| -> c_int {
@@ -45,7 +29,7 @@ interpose!(
                 Ok(0)
             })
         };
-        on_descriptor(fd, || Call::on_range(Op::Resize, 0, size), real, ours)
+        on_recorded(fd, || Call::on_range(Op::Resize, 0, size), real, ours)
     },
     truncate | truncate64 = |real, path: *const c_char, size: off_t| -> c_int {
         let path = match sniff::anchor(libc::AT_FDCWD, path, true) {
@@ -67,24 +51,24 @@ interpose!(
     fallocate | fallocate64 = |real, fd: c_int, mode: c_int, offset: off_t, len: off_t| -> c_int {
         let ours = |managed: &Managed| serve(|| allocate(managed, mode, offset, len).map(|()| 0));
         let call = || Call::on_range(Op::Resize, offset, len);
-        on_descriptor(fd, call, real, ours)
+        on_recorded(fd, call, real, ours)
     },
     posix_fallocate | posix_fallocate64 = |real, fd: c_int, offset: off_t, len: off_t| -> c_int {
         let ours = |managed: &Managed| serve_code(|| allocate(managed, 0, offset, len));
         let call = || Call::on_range(Op::Resize, offset, len);
-        on_descriptor(fd, call, real, ours)
+        on_recorded(fd, call, real, ours)
     },
     fsync = |real, fd: c_int| -> c_int {
         guard::cancellation_point();
-        on_descriptor(fd, || Call::plain(Op::Sync), real, |managed| sync(managed, false))
+        on_recorded(fd, || Call::plain(Op::Sync), real, |managed| sync(managed, false))
     },
     fdatasync = |real, fd: c_int| -> c_int {
         guard::cancellation_point();
-        on_descriptor(fd, || Call::plain(Op::Sync), real, |managed| sync(managed, true))
+        on_recorded(fd, || Call::plain(Op::Sync), real, |managed| sync(managed, true))
     },
     syncfs = |real, fd: c_int| -> c_int {
         let ours = |managed: &Managed| if sync(managed, false) == 0 { real() } else { -1 };
-        on_descriptor(fd, || Call::plain(Op::Sync), real, ours)
+        on_recorded(fd, || Call::plain(Op::Sync), real, ours)
     },
     sync_file_range = |real, fd: c_int, offset: off_t, len: off_t, flags: c_uint| -> c_int {
         let ours = |managed: &Managed| {
@@ -94,26 +78,22 @@ interpose!(
             sync(managed, true)
         };
         let call = || Call::on_range(Op::Sync, offset, len);
-        on_descriptor(fd, call, real, ours)
+        on_recorded(fd, call, real, ours)
     },
     posix_fadvise | posix_fadvise64 = |real, fd: c_int, offset: off_t, len: off_t, advice: c_int| -> c_int {
-        match Subject::managed(fd) {
-            None => real(),
-            // Advice may be ignored; only invalid arguments are refused.
-            Some(managed) => serve_code(|| {
-                managed.flags()?;
-                if len < 0 || !(0..=5).contains(&advice) { Err(Errno::INVAL) } else { Ok(()) }
-            }),
-        }
+        // Advice may be ignored; only invalid arguments are refused.
+        let check = |managed: &Managed| {
+            managed.flags()?;
+            if len < 0 || !(0..=5).contains(&advice) { Err(Errno::INVAL) } else { Ok(()) }
+        };
+        on_managed(fd, real, |managed| serve_code(|| check(managed)))
     },
     readahead = |real, fd: c_int, offset: off_t, len: usize| -> isize {
-        match Subject::managed(fd) {
-            None => real(),
-            Some(managed) => serve(|| match managed.flags()? & OFlags::RWMODE {
-                OFlags::WRONLY => Err(Errno::BADF),
-                _ => Ok(0),
-            }),
-        }
+        let check = |managed: &Managed| match managed.flags()? & OFlags::RWMODE {
+            OFlags::WRONLY => Err(Errno::BADF),
+            _ => Ok(0),
+        };
+        on_managed(fd, real, |managed| serve(|| check(managed)))
     },
     lseek | lseek64 = |real, fd: c_int, offset: off_t, whence: c_int| -> off_t {
         let Some(entry) = adopt::tracked(fd) else { return real() };

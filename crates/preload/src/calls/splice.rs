@@ -94,7 +94,6 @@ unsafe fn fill_pipe(
     unsafe { finish(cursor, done, error) }
 }
 
-/// Waits until the pipe has space for a write.
 fn has_room(pipe: BorrowedFd<'_>, waits: bool) -> Result<()> {
     let waits = waits && !fcntl_getfl(pipe)?.contains(OFlags::NONBLOCK);
     let mut asked = [PollFd::new(&pipe, PollFlags::OUT)];

@@ -9,10 +9,10 @@ use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result};
 
 use crate::descriptors::paths::{borrow_dir, follows, to_path};
-use crate::descriptors::record::{self, Call};
+use crate::descriptors::record::Call;
 use crate::descriptors::seen::Found;
 use crate::descriptors::sniff;
-use crate::descriptors::subject::Subject;
+use crate::descriptors::subject::{Subject, on_recorded};
 use crate::process::{errno, kernel, state};
 
 interpose!(
@@ -71,19 +71,20 @@ fn corrected(real: impl Fn() -> c_int, correct: impl Fn() -> Result<()>) -> c_in
 }
 
 /// Serves a call on a descriptor.
-unsafe fn opened(fd: c_int, out: *mut Stat, real: impl FnOnce() -> c_int) -> c_int {
-    match Subject::of(fd) {
-        Subject::Plain => real(),
-        Subject::Recorded(entry) => record::timed(&entry, Call::plain(Op::Stat), real),
-        Subject::Managed(managed) => record::timed(managed.entry(), Call::plain(Op::Stat), || {
+unsafe fn opened(fd: c_int, out: *mut Stat, real: impl Fn() -> c_int) -> c_int {
+    on_recorded(
+        fd,
+        || Call::plain(Op::Stat),
+        &real,
+        |managed| {
             let result = real();
             if result != 0 {
                 return result;
             }
             // SAFETY: the call filled it; on 64-bit Linux the kernel's structure is C's.
             errno::serve(|| managed.file()?.correct_stat(unsafe { &mut *out.cast() }).map(|()| 0))
-        }),
-    }
+        },
+    )
 }
 
 /// Serves a call on a path.

@@ -30,7 +30,6 @@ impl Place {
     }
 }
 
-/// A read or write as the application requested it.
 pub struct Transfer {
     op: Op,
     buffers: Buffers,
@@ -58,12 +57,11 @@ pub const MOST: usize = 0x7fff_f000;
 const VECTORS_MAX: c_int = 1024;
 
 impl Transfer {
-    /// A transfer with one buffer.
     pub fn one(op: Op, buffer: *mut c_void, len: usize, place: Place) -> Self {
         Self { op, buffers: Buffers::One(IoVec { base: buffer.cast(), len }), place, rwf: 0 }
     }
 
-    /// A transfer with several buffers; `rwf` are the `RWF_` flags.
+    /// `rwf` are the `RWF_` flags.
     pub fn many(op: Op, vectors: *const iovec, count: c_int, place: Place, rwf: c_int) -> Self {
         // The kernel does not read an array that is too long, so neither does this check.
         let bytes = if (1..=VECTORS_MAX).contains(&count) { count as usize * size_of::<iovec>() } else { 0 };
@@ -100,7 +98,6 @@ impl Transfer {
         }
     }
 
-    /// The record of this transfer, for the recorder.
     pub fn call(&self) -> Call {
         let (offset, positional) = match self.place {
             Place::At(offset) => (offset.max(0) as u64, Flags::POSITIONAL),

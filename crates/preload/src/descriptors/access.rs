@@ -32,7 +32,6 @@ const F_SETSIG: c_int = 10;
 const F_GETSIG: c_int = 11;
 const F_GETOWNER_UIDS: c_int = 17;
 
-/// Whether these flags open a file for writing.
 pub fn writes(flags: OFlags) -> bool {
     matches!(flags & OFlags::RWMODE, OFlags::WRONLY | OFlags::RDWR)
 }

@@ -30,7 +30,6 @@ pub struct Entry {
     pub file: Result<Option<Arc<LogicalFile>>>,
     /// Device and inode of the descriptor's file; of the anchor if the file is managed.
     pub key: (u64, u64),
-    /// The file's number in the trace.
     pub record_as: FileId,
     /// The access mode that the program asked for. The kernel's descriptor of a managed file is
     /// open for reading only.
@@ -102,7 +101,6 @@ impl Entry {
     }
 }
 
-/// A place for an entry.
 pub struct Slot {
     /// Number of table slots and running calls that use the entry; 0 if there is none.
     references: AtomicU32,
@@ -172,7 +170,7 @@ impl EntryRef {
         Self(slot)
     }
 
-    /// Adds a reference. `None` if the entry was released meanwhile.
+    /// `None` if the entry was released meanwhile.
     pub fn try_from_static(slot: &'static Slot) -> Option<Self> {
         let add = |count: u32| (count > 0).then_some(count + 1);
         let added = slot.references.fetch_update(Ordering::Acquire, Ordering::Relaxed, add);
@@ -192,7 +190,7 @@ impl EntryRef {
         Self(slot)
     }
 
-    /// Whether this is the only reference: neither the table nor another running call has one.
+    /// Whether neither the table nor another running call has a reference.
     pub fn is_last(&self) -> bool {
         self.0.references.load(Ordering::Relaxed) == 1
     }
@@ -258,7 +256,6 @@ fn give_back(slot: &Slot) {
     let _ = FREE.fetch_update(Ordering::AcqRel, Ordering::Relaxed, put);
 }
 
-/// Calls `look` for every entry in use.
 pub fn for_each(mut look: impl FnMut(&EntryRef)) {
     for index in 0..USED.load(Ordering::Relaxed) as usize {
         if let Some(entry) = SLOTS.get(index).and_then(EntryRef::try_from_static) {

@@ -10,11 +10,10 @@ use stripewise_sys::{Dir, Errno, Result};
 use crate::process::kernel;
 use crate::process::scratch::Scratch;
 
-/// The path `/proc/self/fd/N`, terminated.
+/// The path `/proc/self/fd/N` of a descriptor, terminated.
 pub struct FdPath([u8; 32]);
 
 impl FdPath {
-    /// The path of a descriptor.
     pub fn new(fd: c_int) -> Self {
         const DIRECTORY: &[u8] = b"/proc/self/fd/";
         let mut text = [0; 32];
@@ -53,7 +52,6 @@ impl Absolute {
         if page.first() == Some(&b'/') { Ok(Self { page, len }) } else { Err(Errno::NOENT) }
     }
 
-    /// The root directory.
     pub fn root() -> Result<Self> {
         Ok(Self { page: Scratch::new()?, len: 0 })
     }

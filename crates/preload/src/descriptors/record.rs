@@ -10,15 +10,12 @@ use crate::descriptors::entry::{Entry, UNKNOWN_OFFSET};
 use crate::process::kernel::borrow;
 use crate::process::{errno, identity, state};
 
-/// The parameters of a call for its record.
+/// The parameters of a call, as in [`Event`].
 #[derive(Clone, Copy)]
 pub struct Call {
     pub op: Op,
-    /// Positional, vector, append and so on.
     pub flags: Flags,
-    /// Offset in the file, bytes.
     pub offset: u64,
-    /// Requested bytes.
     pub size: u64,
 }
 

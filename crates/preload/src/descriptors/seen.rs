@@ -14,7 +14,6 @@ const SLOTS: usize = 1024;
 /// A mark per file; its lowest bit is the [`Found`].
 static SEEN: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
 
-/// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// A file that is not managed.
@@ -41,13 +40,11 @@ pub fn is_decided(stat: &Stat, name: &CStr) -> bool {
     }
 }
 
-/// Remembers the kind of the file with these attributes.
 pub fn note(stat: &Stat, found: Found) {
     let mark = mark(stat);
     slot(mark).store(mark | found as u64, Ordering::Relaxed);
 }
 
-/// Whether the file with these attributes is remembered as of this kind.
 pub fn is(stat: &Stat, found: Found) -> bool {
     let mark = mark(stat);
     slot(mark).load(Ordering::Relaxed) == mark | found as u64

@@ -37,12 +37,10 @@ const BLOCKS_MAX: i64 = 2 * (TEXT_BYTES_MAX / 512) as i64;
 /// Number of attempts for a name that becomes another file's while it is examined.
 pub const TRIES: usize = 8;
 
-/// Records that the process uses POSIX record locks from now on.
 pub fn locks_are_used() {
     LOCKS.store(true, Ordering::Relaxed);
 }
 
-/// Whether the process may hold POSIX record locks.
 pub fn are_locks_used() -> bool {
     LOCKS.load(Ordering::Relaxed)
 }
@@ -266,7 +264,6 @@ fn through_own(fd: BorrowedFd<'_>, stat: &Stat) -> Result<Option<Found>> {
     })
 }
 
-/// Calls `look` for every open descriptor of the process.
 pub fn for_each_descriptor(mut look: impl FnMut(BorrowedFd<'_>)) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let dir = Closing::new(retry_on_intr(|| fs::open(c"/proc/self/fd", flags, Mode::empty()))?);
@@ -307,7 +304,7 @@ fn starts_like_anchor(fd: BorrowedFd<'_>, stat: &Stat, flags: OFlags) -> Result<
     Ok(Some(found))
 }
 
-/// Reads into `buffer` from offset 0. Returns the number of bytes, or `None` for EINVAL.
+/// Returns the number of bytes, or `None` for EINVAL.
 fn read_start(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Option<usize>> {
     // SAFETY: a buffer of the caller, borrowed for the call.
     match retry_on_intr(|| unsafe { raw::pread(fd, buffer.as_mut_ptr(), buffer.len(), 0) }) {

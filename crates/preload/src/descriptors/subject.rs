@@ -10,13 +10,13 @@ use stripewise_sys::{Errno, Result, Stat};
 
 use crate::descriptors::adopt::tracked;
 use crate::descriptors::entry::EntryRef;
+use crate::descriptors::record::{self, Call};
 use crate::descriptors::table::{self, Known};
+use crate::process::guard::NoCancellation;
 use crate::process::kernel::borrow;
 use crate::process::{identity, state};
 
-/// The file that a descriptor refers to.
 pub enum Subject {
-    /// Not managed and not recorded.
     Plain,
     /// A plain file whose calls are recorded.
     Recorded(EntryRef),
@@ -24,7 +24,6 @@ pub enum Subject {
     Managed(Managed),
 }
 
-/// A descriptor of a managed file.
 pub struct Managed {
     fd: c_int,
     entry: EntryRef,
@@ -101,6 +100,28 @@ impl Subject {
     }
 }
 
+/// Serves a call: by `real` on a plain file, by `ours` on a managed one.
+#[inline]
+pub fn on_managed<T>(fd: c_int, real: impl FnOnce() -> T, ours: impl FnOnce(&Managed) -> T) -> T {
+    Subject::managed(fd).map_or_else(real, |managed| ours(&managed))
+}
+
+/// As [`on_managed`], for a call that is recorded.
+pub fn on_recorded<T: Copy + TryInto<i64>>(
+    fd: c_int,
+    call: impl FnOnce() -> Call,
+    real: impl FnOnce() -> T,
+    ours: impl FnOnce(&Managed) -> T,
+) -> T {
+    let Some(entry) = tracked(fd) else { return real() };
+    let _held = NoCancellation::new();
+    match Subject::of_entry(fd, entry) {
+        Subject::Plain => real(),
+        Subject::Recorded(entry) => record::timed(&entry, call(), real),
+        Subject::Managed(managed) => record::timed(managed.entry(), call(), || ours(&managed)),
+    }
+}
+
 impl Managed {
     /// The descriptor. If the program closes it during the call, the call fails with EBADF or
     /// reaches the file that took the number, as without the library.
@@ -142,12 +163,10 @@ impl Managed {
         if self.flags()? & OFlags::RWMODE == OFlags::RDONLY { Err(refusal) } else { self.file() }
     }
 
-    /// The descriptor's offset.
     pub fn offset(&self) -> Result<u64> {
         seek(self.fd(), SeekFrom::Current(0))
     }
 
-    /// Sets the descriptor's offset.
     pub fn set_offset(&self, offset: u64) -> Result<u64> {
         if offset > i64::MAX as u64 {
             return Err(Errno::INVAL);

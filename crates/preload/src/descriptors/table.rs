@@ -20,13 +20,10 @@ pub const LIMIT: usize = 1 << 20;
 
 static SLOTS: Chunks<AtomicUsize, 1024, { LIMIT / 1024 }> = Chunks::new();
 
-/// The content of a slot.
+/// The content of a slot: see above.
 pub enum Known {
-    /// Never examined, or closed.
     Unknown,
-    /// Not managed and not recorded.
     Plain,
-    /// Managed or recorded.
     Entry(EntryRef),
 }
 

@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use crate::process::errno;
 
-/// A piece of work is in progress.
 static WORKING: AtomicBool = AtomicBool::new(false);
-/// The process is ending.
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
 const LOOK: Duration = Duration::from_micros(100);

@@ -42,7 +42,7 @@ thread_local! {
     static AGAIN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A call on a managed file, from [`new`](SignalForkGuard::new) until it is dropped.
+/// A call on a managed file.
 pub struct SignalForkGuard {
     _signals: Blocked,
     /// Dropped last.
@@ -56,7 +56,6 @@ pub fn active() -> bool {
 }
 
 impl SignalForkGuard {
-    /// Holds back signals, forks and cancellation from now on.
     pub fn new() -> Self {
         let cancellation = NoCancellation::new();
         let signals = Blocked::new();
@@ -120,7 +119,6 @@ pub fn cancellation_point() {
 pub struct NoCancellation(i32);
 
 impl NoCancellation {
-    /// Disables cancellation from now on.
     #[inline]
     pub fn new() -> Self {
         const PTHREAD_CANCEL_DISABLE: i32 = 1;
@@ -146,7 +144,6 @@ impl Drop for NoCancellation {
 pub struct Blocked(u64);
 
 impl Blocked {
-    /// Blocks signals from now on.
     pub fn new() -> Self {
         Self(change_mask(libc::SIG_BLOCK, MASK))
     }
@@ -168,7 +165,7 @@ const MASK: u64 = {
     mask
 };
 
-/// Changes the thread's signal mask and returns the previous one.
+/// Returns the previous mask.
 fn change_mask(how: i32, mask: u64) -> u64 {
     let mut before = 0u64;
     let masks = (&raw const mask as usize, &raw mut before as usize);
@@ -196,7 +193,6 @@ pub fn is_interrupted() -> bool {
     ends
 }
 
-/// The effect of a signal's delivery.
 enum Effect {
     None,
     Kill,
@@ -232,7 +228,6 @@ pub fn blocked_by_program() -> u64 {
     BLOCKED.get()
 }
 
-/// The pending signals of this thread and of the process.
 fn pending() -> u64 {
     let mut set = 0u64;
     let arguments = [&raw mut set as usize, size_of::<u64>()];

@@ -116,7 +116,7 @@ impl State {
 }
 
 impl Held {
-    /// Locks the thread's preferred heap or, if that is locked, another one that is free.
+    /// Locks the thread's preferred heap, or a free one if that is locked.
     fn any() -> Self {
         let signals = hold_signals();
         let preferred = match PREFERRED.get() {
@@ -230,7 +230,6 @@ fn allocate(size: usize, place: Place) -> *mut u8 {
     }
 }
 
-/// As [`allocate`], filled with zeros.
 fn allocate_zeros(size: usize, place: Place) -> *mut u8 {
     let block = allocate(size, place);
     if !block.is_null() {
@@ -264,7 +263,6 @@ unsafe fn reallocate(block: *mut u8, size: usize, place: Place) -> *mut u8 {
     }
 }
 
-/// The global allocator of Rust code.
 struct Own;
 
 // SAFETY: blocks have the requested size and alignment, and no two of them overlap.
@@ -285,7 +283,7 @@ struct Pages;
 /// Smallest growth of a heap, bytes.
 const FIRST_BYTES: usize = 128 << 10;
 
-/// The first memory of a process. A process that uses little memory makes no system call for it.
+/// The first memory of a process, for which it makes no system call.
 #[repr(align(4096))]
 struct First(UnsafeCell<[u8; FIRST_BYTES]>);
 

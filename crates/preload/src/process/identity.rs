@@ -56,13 +56,11 @@ pub fn may_have_threads() -> bool {
     })
 }
 
-/// Number of forks of this process. Other processes may share descriptors that were made before a
-/// fork.
+/// Number of forks of this process.
 pub fn forks() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }
 
-/// Counts a fork.
 pub fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }

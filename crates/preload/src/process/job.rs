@@ -1,7 +1,7 @@
 //! The job of this process, from the MPI library or the launcher's environment variables.
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use stripewise_recorder::variable;
 
@@ -18,32 +18,20 @@ pub struct Job {
     pub node: Option<u32>,
 }
 
-/// Number of ranks; 0 until an MPI library reports the job.
-static RANKS: AtomicU32 = AtomicU32::new(0);
-static RANK: AtomicU32 = AtomicU32::new(0);
-static RANKS_ON_NODE: AtomicU32 = AtomicU32::new(0);
-/// 1 + the index of the node; 0 if not known.
-static NODE: AtomicU32 = AtomicU32::new(0);
+/// The job that the MPI library has reported last; null until then. Never freed.
+static NOTED: AtomicPtr<Job> = AtomicPtr::new(std::ptr::null_mut());
 
 impl Job {
     /// Notes the job that the MPI library reports.
     pub fn note(self) {
-        RANK.store(self.rank, Ordering::Relaxed);
-        RANKS_ON_NODE.store(self.ranks_on_node, Ordering::Relaxed);
-        NODE.store(self.node.map_or(0, |node| node + 1), Ordering::Relaxed);
-        RANKS.store(self.ranks, Ordering::Release);
+        NOTED.store(Box::into_raw(Box::new(self)), Ordering::Release);
     }
 }
 
 /// The job that the MPI library has reported, if it has.
 pub fn noted() -> Option<Job> {
-    let ranks = RANKS.load(Ordering::Acquire);
-    (ranks > 0).then(|| Job {
-        ranks,
-        rank: RANK.load(Ordering::Relaxed),
-        ranks_on_node: RANKS_ON_NODE.load(Ordering::Relaxed),
-        node: NODE.load(Ordering::Relaxed).checked_sub(1),
-    })
+    // SAFETY: null, or never freed.
+    unsafe { NOTED.load(Ordering::Acquire).as_ref().copied() }
 }
 
 /// Number of processes that use the files at the same time, and of those on this node: from MPI, or

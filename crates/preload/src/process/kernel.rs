@@ -20,7 +20,6 @@ pub fn errno() -> c_int {
     unsafe { *libc::__errno_location() }
 }
 
-/// Sets the calling thread's errno.
 pub fn set_errno(value: c_int) {
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = value }
@@ -134,13 +133,11 @@ pub fn empty(fd: c_int) -> Result<()> {
     retry_on_intr(|| unsafe { call(libc::SYS_ftruncate, [fd as usize]) }).map(drop)
 }
 
-/// close(2), bypassing the library's own.
 pub fn close(fd: c_int) {
     // SAFETY: the caller owns the descriptor.
     let _ = unsafe { call(libc::SYS_close, [fd as usize]) };
 }
 
-/// close_range(2).
 pub fn close_range(first: u32, last: u32, flags: c_int) -> Result<()> {
     // SAFETY: the descriptors are the application's.
     unsafe { call(libc::SYS_close_range, [first as usize, last as usize, flags as usize]) }.map(|_| ())
@@ -166,7 +163,6 @@ pub fn borrow(fd: c_int) -> BorrowedFd<'static> {
 pub struct Closing(ManuallyDrop<OwnedFd>);
 
 impl Closing {
-    /// Takes ownership of the descriptor.
     pub fn new(fd: OwnedFd) -> Self {
         Self(ManuallyDrop::new(fd))
     }

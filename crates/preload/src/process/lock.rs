@@ -12,7 +12,6 @@ const WAITED_FOR: u32 = 2;
 /// thread holds it.
 pub struct Lock(AtomicU32);
 
-/// Holds the lock until it is dropped.
 pub struct Locked<'a>(&'a Lock);
 
 impl Lock {
@@ -20,14 +19,12 @@ impl Lock {
         Self(AtomicU32::new(FREE))
     }
 
-    /// Takes the lock, or returns `None` if another thread holds it.
     #[inline]
     pub fn try_lock(&self) -> Option<Locked<'_>> {
         let taken = self.0.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
         taken.is_ok().then(|| Locked(self))
     }
 
-    /// Takes the lock; waits while another thread holds it.
     #[inline]
     pub fn lock(&self) -> Locked<'_> {
         self.try_lock().unwrap_or_else(|| self.wait())

@@ -13,7 +13,6 @@ use crate::process::kernel;
 const ROOM: usize = 8192;
 
 static WAITING: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-/// Whether messages wait.
 static ARE_WAITING: AtomicBool = AtomicBool::new(false);
 
 /// Keeps a message until [`flush`]. If a thread that a fork left behind holds the lock, the message

@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use crate::process::stack;
 
-/// The type of `mmap`.
 pub type MmapFn = unsafe extern "C" fn(*mut c_void, usize, c_int, c_int, c_int, libc::off_t) -> *mut c_void;
 
 /// A function of the libraries behind this one; `F` is its type, `unsafe extern "C" fn(..) -> ..`.

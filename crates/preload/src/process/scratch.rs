@@ -12,7 +12,7 @@ use stripewise_sys::Result;
 
 use crate::process::kernel;
 
-/// Size of a page, bytes: enough for any path, and for a buffer of directory entries.
+/// Enough for any path, and for a buffer of directory entries.
 pub const BYTES: usize = 4096;
 
 #[repr(align(4096))]

@@ -18,12 +18,10 @@ use crate::process::guard::{self, SignalForkGuard};
 use crate::process::lock::Lock;
 use crate::process::{background, errno, identity, job, stack, statistics};
 
-/// The plan file. Without it no new file becomes managed; existing managed files are still served.
+/// The plan file. Without it no new file becomes managed.
 const ENV_PLAN: &CStr = c"STRIPEWISE_PLAN";
-/// How the pieces of a request run in parallel: `auto`, `uring`, `threads` or `serial`.
 const ENV_FANOUT: &CStr = c"STRIPEWISE_FANOUT";
-/// Upper bound of the size of a plan file, bytes. A plan is written by hand or by a planner; a
-/// larger file is something else.
+/// Upper bound of the size of a plan file, bytes; a larger file is something else.
 const PLAN_BYTES_MAX: usize = 1 << 30;
 
 /// A value that the first caller of [`get`](Self::get) makes. If the thread that is making it asks
@@ -125,7 +123,7 @@ fn prepare(recorder: Recorder) -> Option<Recorder> {
     Some(recorder)
 }
 
-/// Whether a plan is set. Only then may a new file become managed.
+/// Whether a plan is set.
 pub fn has_plan() -> bool {
     /// Later changes of the environment apply to programs that are started after them.
     static FOUND: AtomicU32 = AtomicU32::new(0);

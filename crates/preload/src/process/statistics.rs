@@ -74,7 +74,6 @@ fn line(file: &LogicalFile, statistics: &Statistics) -> String {
     line
 }
 
-/// Quotes a JSON string.
 fn quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');

@@ -80,17 +80,14 @@ impl BlockRef {
         ptr::from_ref(self.0) as usize
     }
 
-    /// Whether the request is in progress.
     pub fn is_running(self) -> bool {
         self.error.load(Ordering::Acquire) == libc::EINPROGRESS
     }
 
-    /// Whether the request ended with an error.
     pub fn has_failed(self) -> bool {
         !matches!(self.error.load(Ordering::Acquire), 0 | libc::EINPROGRESS)
     }
 
-    /// Sets the status to "in progress".
     pub fn begin(self) {
         self.finish(0, libc::EINPROGRESS);
     }
@@ -114,7 +111,6 @@ impl BlockRef {
         self.mark.set(mark);
     }
 
-    /// Undoes [`BlockRef::mark`].
     pub fn unmark(self) {
         if state::recorder().is_some() {
             self.mark.set(Mark { check: 0, ..self.mark.get() });

@@ -22,13 +22,10 @@ use crate::process::{errno, identity};
 const THREADS_MAX: usize = 16;
 const IDLE: Duration = Duration::from_secs(1);
 
-/// A request of the application.
 pub struct Task {
     /// The address of the application's control block.
     pub id: usize,
-    /// The descriptor of the request.
     pub fd: i32,
-    /// The file of the request.
     pub key: FileKey,
     /// The request waits for all earlier requests on the same file (`aio_fsync`).
     pub after_all: bool,
@@ -84,7 +81,6 @@ impl Pool {
     }
 }
 
-/// Queues a request.
 /// Errors: EAGAIN if no thread can be started and none runs.
 pub fn submit(task: Task) -> Result<()> {
     let _guard = SignalForkGuard::new();

@@ -88,7 +88,6 @@ impl Access {
     }
 }
 
-/// The structure of a stream.
 /// Safety: the stream is open.
 pub unsafe fn layout<'a>(stream: *mut FILE) -> &'a mut Layout {
     // SAFETY: as the caller promises. Members behind the plain structure are read only in streams
