@@ -9,8 +9,7 @@ use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use libc::{off64_t, pid_t};
 
 use crate::calls::receive;
-use crate::process::guard::NoCancellation;
-use crate::process::{errno, fork, guard, kernel};
+use crate::process::{NoCancellation, errno, fork, guard, kernel};
 
 type Run = extern "C" fn(*mut c_void) -> c_int;
 

@@ -8,13 +8,8 @@ use stripewise_sys::fd::{is_private, next_private};
 use stripewise_sys::{Errno, Result};
 
 use crate::calls::locks;
-use crate::descriptors::entry::EntryRef;
-use crate::descriptors::record::{self, Call};
-use crate::descriptors::{sniff, table};
-use crate::process::errno::{self, answer};
-use crate::process::guard::{self, NoCancellation};
-use crate::process::identity;
-use crate::process::kernel;
+use crate::descriptors::{Call, EntryRef, record, sniff, table};
+use crate::process::{NoCancellation, answer, errno, guard, identity, kernel};
 
 interpose!(
     close | __close = |real, fd: c_int| -> c_int {

@@ -10,8 +10,8 @@ use stripewise_sys::{Errno, Result};
 
 use crate::calls::ends::{Cursor, End, pump};
 use crate::calls::transfer::{MOST, Place};
-use crate::descriptors::subject::{Managed, Subject, on_managed};
-use crate::process::errno::{answer, serve};
+use crate::descriptors::{Managed, Subject, on_managed};
+use crate::process::{answer, serve};
 
 /// Bytes per read and write. cp(1) uses the same size without this call. A cache decides by the
 /// size of requests: a request of 1 MiB does not fit into a small cache and would bypass it.

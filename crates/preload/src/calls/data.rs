@@ -7,11 +7,8 @@ use libc::{iovec, off_t, size_t, ssize_t};
 use stripewise_recorder::Op;
 
 use crate::calls::transfer::{Place, Transfer, move_bytes};
-use crate::descriptors::record::{self, Call};
-use crate::descriptors::subject::{Managed, Subject};
-use crate::descriptors::{adopt, table};
-use crate::process::errno::serve_interruptible;
-use crate::process::guard::{self, NoCancellation};
+use crate::descriptors::{Call, Managed, Subject, adopt, record, table};
+use crate::process::{NoCancellation, guard, serve_interruptible};
 
 interpose!(
     read = |real, fd: c_int, buffer: *mut c_void, len: size_t| -> ssize_t {

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use crate::descriptors::subject::Subject;
+use crate::descriptors::Subject;
 
 // C's va_list is passed as a pointer on x86-64 (an array) and on AArch64 (a large structure).
 unsafe extern "C" {

@@ -7,10 +7,7 @@ use stripewise_sys::fd::is_private;
 
 use crate::calls::close::leave;
 use crate::calls::{locks, stdio};
-use crate::descriptors::entry::Entry;
-use crate::descriptors::subject::on_managed;
-use crate::descriptors::table::{self, Known};
-use crate::descriptors::{access, adopt, sniff};
+use crate::descriptors::{Entry, Known, access, adopt, on_managed, sniff, table};
 use crate::process::{errno, guard, identity, kernel};
 
 interpose!(

@@ -10,9 +10,8 @@ use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result, raw};
 
 use crate::calls::transfer::{Place, Transfer, move_bytes};
-use crate::descriptors::subject::{Managed, Subject};
-use crate::process::errno::guarded;
-use crate::process::kernel::{self, borrow};
+use crate::descriptors::{Managed, Subject};
+use crate::process::{borrow, guarded, kernel};
 
 /// One end of such a call.
 pub struct End {

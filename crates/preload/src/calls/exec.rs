@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 
 use crate::calls::exit;
-use crate::process::real::Real;
+use crate::process::Real;
 
 type Strings = *const *const c_char;
 

@@ -16,11 +16,8 @@ use stripewise_sys::{Errno, OFlags, Result};
 
 use crate::calls::aio::{self, pool};
 use crate::calls::transfer::{Place, Transfer, move_with_flags};
-use crate::descriptors::entry::Entry;
-use crate::descriptors::record;
-use crate::descriptors::subject::{Managed, Subject};
-use crate::process::kernel::{self, borrow};
-use crate::process::{errno, state};
+use crate::descriptors::{Entry, Managed, Subject, record};
+use crate::process::{borrow, errno, kernel, state};
 
 /// `struct iocb` of a little-endian machine.
 #[repr(C)]

@@ -15,11 +15,8 @@ use libc::flock;
 use stripewise_datapath::LogicalFile;
 use stripewise_sys::{Errno, Mode, OFlags, Result};
 
-use crate::descriptors::paths::FdPath;
-use crate::descriptors::subject::Managed;
-use crate::process::errno::{answer, guarded};
-use crate::process::kernel;
-use crate::process::state;
+use crate::descriptors::{FdPath, Managed};
+use crate::process::{answer, guarded, kernel, state};
 
 pub fn is_about(command: c_int) -> bool {
     matches!(command, libc::F_SETLK | libc::F_SETLKW | libc::F_GETLK) || is_of_description(command)

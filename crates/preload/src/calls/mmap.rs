@@ -8,14 +8,10 @@ use stripewise_datapath::{IoOptions, LogicalFile, MapExtent};
 use stripewise_recorder::Op;
 use stripewise_sys::{Errno, IoVec, OFlags, Result};
 
-use crate::descriptors::entry::Entry;
-use crate::descriptors::record::{self, Call};
-use crate::descriptors::subject::{Managed, Subject};
-use crate::process::errno::serve_interruptible;
-use crate::process::kernel::borrow;
+use crate::descriptors::{Call, Entry, Managed, Subject, record};
 #[cfg(target_arch = "x86_64")]
 use crate::process::patched;
-use crate::process::real::{MmapFn, Real};
+use crate::process::{MmapFn, Real, borrow, serve_interruptible};
 
 interpose!(
     mmap64 = |&real,

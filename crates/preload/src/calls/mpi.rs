@@ -12,11 +12,8 @@ use stripewise_datapath::FileKey;
 use stripewise_policy::sieving::{self, Strided};
 use stripewise_recorder::{Event, FileId, Flags, MpiCall, Op, Recorder, Ticks};
 
-use crate::descriptors::paths::{Absolute, to_path};
-use crate::process::guard::SignalForkGuard;
-use crate::process::job::{self, Job};
-use crate::process::kernel::Closing;
-use crate::process::{errno, identity, kernel, state};
+use crate::descriptors::{Absolute, to_path};
+use crate::process::{Closing, Job, SignalForkGuard, errno, identity, job, kernel, state};
 
 /// Called when MPI is initialized: this process is `rank` of `ranks`, and `ranks_on_node` of them
 /// are on its node, which has the index `node` in the job (`ranks_on_node` 0, `node` -1: not

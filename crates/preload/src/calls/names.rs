@@ -7,12 +7,8 @@ use libc::{gid_t, mode_t, timespec, timeval, uid_t, utimbuf};
 use stripewise_datapath::Change;
 use stripewise_sys::{Errno, Kind, Mode, Result, Timespec, Timestamps};
 
-use crate::descriptors::paths::{borrow_dir, follows, to_path};
-use crate::descriptors::sniff;
-use crate::descriptors::subject::on_managed;
-use crate::process::errno::{self, fail, serve};
-use crate::process::kernel;
-use crate::process::{identity, state};
+use crate::descriptors::{borrow_dir, follows, on_managed, sniff, to_path};
+use crate::process::{errno, fail, identity, kernel, serve, state};
 
 const CWD: c_int = libc::AT_FDCWD;
 

@@ -12,16 +12,8 @@ use stripewise_recorder::{Event, Flags, Op, Ticks};
 use stripewise_sys::{Errno, Mode, OFlags, Result};
 
 use crate::calls::unplanned;
-use crate::descriptors::entry::EntryRef;
-use crate::descriptors::paths::{borrow_dir, to_path};
-use crate::descriptors::record;
-use crate::descriptors::sniff::Named;
-use crate::descriptors::table::{self, Known};
-use crate::descriptors::{access, adopt, sniff};
-use crate::process::errno::{self, answer, fail, guarded, serve};
-use crate::process::guard;
-use crate::process::kernel;
-use crate::process::{identity, stack, state};
+use crate::descriptors::{EntryRef, Known, Named, access, adopt, borrow_dir, record, sniff, table, to_path};
+use crate::process::{answer, errno, fail, guard, guarded, identity, kernel, serve, stack, state};
 
 // The variable argument of C's `open` is passed like a third fixed one in the 64-bit calling
 // conventions of Linux.

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint, c_void};
 
 use libc::{cmsghdr, mmsghdr, msghdr, timespec};
 
-use crate::descriptors::table::{self, Known};
+use crate::descriptors::{Known, table};
 use crate::process::identity;
 
 interpose!(

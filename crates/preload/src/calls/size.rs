@@ -9,14 +9,8 @@ use stripewise_recorder::Op;
 use stripewise_sys::{Errno, OFlags, Result};
 
 use crate::calls::transfer::check_limit;
-use crate::descriptors::adopt;
-use crate::descriptors::paths::to_path;
-use crate::descriptors::record::{self, Call};
-use crate::descriptors::sniff;
-use crate::descriptors::subject::{Managed, Subject, on_managed, on_recorded};
-use crate::process::errno::{fail, serve, serve_code, serve_interruptible};
-use crate::process::guard;
-use crate::process::{kernel, state};
+use crate::descriptors::{Call, Managed, Subject, adopt, on_managed, on_recorded, record, sniff, to_path};
+use crate::process::{fail, guard, kernel, serve, serve_code, serve_interruptible, state};
 
 interpose!(
     ftruncate | ftruncate64 = |real, fd: c_int, size: off_t| -> c_int {

@@ -17,7 +17,7 @@ use stripewise_sys::{Errno, Fd, Result};
 
 use crate::calls::ends::{Cursor, End, finish, pump};
 use crate::calls::transfer::{MOST, Place};
-use crate::process::errno::answer;
+use crate::process::answer;
 
 /// Bytes per read: the default capacity of a pipe.
 const PIECE: usize = 64 << 10;

@@ -5,7 +5,7 @@ use stripewise_sys::asking::{self, Patience};
 use stripewise_sys::{raw, thread};
 
 use crate::calls::{exit, stdio};
-use crate::descriptors::table::{self, Known};
+use crate::descriptors::{Known, table};
 use crate::process::{filter, fork, guard, handler, identity, messages, state};
 
 /// Called by the dynamic loader, possibly after the first call of the program; no call depends on

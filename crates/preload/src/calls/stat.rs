@@ -8,11 +8,7 @@ use rustix::io::retry_on_intr;
 use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result};
 
-use crate::descriptors::paths::{borrow_dir, follows, to_path};
-use crate::descriptors::record::Call;
-use crate::descriptors::seen::Found;
-use crate::descriptors::sniff;
-use crate::descriptors::subject::{Subject, on_recorded};
+use crate::descriptors::{Call, Found, Subject, borrow_dir, follows, on_recorded, sniff, to_path};
 use crate::process::{errno, kernel, state};
 
 interpose!(

@@ -10,8 +10,7 @@ use stripewise_recorder::{Flags, Op};
 use stripewise_sys::{Errno, IoVec, Result};
 
 use crate::calls::exit;
-use crate::descriptors::record::Call;
-use crate::descriptors::subject::Managed;
+use crate::descriptors::{Call, Managed};
 use crate::process::kernel;
 
 /// The offset of a transfer.

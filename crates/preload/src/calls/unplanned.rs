@@ -17,13 +17,8 @@ use libc::mode_t;
 use stripewise_datapath::Runtime;
 use stripewise_sys::{Errno, OFlags, Result};
 
-use crate::descriptors::entry::EntryRef;
-use crate::descriptors::paths::Absolute;
-use crate::descriptors::seen::Found;
-use crate::descriptors::{access, adopt, sniff};
-use crate::process::kernel::{self, borrow};
-use crate::process::real::Real;
-use crate::process::{errno, identity, scratch, stack, state};
+use crate::descriptors::{Absolute, EntryRef, Found, access, adopt, sniff};
+use crate::process::{Real, borrow, errno, identity, kernel, scratch, stack, state};
 
 const RESOLVE_NO_SYMLINKS: u64 = 4;
 const MODE_BITS: mode_t = 0o7777;

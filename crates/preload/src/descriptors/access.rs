@@ -16,9 +16,8 @@ use stripewise_datapath::LogicalFile;
 use stripewise_datapath::manifest::MAGIC;
 use stripewise_sys::{Errno, Result, Stat, raw};
 
-use crate::descriptors::paths::FdPath;
-use crate::process::kernel::borrow;
-use crate::process::{errno, kernel, state};
+use crate::descriptors::FdPath;
+use crate::process::{borrow, errno, kernel, state};
 
 /// Signals that encode an access mode: real-time signals that no program uses for files.
 const MAY_WRITE: usize = 61;

@@ -9,13 +9,8 @@ use stripewise_recorder::FileId;
 use stripewise_sys::fd::is_private;
 use stripewise_sys::{Errno, OFlags, Result, Stat};
 
-use crate::descriptors::entry::{Entry, EntryRef};
-use crate::descriptors::paths::Absolute;
-use crate::descriptors::seen::Found;
-use crate::descriptors::table::{self, Known};
-use crate::descriptors::{access, record, seen, sniff};
-use crate::process::kernel::borrow;
-use crate::process::{errno, identity, kernel, stack, state};
+use crate::descriptors::{Absolute, Entry, EntryRef, Found, Known, access, record, seen, sniff, table};
+use crate::process::{borrow, errno, identity, kernel, stack, state};
 
 /// The entry of a descriptor that is managed or recorded. `None` for all others, at the cost of two
 /// loads.

@@ -16,9 +16,7 @@ use stripewise_recorder::FileId;
 use stripewise_sys::fd::close_inherited;
 use stripewise_sys::{Errno, Fd, OFlags, Result};
 
-use crate::process::chunks::{Chunks, Zeroed};
-use crate::process::guard::SignalForkGuard;
-use crate::process::identity;
+use crate::process::{Chunks, SignalForkGuard, Zeroed, identity};
 
 /// The offset is unknown; only the kernel knows it.
 pub const UNKNOWN_OFFSET: u64 = u64::MAX;

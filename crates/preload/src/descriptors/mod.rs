@@ -10,3 +10,12 @@ pub mod seen;
 pub mod sniff;
 pub mod subject;
 pub mod table;
+
+pub use adopt::tracked;
+pub use entry::{Entry, EntryRef};
+pub use paths::{Absolute, FdPath, borrow_dir, follows, to_path};
+pub use record::Call;
+pub use seen::Found;
+pub use sniff::Named;
+pub use subject::{Managed, Subject, on_managed, on_recorded};
+pub use table::Known;

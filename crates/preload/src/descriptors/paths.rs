@@ -7,8 +7,7 @@ use std::path::Path;
 use rustix::fs;
 use stripewise_sys::{Dir, Errno, Result};
 
-use crate::process::kernel;
-use crate::process::scratch::Scratch;
+use crate::process::{Scratch, kernel};
 
 /// The path `/proc/self/fd/N` of a descriptor, terminated.
 pub struct FdPath([u8; 32]);

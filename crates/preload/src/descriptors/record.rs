@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 use rustix::fs::{OFlags, SeekFrom, fcntl_getfl, seek};
 use stripewise_recorder::{Event, FileId, Flags, Op, Recorder};
 
-use crate::descriptors::entry::{Entry, UNKNOWN_OFFSET};
-use crate::process::kernel::borrow;
-use crate::process::{errno, identity, state};
+use crate::descriptors::Entry;
+use crate::descriptors::entry::UNKNOWN_OFFSET;
+use crate::process::{borrow, errno, identity, state};
 
 /// The parameters of a call, as in [`Event`].
 #[derive(Clone, Copy)]

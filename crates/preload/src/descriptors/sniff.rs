@@ -19,13 +19,8 @@ use stripewise_datapath::FileKey;
 use stripewise_datapath::manifest::{MAGIC, TEXT_BYTES_MAX, TEXT_BYTES_MIN};
 use stripewise_sys::{Errno, Result, Stat, raw};
 
-use crate::descriptors::paths::{FdPath, borrow_dir};
-use crate::descriptors::seen;
-use crate::descriptors::seen::Found;
-use crate::descriptors::table::{self, Known};
-use crate::process::kernel::{Closing, borrow};
-use crate::process::scratch::Scratch;
-use crate::process::{errno, kernel, state};
+use crate::descriptors::{FdPath, Found, Known, borrow_dir, seen, table};
+use crate::process::{Closing, Scratch, borrow, errno, kernel, state};
 
 /// Set by the first record lock of the process.
 static LOCKS: AtomicBool = AtomicBool::new(false);

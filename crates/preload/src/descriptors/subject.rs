@@ -8,13 +8,8 @@ use rustix::io::retry_on_intr;
 use stripewise_datapath::LogicalFile;
 use stripewise_sys::{Errno, Result, Stat};
 
-use crate::descriptors::adopt::tracked;
-use crate::descriptors::entry::EntryRef;
-use crate::descriptors::record::{self, Call};
-use crate::descriptors::table::{self, Known};
-use crate::process::guard::NoCancellation;
-use crate::process::kernel::borrow;
-use crate::process::{identity, state};
+use crate::descriptors::{Call, EntryRef, Known, record, table, tracked};
+use crate::process::{NoCancellation, borrow, identity, state};
 
 pub enum Subject {
     Plain,

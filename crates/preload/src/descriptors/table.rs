@@ -7,9 +7,9 @@
 use std::ffi::{c_int, c_uint};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::descriptors::entry::{EntryRef, Slot};
-use crate::process::chunks::Chunks;
-use crate::process::identity;
+use crate::descriptors::EntryRef;
+use crate::descriptors::entry::Slot;
+use crate::process::{Chunks, identity};
 
 const UNKNOWN: usize = 0;
 const PLAIN: usize = 1;

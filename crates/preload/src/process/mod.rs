@@ -22,3 +22,11 @@ pub mod scratch;
 pub mod stack;
 pub mod state;
 pub mod statistics;
+
+pub use chunks::{Chunks, Zeroed};
+pub use errno::{answer, fail, guarded, serve, serve_code, serve_interruptible};
+pub use guard::{NoCancellation, SignalForkGuard};
+pub use job::Job;
+pub use kernel::{Closing, borrow};
+pub use real::{MmapFn, Real};
+pub use scratch::Scratch;

@@ -17,9 +17,8 @@ use stripewise_recorder::Op;
 use stripewise_sys::{Errno, OFlags, Result};
 
 use crate::calls::transfer::{Place, Transfer, move_with_flags};
-use crate::descriptors::record;
-use crate::descriptors::subject::{Managed, Subject};
-use crate::process::errno::{self, answer, serve};
+use crate::descriptors::{Managed, Subject, record};
+use crate::process::{answer, errno, serve};
 
 use block::{Block, BlockRef};
 

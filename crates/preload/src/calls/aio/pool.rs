@@ -15,8 +15,7 @@ use stripewise_datapath::FileKey;
 use stripewise_sys::thread::with_signals_blocked;
 use stripewise_sys::{Errno, Result, Timespec};
 
-use crate::process::guard::SignalForkGuard;
-use crate::process::{errno, identity};
+use crate::process::{SignalForkGuard, errno, identity};
 
 /// Largest number of requests of a process that run at the same time.
 const THREADS_MAX: usize = 16;

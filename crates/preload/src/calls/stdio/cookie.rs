@@ -8,7 +8,7 @@ use libc::FILE;
 use stripewise_sys::{Errno, Result};
 
 use super::file::{self, APPENDING, Access, EOF_SEEN, ERROR_SEEN, Functions, NO_READS, NO_WRITES, fopencookie};
-use crate::process::kernel::borrow;
+use crate::process::borrow;
 
 /// The state of such a stream.
 struct Cookie {

@@ -17,11 +17,8 @@ use stripewise_sys::{Errno, OFlags, Result};
 
 use crate::calls::close;
 use crate::calls::open::{self, open_any};
-use crate::descriptors::paths::FdPath;
-use crate::descriptors::subject::Subject;
-use crate::descriptors::table::{self, Known};
-use crate::process::errno::{self, answer, fail, serve};
-use crate::process::{identity, kernel};
+use crate::descriptors::{FdPath, Known, Subject, table};
+use crate::process::{answer, errno, fail, identity, kernel, serve};
 
 use file::Access;
 

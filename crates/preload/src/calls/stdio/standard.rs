@@ -10,7 +10,7 @@ use libc::FILE;
 
 use super::cookie;
 use super::file::{self, Access};
-use crate::descriptors::subject::Subject;
+use crate::descriptors::Subject;
 use crate::process::errno;
 
 unsafe extern "C" {
