@@ -41,7 +41,7 @@ pub use environment::{rank as launcher_rank, variable};
 pub use spool_file::TEXT_BYTES;
 pub use stripewise_trace::mark::MpiCall;
 pub use stripewise_trace::record::{Flags, Op};
-pub use thread::{Event, FileId};
+pub use thread::{Event, FileId, collective, set_collective};
 
 /// The environment variable with the spool's directory, set by `stripewise trace`. Without it
 /// nothing is recorded.
@@ -178,17 +178,5 @@ impl Recorder {
         let rank = i32::try_from(rank).unwrap_or(-1);
         let node = node.map_or(0, |node| node.saturating_add(1));
         self.state.set_job(spool_file::Job { rank, ranks, node });
-    }
-
-    /// Sets whether the calling thread is inside a collective call of MPI-IO. If so, its records
-    /// get [`Flags::COLLECTIVE`]. Asynchronous calls get the flag of their submission instead
-    /// ([`Recorder::collective`]).
-    pub fn set_collective(&self, inside: bool) {
-        thread::set_collective(inside);
-    }
-
-    /// [`Flags::COLLECTIVE`] if the calling thread is inside a collective call, else no flag.
-    pub fn collective(&self) -> Flags {
-        thread::collective()
     }
 }

@@ -103,12 +103,14 @@ pub fn busy<T>(run: impl FnOnce(bool) -> T) -> T {
     })
 }
 
-/// Sets whether later records of the thread are part of a collective call.
+/// Sets whether the calling thread is inside a collective call of MPI-IO. If so, its records get
+/// [`Flags::COLLECTIVE`]. Asynchronous calls get the flag of their submission instead
+/// ([`collective`]).
 pub fn set_collective(inside: bool) {
     LOCAL.with(|local| local.flags.set(if inside { Flags::COLLECTIVE.0 } else { 0 }));
 }
 
-/// The flag of collective calls, if the thread is in one.
+/// [`Flags::COLLECTIVE`] if the calling thread is inside a collective call, else no flag.
 pub fn collective() -> Flags {
     Flags(LOCAL.with(|local| local.flags.get()))
 }

@@ -175,12 +175,12 @@ fn shared_memory_child(recorder: Recorder) {
 /// collective flag is per thread.
 fn job(recorder: Recorder) {
     recorder.set_job(3, 8, Some(1));
-    recorder.set_collective(true);
+    stripewise_recorder::set_collective(true);
     calls(recorder, recorder.file_id(b"/data/inside"), 0..5);
     asynchronous(recorder, b"/data/asynchronous", Flags::NONE);
-    asynchronous(recorder, b"/data/asynchronous/inside", recorder.collective());
+    asynchronous(recorder, b"/data/asynchronous/inside", stripewise_recorder::collective());
     std::thread::spawn(move || calls(recorder, recorder.file_id(b"/data/beside"), 0..5)).join().unwrap();
-    recorder.set_collective(false);
+    stripewise_recorder::set_collective(false);
     calls(recorder, recorder.file_id(b"/data/after"), 0..5);
     let child = unsafe { libc::fork() };
     if child == 0 {

@@ -8,7 +8,7 @@ use libc::{off_t, size_t, ssize_t};
 use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result};
 
-use crate::calls::ends::{Cursor, End, pump};
+use crate::calls::ends::{Cursor, End, finish, pump};
 use crate::calls::transfer::{MOST, Place};
 use crate::descriptors::{Managed, Subject, on_managed};
 use crate::process::{answer, serve};
@@ -67,14 +67,7 @@ unsafe fn copy_range(
     let len = bytes_to_copy(&source, &target, len)?;
     let begin = target.begin;
     let (done, error) = pump((from, source.begin), (to, |at| Place::At(begin + at)), len, PIECE);
-    match error {
-        Some(error) if done == 0 => Err(error),
-        _ => unsafe {
-            source.advance(done)?;
-            target.advance(done)?;
-            Ok(done as ssize_t)
-        },
-    }
+    unsafe { finish([source, target], done, error) }
 }
 
 /// How many of `len` bytes the source has.

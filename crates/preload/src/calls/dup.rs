@@ -40,7 +40,7 @@ interpose!(
                 (flags, Some(entry)) if flags >= 0 && !entry.is_plain() => with_access(flags, &entry),
                 (flags, _) => flags,
             },
-            _ => on_managed(fd, &real, |managed| {
+            _ => on_managed(fd, real, |managed| {
                 let answer = access::answer(fd, command, argument, &managed.entry().signal);
                 answer.map_or_else(real, |answer| errno::answer(|| answer))
             }),

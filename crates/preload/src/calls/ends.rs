@@ -177,13 +177,15 @@ impl<'a> Cursor<'a> {
 }
 
 /// The result of a call that moved `done` bytes and then met `error`.
-/// Safety: As [`Cursor::advance`].
-pub unsafe fn finish(cursor: Cursor<'_>, done: usize, error: Option<Errno>) -> Result<ssize_t> {
-    match error {
-        Some(error) if done == 0 => Err(error),
-        _ => {
-            unsafe { cursor.advance(done)? };
-            Ok(done as ssize_t)
-        }
+/// Safety: as [`Cursor::advance`].
+pub unsafe fn finish<const N: usize>(
+    cursors: [Cursor<'_>; N],
+    done: usize,
+    error: Option<Errno>,
+) -> Result<ssize_t> {
+    if let Some(error) = error.filter(|_| done == 0) {
+        return Err(error);
     }
+    cursors.into_iter().try_for_each(|cursor| unsafe { cursor.advance(done) })?;
+    Ok(done as ssize_t)
 }

@@ -181,10 +181,10 @@ unsafe fn submit_managed(context: usize, address: *mut Iocb, managed: Managed) -
     // Only the kernel knows whether the context exists.
     unsafe { kernel_submit(context, 0, std::ptr::null_mut()) }?;
     let flags = managed.flags()?;
-    let work = work_of(&iocb, flags)?;
+    let transfer = transfer_of(&iocb, flags)?;
     let ours = Context::find_or_make(context);
     ours.under_way.fetch_add(1, Ordering::AcqRel);
-    let after_all = matches!(work, Work::Sync { .. });
+    let after_all = transfer.is_none();
     let (key, fd) = (FileKey::of(managed.anchor()?), iocb.fd.cast_signed());
     let id = address as usize;
     let finish = move |ours: &Context, result: i64| {
@@ -197,7 +197,10 @@ unsafe fn submit_managed(context: usize, address: *mut Iocb, managed: Managed) -
     note_submission(managed.entry(), address as u64, &iocb);
     let (finished, cancelled) = (ours.clone(), ours.clone());
     let run = Box::new(move || {
-        let result = errno::guarded(|| work.run(&managed, flags));
+        let result = errno::guarded(|| match &transfer {
+            Some(request) => move_with_flags(&managed, request, flags).map(|(_, moved)| moved as i64),
+            None => managed.file()?.sync(iocb.opcode == IOCB_CMD_FDSYNC).map(|()| 0),
+        });
         finish(&finished, result.unwrap_or_else(|error| -i64::from(error.raw_os_error())));
     });
     let cancel = Box::new(move || finish(&cancelled, -i64::from(libc::ECANCELED)));
@@ -206,12 +209,8 @@ unsafe fn submit_managed(context: usize, address: *mut Iocb, managed: Managed) -
     })
 }
 
-enum Work {
-    Move(Transfer),
-    Sync { data_only: bool },
-}
-
-fn work_of(iocb: &Iocb, flags: OFlags) -> Result<Work> {
+/// The bytes that a request moves; `None` for a sync.
+fn transfer_of(iocb: &Iocb, flags: OFlags) -> Result<Option<Transfer>> {
     let place = Place::At(iocb.offset);
     let (buffer, rwf) = (iocb.buffer as usize as *mut c_void, iocb.rwf.cast_signed());
     let one = |op| Transfer::one(op, buffer, iocb.len as usize, place).detached(rwf);
@@ -224,22 +223,12 @@ fn work_of(iocb: &Iocb, flags: OFlags) -> Result<Work> {
         if flags & OFlags::RWMODE == wrong { Err(Errno::BADF) } else { Ok(op) }
     };
     match iocb.opcode {
-        IOCB_CMD_PREAD => one(wrong(Op::Read)?).map(Work::Move),
-        IOCB_CMD_PWRITE => one(wrong(Op::Write)?).map(Work::Move),
-        IOCB_CMD_PREADV => many(wrong(Op::Read)?).map(Work::Move),
-        IOCB_CMD_PWRITEV => many(wrong(Op::Write)?).map(Work::Move),
-        IOCB_CMD_FSYNC => Ok(Work::Sync { data_only: false }),
-        IOCB_CMD_FDSYNC => Ok(Work::Sync { data_only: true }),
+        IOCB_CMD_PREAD => one(wrong(Op::Read)?).map(Some),
+        IOCB_CMD_PWRITE => one(wrong(Op::Write)?).map(Some),
+        IOCB_CMD_PREADV => many(wrong(Op::Read)?).map(Some),
+        IOCB_CMD_PWRITEV => many(wrong(Op::Write)?).map(Some),
+        IOCB_CMD_FSYNC | IOCB_CMD_FDSYNC => Ok(None),
         _ => Err(Errno::INVAL),
-    }
-}
-
-impl Work {
-    fn run(&self, managed: &Managed, flags: OFlags) -> Result<i64> {
-        match self {
-            Self::Move(request) => move_with_flags(managed, request, flags).map(|(_, moved)| moved as i64),
-            Self::Sync { data_only } => managed.file()?.sync(*data_only).map(|()| 0),
-        }
     }
 }
 
@@ -261,8 +250,16 @@ unsafe fn get_events(
     timeout: *mut timespec,
     signals: Option<&libc::sigset_t>,
 ) -> Result<c_int> {
-    let kernel = |least: c_long, most: c_long, events: *mut Event, timeout: *const timespec| unsafe {
-        kernel_events(context, least, most, events, timeout, signals)
+    let kernel = |least: c_long, most: c_long, events: *mut Event, timeout: *const timespec| {
+        // `struct __aio_sigset`: the set and its size in the kernel.
+        let set = signals.map(|signals| [std::ptr::from_ref(signals) as usize, 8]);
+        let (number, last) = match &set {
+            None => (libc::SYS_io_getevents, 0),
+            Some(set) => (SYS_IO_PGETEVENTS, set.as_ptr() as usize),
+        };
+        let (events, timeout) = (events as usize, timeout as usize);
+        let arguments = [context, least as usize, most as usize, events, timeout, last];
+        unsafe { kernel::call(number, arguments) }.map(|count| count as c_int)
     };
     let Some(ours) = Context::find(context) else { return kernel(least, most, events, timeout) };
     if least < 0 || most < least {
@@ -301,27 +298,6 @@ unsafe fn get_events(
             Err(_) => return Ok(got as c_int),
         }
     }
-}
-
-unsafe fn kernel_events(
-    context: usize,
-    least: c_long,
-    most: c_long,
-    events: *mut Event,
-    timeout: *const timespec,
-    signals: Option<&libc::sigset_t>,
-) -> Result<c_int> {
-    let arguments =
-        |last: usize| [context, least as usize, most as usize, events as usize, timeout as usize, last];
-    let result = match signals {
-        None => unsafe { kernel::call(libc::SYS_io_getevents, arguments(0)) },
-        Some(signals) => {
-            // `struct __aio_sigset`: the set and its size in the kernel.
-            let set = [std::ptr::from_ref(signals) as usize, 8];
-            unsafe { kernel::call(SYS_IO_PGETEVENTS, arguments(set.as_ptr() as usize)) }
-        }
-    };
-    result.map(|count| count as c_int)
 }
 
 /// A context (`io_context_t`): this library's unfinished requests, and completions to return.

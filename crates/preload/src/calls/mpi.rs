@@ -56,7 +56,7 @@ unsafe extern "C" fn stripewise_mark_file(path: *const c_char) -> u32 {
 extern "C" fn stripewise_mark_begin() -> u64 {
     quietly(|| {
         let Some(recorder) = state::recorder() else { return 0 };
-        recorder.set_collective(true);
+        stripewise_recorder::set_collective(true);
         recorder.now().0
     })
 }
@@ -74,7 +74,7 @@ unsafe extern "C" fn stripewise_mark_end(
 ) {
     quietly(|| {
         let Some(recorder) = state::recorder() else { return };
-        recorder.set_collective(false);
+        stripewise_recorder::set_collective(false);
         // SAFETY: the caller's string.
         let name = unsafe { CStr::from_ptr(name) };
         let Some(call) = MpiCall::from_name(name.to_bytes()) else { return };

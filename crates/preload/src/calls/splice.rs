@@ -54,7 +54,7 @@ unsafe fn send(from: &End, offset: *mut off_t, to: &End, len: usize) -> Result<s
     to.check(Op::Write)?;
     let cursor = unsafe { Cursor::new(from, offset)? };
     let (done, error) = pump((from, cursor.begin), (to, |_| Place::Offset), len.min(MOST), PIECE);
-    unsafe { finish(cursor, done, error) }
+    unsafe { finish([cursor], done, error) }
 }
 
 /// The other end of a splice with a managed file: it must be a pipe without an offset.
@@ -91,7 +91,7 @@ unsafe fn fill_pipe(
             }
         }
     }
-    unsafe { finish(cursor, done, error) }
+    unsafe { finish([cursor], done, error) }
 }
 
 fn has_room(pipe: BorrowedFd<'_>, waits: bool) -> Result<()> {

@@ -33,7 +33,7 @@ pub fn is_decided(stat: &Stat, name: &CStr) -> bool {
     let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let name = name.to_bytes().iter().fold(0xcbf2_9ce4_8422_2325, hash);
     let mark = mix([stat.st_dev, stat.st_ino, name]);
-    let slot = &DECIDED[(mark >> 1) as usize % SLOTS];
+    let slot = slot(&DECIDED, mark);
     slot.load(Ordering::Relaxed) == mark || {
         slot.store(mark, Ordering::Relaxed);
         false
@@ -42,16 +42,16 @@ pub fn is_decided(stat: &Stat, name: &CStr) -> bool {
 
 pub fn note(stat: &Stat, found: Found) {
     let mark = mark(stat);
-    slot(mark).store(mark | found as u64, Ordering::Relaxed);
+    slot(&SEEN, mark).store(mark | found as u64, Ordering::Relaxed);
 }
 
 pub fn is(stat: &Stat, found: Found) -> bool {
     let mark = mark(stat);
-    slot(mark).load(Ordering::Relaxed) == mark | found as u64
+    slot(&SEEN, mark).load(Ordering::Relaxed) == mark | found as u64
 }
 
-fn slot(mark: u64) -> &'static AtomicU64 {
-    &SEEN[(mark >> 1) as usize % SLOTS]
+fn slot(table: &'static [AtomicU64; SLOTS], mark: u64) -> &'static AtomicU64 {
+    &table[(mark >> 1) as usize % SLOTS]
 }
 
 /// The mark of a file: even, and not 0.

@@ -20,7 +20,10 @@ pub fn around(work: &mut dyn FnMut()) {
     let _ = errno::guarded(|| {
         WORKING.store(true, Ordering::SeqCst);
         if !STOPPED.load(Ordering::SeqCst) {
-            let _ = errno::caught(|| Ok(work()));
+            let _ = errno::caught(|| {
+                work();
+                Ok(())
+            });
         }
         WORKING.store(false, Ordering::SeqCst);
         Ok(())

@@ -15,27 +15,22 @@ pub trait Failure {
     const FAILED: Self;
 }
 
-impl Failure for c_int {
-    const FAILED: Self = -1;
+macro_rules! failures {
+    ($($type:ty = $value:expr),+ $(,)?) => {
+        $(impl Failure for $type {
+            const FAILED: Self = $value;
+        })+
+    };
 }
 
-impl Failure for isize {
-    const FAILED: Self = -1;
-}
-
-impl Failure for i64 {
-    const FAILED: Self = -1;
-}
-
-/// `mmap` returns MAP_FAILED.
-impl Failure for *mut c_void {
-    const FAILED: Self = libc::MAP_FAILED;
-}
-
-/// `fopen` returns null.
-impl Failure for *mut libc::FILE {
-    const FAILED: Self = std::ptr::null_mut();
-}
+failures!(
+    c_int = -1,
+    isize = -1,
+    i64 = -1,
+    // `mmap` and `fopen`.
+    *mut c_void = libc::MAP_FAILED,
+    *mut libc::FILE = std::ptr::null_mut(),
+);
 
 /// Runs this library's version of a call while signals wait. An error becomes errno and
 /// [`Failure::FAILED`], a panic becomes EIO (and is logged once). Success leaves errno unchanged.

@@ -104,9 +104,9 @@ unsafe extern "C" fn run_job(job: *mut c_void) {
 }
 
 /// Calls `function` with the stack pointer at `top`, which is a multiple of 16.
-#[cfg(target_arch = "x86_64")]
 #[inline(never)]
 unsafe fn call_on(top: *mut c_void, function: unsafe extern "C" fn(*mut c_void), argument: *mut c_void) {
+    #[cfg(target_arch = "x86_64")]
     // SAFETY: the callee preserves r12, which holds the old stack pointer.
     unsafe {
         asm!(
@@ -119,12 +119,7 @@ unsafe fn call_on(top: *mut c_void, function: unsafe extern "C" fn(*mut c_void),
             clobber_abi("C"),
         );
     }
-}
-
-/// Calls `function` with the stack pointer at `top`, which is a multiple of 16.
-#[cfg(target_arch = "aarch64")]
-#[inline(never)]
-unsafe fn call_on(top: *mut c_void, function: unsafe extern "C" fn(*mut c_void), argument: *mut c_void) {
+    #[cfg(target_arch = "aarch64")]
     // SAFETY: the callee preserves x20, which holds the old stack pointer.
     unsafe {
         asm!(

@@ -119,7 +119,12 @@ fn start_recorder() -> Option<Recorder> {
 #[cold]
 fn prepare(recorder: Recorder) -> Option<Recorder> {
     // If there is no memory for a stack, the first record prepares the recorder.
-    let _ = guard::undisturbed(|| stack::on_own(|| Ok(recorder.prepare())));
+    let _ = guard::undisturbed(|| {
+        stack::on_own(|| {
+            recorder.prepare();
+            Ok(())
+        })
+    });
     Some(recorder)
 }
 
@@ -193,18 +198,15 @@ fn find_plan(sys: &SysRef, path: &Path) -> Result<Option<Plan>> {
         read => read,
     });
     let plan = match bytes {
-        Ok(bytes) => parse_plan(bytes, &name),
+        Ok(bytes) => String::from_utf8(bytes)
+            .map_err(|_| format!("{name}: is not UTF-8 text"))
+            .and_then(|text| Plan::parse(&text, &name).map_err(|error| error.to_string())),
         Err(error) if never.contains(&error) => Err(format!("{name}: cannot be read ({error})")),
         Err(error) => return Err(error),
     };
     let unplanned =
         |problem: &String| notice::warn_once(&format!("{problem}; no file gets a planned layout in this run"));
     Ok(plan.inspect_err(unplanned).ok())
-}
-
-fn parse_plan(bytes: Vec<u8>, name: &str) -> std::result::Result<Plan, String> {
-    let text = String::from_utf8(bytes).map_err(|_| format!("{name}: is not UTF-8 text"))?;
-    Plan::parse(&text, name).map_err(|error| error.to_string())
 }
 
 fn make_recorder(settings: &stripewise_recorder::Settings<'_>) -> Option<Recorder> {

@@ -5,7 +5,8 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
-use stripewise_recorder::{Event, FileId, Flags, Op, Recorder, Ticks};
+use stripewise_recorder::{Event, FileId, Flags, Op, Recorder, Ticks, collective};
+use stripewise_sys::Result;
 
 use super::notify;
 use crate::process::state;
@@ -98,6 +99,15 @@ impl BlockRef {
         self.error.store(error, Ordering::Release);
     }
 
+    /// Stores the outcome of a request that ran, and notifies the application.
+    pub fn end(self, outcome: Result<usize>) {
+        match outcome {
+            Ok(moved) => self.finish(moved as isize, 0),
+            Err(error) => self.finish(-1, error.raw_os_error()),
+        }
+        self.notify();
+    }
+
     /// Notifies the application as its `sigevent` asks.
     pub fn notify(self) {
         notify::notify(&self.event);
@@ -106,7 +116,7 @@ impl BlockRef {
     /// Notes the time of submission for the record.
     pub fn mark(self, op: Op, wanted: Option<(Recorder, FileId)>) {
         let Some((recorder, file)) = wanted else { return };
-        let how = u32::from(recorder.collective().0) << 8 | op as u32;
+        let how = u32::from(collective().0) << 8 | op as u32;
         let mark = Mark { check: self.check(), start: recorder.now().0, file: file.0, how };
         self.mark.set(mark);
     }

@@ -18,7 +18,7 @@ use stripewise_sys::{Errno, OFlags, Result};
 
 use crate::calls::transfer::{Place, Transfer, move_with_flags};
 use crate::descriptors::{Managed, Subject, record};
-use crate::process::{answer, errno, serve};
+use crate::process::{answer, guarded, serve};
 
 use block::{Block, BlockRef};
 
@@ -46,13 +46,8 @@ interpose!(
             managed.flags()?;
             let (key, fd) = (key_of(&managed)?, it.fd);
             it.begin();
-            let run = move || {
-                match errno::guarded(|| managed.file()?.sync(op == libc::O_DSYNC)) {
-                    Ok(()) => it.finish(0, 0),
-                    Err(error) => it.finish(-1, error.raw_os_error()),
-                }
-                it.notify();
-            };
+            let sync = move || managed.file()?.sync(op == libc::O_DSYNC).map(|()| 0);
+            let run = move || it.end(guarded(sync));
             enqueue(it, fd, key, true, Box::new(run)).map(|()| 0)
         })
     },
@@ -155,12 +150,7 @@ fn submit(op: Op, it: BlockRef, managed: Managed) -> Result<()> {
     it.begin();
     let appends = op == Op::Write && flags.is_ok_and(|flags| flags.contains(OFlags::APPEND));
     let run = move || {
-        let result = errno::guarded(|| move_with_flags(&managed, &request, flags?));
-        match result {
-            Ok((_, moved)) => it.finish(moved as isize, 0),
-            Err(error) => it.finish(-1, error.raw_os_error()),
-        }
-        it.notify();
+        it.end(guarded(|| move_with_flags(&managed, &request, flags?)).map(|(_, moved)| moved));
     };
     if appends {
         // Appends are run here, so that they happen in the order of the calls.
@@ -177,10 +167,7 @@ fn enqueue(
     after_all: bool,
     run: Box<dyn FnOnce() + Send>,
 ) -> Result<()> {
-    let cancel = Box::new(move || {
-        it.finish(-1, libc::ECANCELED);
-        it.notify();
-    });
+    let cancel = Box::new(move || it.end(Err(Errno::CANCELED)));
     pool::submit(pool::Task { id: it.address(), fd, key, after_all, run, cancel }).inspect_err(|error| {
         it.unmark();
         it.finish(-1, error.raw_os_error());
