@@ -90,7 +90,7 @@ fn place(managed: &Managed, lock: &mut flock) -> Result<()> {
 
 fn holder(managed: &Managed, command: c_int) -> Result<c_int> {
     let file = managed.file()?;
-    let first = first_component(file)?;
+    let first = first_object(file)?;
     if !is_of_description(command) {
         return Ok(first);
     }
@@ -103,7 +103,7 @@ fn holder(managed: &Managed, command: c_int) -> Result<c_int> {
     guarded(|| managed.entry().locks(open))
 }
 
-fn first_component(file: &LogicalFile) -> Result<c_int> {
+fn first_object(file: &LogicalFile) -> Result<c_int> {
     Ok(file.components().fd(0).map_err(|error| error.errno())?.as_raw_fd())
 }
 
@@ -113,7 +113,7 @@ pub fn closing(file: &LogicalFile) {
     // SAFETY: consists of numbers, for which zero is a valid value: the whole file.
     let mut lock: flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_UNLCK as i16;
-    if let Ok(first) = first_component(file) {
+    if let Ok(first) = first_object(file) {
         let lock = std::ptr::from_mut(&mut lock) as usize;
         let arguments = [first as usize, libc::F_SETLK as usize, lock];
         // SAFETY: a lock of this call.

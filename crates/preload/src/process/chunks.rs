@@ -14,7 +14,9 @@ pub struct Chunks<T: 'static, const PER_CHUNK: usize, const CHUNKS: usize> {
 }
 
 /// Types for which all-zero bytes are a valid value, and that threads may share.
-/// Safety: All-zero bytes must be a valid value of the type.
+///
+/// # Safety
+/// All-zero bytes must be a valid value of the type.
 pub unsafe trait Zeroed: Sync {}
 
 // SAFETY: an atomic, for which zero is a valid value.
