@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::units;
+use crate::units::{self, SECONDS};
 
 /// One tick: its position and its label.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,8 +16,8 @@ pub struct Tick {
 /// Returns about three to seven ticks at round times over `range` (seconds), all in the unit that
 /// suits the axis.
 pub fn seconds(range: Range<f64>) -> Vec<Tick> {
-    let units = [("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)];
-    let (unit, per_s) = units.into_iter().find(|(_, per_s)| range.end * per_s >= 1.0).unwrap_or(("s", 1.0));
+    let fits = SECONDS.into_iter().find(|(_, per_s)| range.end * per_s >= 1.0);
+    let (unit, per_s) = fits.unwrap_or(SECONDS[0]);
     decimal(range.start * per_s..range.end * per_s, |value, decimals| {
         if value == 0.0 { format!("0\u{a0}{unit}") } else { format!("{value:.decimals$}\u{a0}{unit}") }
     })

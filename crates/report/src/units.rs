@@ -1,8 +1,13 @@
 //! Formats numbers for people: at most four significant digits, with a no-break space before the
 //! unit.
 
+use chrono::{DateTime, SecondsFormat};
+
 /// No-break space.
 const SPACE: char = '\u{a0}';
+
+/// Units of time, and how many of them are a second.
+pub(crate) const SECONDS: [(&str, f64); 4] = [("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)];
 
 /// Formats bytes with a binary unit: `64 KiB`, `1.5 GiB`.
 pub fn bytes(bytes: u64) -> String {
@@ -34,10 +39,9 @@ pub fn short_seconds(seconds: f64) -> String {
 }
 
 fn seconds_in(seconds: f64, count: usize) -> String {
-    let units = [("s", 1.0), ("ms", 1e3), ("µs", 1e6), ("ns", 1e9)];
     // Values that round up to 1 of a unit are printed in that unit.
-    let fits = units.into_iter().find(|(_, per_s)| seconds.abs() * per_s >= 0.99995);
-    let (unit, per_s) = fits.unwrap_or(if seconds == 0.0 { units[0] } else { units[3] });
+    let fits = SECONDS.into_iter().find(|(_, per_s)| seconds.abs() * per_s >= 0.99995);
+    let (unit, per_s) = fits.unwrap_or(if seconds == 0.0 { SECONDS[0] } else { SECONDS[3] });
     format!("{}{SPACE}{unit}", digits(seconds * per_s, count))
 }
 
@@ -52,9 +56,8 @@ pub struct Clock {
 impl Clock {
     /// For times up to `largest_s`, which gets four digits.
     pub fn up_to(largest_s: f64) -> Self {
-        let units = [("s", 1.0), ("ms", 1e3), ("µs", 1e6)];
-        let fits = units.into_iter().find(|(_, per_s)| largest_s * per_s >= 0.1);
-        let (unit, per_s) = fits.unwrap_or(if largest_s > 0.0 { ("ns", 1e9) } else { ("s", 1.0) });
+        let fits = SECONDS[..3].iter().find(|(_, per_s)| largest_s * per_s >= 0.1);
+        let (unit, per_s) = *fits.unwrap_or(&SECONDS[if largest_s > 0.0 { 3 } else { 0 }]);
         let largest = largest_s * per_s;
         let before_point = if largest < 1.0 { 1 } else { largest.log10().floor() as usize + 1 };
         Self { unit, per_s, decimals: 4usize.saturating_sub(before_point) }
@@ -111,19 +114,8 @@ pub fn counted(number: u64, one: &str, many: &str) -> String {
 
 /// Formats seconds since 1970 as RFC 3339 in UTC: `2026-11-21T01:00:00Z`.
 pub fn utc(unix_s: u64) -> String {
-    let (days, second) = (unix_s / 86400, unix_s % 86400);
-    // Days are counted since 0000-03-01, so that the leap day is the last of its year. All eras of
-    // 400 years are alike.
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let (month, next_year) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    let year = era * 400 + year_of_era + next_year;
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    let date = DateTime::from_timestamp(unix_s as i64, 0).unwrap_or_default();
+    date.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// One decimal below 100, none from there on, no trailing zero.

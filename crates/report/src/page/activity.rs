@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use stripewise_trace::summary::Group;
 
 use super::group::{self, order_of_access, sharing};
-use super::parts::{TIME, Table, anchor, contents, facts, figure, plot, soft, time_ticks};
+use super::parts::{TIME, Table, anchor, contents, facts, figure, more, plot, time_ticks};
 use crate::activity::{Activity, Lane};
 use crate::density::COLUMNS;
 use crate::draw::{self, Plot};
@@ -26,7 +26,7 @@ pub fn section(report: &Report<'_>) -> Markup {
 
 fn trace(activity: &Activity, index: usize) -> Markup {
     let moved = activity.summary.groups.iter().filter(|g| g.read.bytes + g.write.bytes > 0).count();
-    let hidden = units::count(moved.saturating_sub(activity.pictures.len()) as u64);
+    let hidden = moved.saturating_sub(activity.pictures.len());
     html! {
         div.card id=(anchor("trace", index)) {
             h3 { "Trace " code { (activity.name) } }
@@ -41,9 +41,7 @@ fn trace(activity: &Activity, index: usize) -> Markup {
             }
         }
         @for picture in &activity.pictures { (group::card(activity, picture)) }
-        @if moved > activity.pictures.len() {
-            (soft(format_args!("{hidden} more patterns of file names with fewer bytes are only in the table.")))
-        }
+        (more(hidden, "patterns of file names with fewer bytes are only in the table."))
     }
 }
 

@@ -6,7 +6,7 @@ use std::ops::Range;
 use maud::{Markup, Render, html};
 
 use crate::draw::{self, Plot};
-use crate::ticks;
+use crate::{ticks, units};
 
 /// Returns the text with a full stop, unless it ends with punctuation.
 pub fn sentence(text: &str) -> String {
@@ -17,6 +17,11 @@ pub fn sentence(text: &str) -> String {
 /// Writes a remark in a soft color.
 pub fn soft(text: impl Render) -> Markup {
     html! { p.soft { (text) } }
+}
+
+/// Writes how many items are not shown, if there are any: `12 more`, and the rest of the sentence.
+pub fn more(hidden: usize, rest: &str) -> Markup {
+    html! { @if hidden > 0 { (soft(format_args!("{} more {rest}", units::count(hidden as u64)))) } }
 }
 
 /// Writes links to the items of a section, if it has several. Their anchors are those of

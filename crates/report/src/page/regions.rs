@@ -5,7 +5,7 @@ use stripewise_cluster::{Cluster, Rule, Spread, format_cycle};
 use stripewise_layout::{Layout, Region};
 
 use super::bars::{BAR_END, Bar, bars};
-use super::parts::{figure, soft};
+use super::parts::{figure, more, soft};
 use crate::{draw, ticks, units};
 
 /// Maximum number of layouts drawn per rule. Files use them in turn, and they differ only in their
@@ -81,15 +81,8 @@ fn one(cluster: &Cluster, regions: &[Region], file_bytes: Option<u64>) -> Markup
         @for (index, region) in regions.iter().take(REGIONS_DRAWN).enumerate() {
             (cycle(cluster, region, &title(index), length))
         }
-        @if regions.len() > REGIONS_DRAWN {
-            (soft(format_args!("{} more regions are not drawn.", more(regions.len(), REGIONS_DRAWN))))
-        }
+        (more(regions.len().saturating_sub(REGIONS_DRAWN), "regions are not drawn."))
     }
-}
-
-/// Formats the number of items beyond the first `shown`.
-fn more(all: usize, shown: usize) -> String {
-    units::count((all - shown) as u64)
 }
 
 /// Draws layouts that files use in turn. They differ only in their servers, so one strip each is
@@ -109,7 +102,7 @@ fn turns(cluster: &Cluster, layouts: &[Layout], which: &str) -> Markup {
             }
         }
         @if layouts.len() > LAYOUTS_DRAWN {
-            (soft(format_args!("And {} more like these.", more(layouts.len(), LAYOUTS_DRAWN))))
+            (soft(format_args!("And {} more like these.", layouts.len() - LAYOUTS_DRAWN)))
         }
     }
 }
@@ -298,9 +291,7 @@ pub fn bytes_per_server<'a>(
                     div { (bars(&name, &[bar(target, bytes)])) }
                 }
             }
-            @if targets.len() > SERVERS_DRAWN {
-                (soft(format_args!("{} more servers are not drawn.", more(targets.len(), SERVERS_DRAWN))))
-            }
+            (more(targets.len().saturating_sub(SERVERS_DRAWN), "servers are not drawn."))
         },
     )
 }

@@ -48,7 +48,7 @@ pub(super) enum Wanted {
 
 /// The struct at the start of the bytes, which must be long enough.
 fn read<T: FromBytes>(bytes: &[u8]) -> T {
-    T::read_from_bytes(&bytes[..size_of::<T>()]).ok().expect("the length is that of the struct")
+    T::read_from_bytes(&bytes[..size_of::<T>()]).expect("the length is that of the struct")
 }
 
 /// Reads `len` bytes into the buffer, or what there is.

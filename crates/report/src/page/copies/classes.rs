@@ -5,7 +5,7 @@ use stripewise_model::{Access, Op};
 use stripewise_plan::{Expected, RequestClass};
 
 use super::super::bars::{BAR_END, Bar, bars};
-use super::super::parts::{Table, figure as figure_of, soft};
+use super::super::parts::{Table, figure as figure_of, more, soft};
 use crate::units::{self, short_seconds};
 
 /// Number of classes drawn. The table lists more.
@@ -40,9 +40,7 @@ pub fn figure(expected: &Expected) -> Markup {
                     (costs(expected, class))
                 }
             }
-            @if expected.classes.len() > DRAWN {
-                (soft(format_args!("{} more kinds, with fewer bytes, are in the table.", expected.classes.len() - DRAWN)))
-            }
+            (more(expected.classes.len().saturating_sub(DRAWN), "kinds, with fewer bytes, are in the table."))
         },
     )
 }

@@ -6,7 +6,7 @@ use maud::{Markup, html};
 use stripewise_plan::expected::{Expected, part, taken};
 
 use super::super::bars::{BAR_END, Bar, bars};
-use super::super::parts::{Table, facts, figure, soft};
+use super::super::parts::{Table, facts, figure, more, soft};
 use crate::statistics::{CopiesKind, CopyStatistics, FileStatistics};
 use crate::{Report, draw, units};
 
@@ -37,9 +37,7 @@ pub fn section(report: &Report<'_>) -> Markup {
     groups.sort_by_key(|group| std::cmp::Reverse(group.sum.bytes()));
     html! {
         @for group in groups.iter().take(CARDS) { div.card { (card(group)) } }
-        @if groups.len() > CARDS {
-            (soft(format_args!("{} more files, with fewer bytes, are not shown.", groups.len() - CARDS)))
-        }
+        (more(groups.len().saturating_sub(CARDS), "files, with fewer bytes, are not shown."))
     }
 }
 
@@ -223,7 +221,6 @@ fn files_table(group: &Group<'_>) -> Markup {
     let of_original = |file: &FileStatistics| file.copies.first().map_or(0, CopyStatistics::bytes);
     let mut files = group.files.clone();
     files.sort_by_key(|file| std::cmp::Reverse(file.bytes()));
-    let more = units::count(files.len().saturating_sub(FILES_LISTED) as u64);
     let shown = files.iter().copied().take(FILES_LISTED);
     let table = Table::new("Files of this rule, those with the most bytes first.", shown)
         .name("File", |file| &file.path)
@@ -235,7 +232,7 @@ fn files_table(group: &Group<'_>) -> Markup {
         details {
             summary { "File by file" }
             (table)
-            @if files.len() > FILES_LISTED { (soft(format_args!("{more} more files are not listed."))) }
+            (more(files.len().saturating_sub(FILES_LISTED), "files are not listed."))
         }
     }
 }
