@@ -79,23 +79,10 @@ pub struct CopyStatistics {
     pub copied_bytes: u64,
 }
 
-/// Error in a statistics file.
+/// Error in a statistics file, in one line: the file, the line, the key, and the problem.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}, line {line}{}: {problem}; a statistics file is what `stripewise run --statistics` writes", in_key(.key))]
-pub struct StatisticsError {
-    /// The file, as the caller named it.
-    pub file: String,
-    /// Line number, from 1.
-    pub line: usize,
-    /// The key, such as `copies[1].read_bytes`; empty if the whole line is meant.
-    pub key: String,
-    /// Description of the problem.
-    pub problem: String,
-}
-
-fn in_key(key: &str) -> String {
-    if key.is_empty() { String::new() } else { format!(", {key:?}") }
-}
+#[error("{0}; a statistics file is what `stripewise run --statistics` writes")]
+pub struct StatisticsError(String);
 
 /// Counters by file: the sums over the lines of statistics files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,11 +101,9 @@ impl Statistics {
     /// The first line that is invalid or contradicts an earlier line of its file.
     pub fn read(&mut self, text: &str, file_name: &str) -> Result<(), StatisticsError> {
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let wrong = |(key, problem): Wrong| StatisticsError {
-                file: file_name.to_owned(),
-                line: index + 1,
-                key,
-                problem,
+            let wrong = |(key, problem): Wrong| {
+                let key = if key.is_empty() { key } else { format!(", {key:?}") };
+                StatisticsError(format!("{file_name}, line {}{key}: {problem}", index + 1))
             };
             self.add(parse_line(line, self.sources).map_err(wrong)?).map_err(wrong)?;
         }

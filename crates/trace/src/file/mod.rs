@@ -6,7 +6,6 @@ mod reader;
 mod schema;
 mod seal;
 mod sound;
-mod source;
 mod thrift;
 mod writer;
 

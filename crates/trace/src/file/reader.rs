@@ -10,11 +10,11 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, Length, RowGroupReader, SerializedFileReader};
 use rustc_hash::FxHashMap;
 
+use super::library::{self, Source};
 use super::meta::Meta;
 use super::schema::schema;
 use super::seal::{self, Seal};
-use super::source::Source;
-use super::{library, sound};
+use super::sound;
 use crate::{Flags, Op, ProcessInfo, Request, TraceError};
 
 /// Rows per batch.

@@ -6,8 +6,8 @@ use parquet::basic::Compression;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length};
 
+use super::library::Source;
 use super::schema::ROW_GROUP_ROWS;
-use super::source::Source;
 use super::thrift::PageHeader;
 
 /// Maximum memory for one row group, bytes: its dictionaries and the largest page of each of its
