@@ -59,13 +59,13 @@ pub fn prepare_target(cluster: &Cluster, index: u32, target: &TargetSpec) -> any
 /// Verifies that a new object really gets the layout, by creating, inspecting and removing one.
 /// Directories left by an earlier plan may hand down a layout different from the target's.
 fn check_new_file(system: FileSystem, target: &Path, layout: &NativeLayout) -> anyhow::Result<()> {
-    let components = target.join(COMPONENTS);
-    let probe = components.join(format!(".layout-{}", std::process::id()));
+    let objects = target.join(COMPONENTS);
+    let probe = objects.join(format!(".layout-{}", std::process::id()));
     let context = || format!("{} cannot be made", probe.display());
     fs::OpenOptions::new().write(true).create_new(true).open(&probe).with_context(context)?;
     let got = driver(system).read_back(&probe);
     fs::remove_file(&probe).with_context(|| format!("{} cannot be removed", probe.display()))?;
-    let remedy = "the directory for components hands down another layout than its target's; where there are no components \
-                  in it remove it, else export the files in it first";
-    Ok(DriverError::compare(&components, layout, got?.layout, remedy)?)
+    let remedy = "the directory of objects hands down another layout than its target's; where there are no objects in it \
+                  remove it, else export the files in it first";
+    Ok(DriverError::compare(&objects, layout, got?.layout, remedy)?)
 }

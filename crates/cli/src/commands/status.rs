@@ -9,10 +9,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use serde_json::json;
-use stripewise_cluster::size;
 use stripewise_datapath::check::walk;
-use stripewise_layout::Stripe;
-use stripewise_target::TargetRef;
 
 use crate::flags::TargetsOf;
 use crate::{managed, output};
@@ -69,26 +66,4 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let failed =
         targets.iter().any(|target| target.content.is_err()) || files.iter().any(FileStatus::has_failed);
     Ok(output::code(failed))
-}
-
-/// Formats a region's stripe cycle over a copy's targets in plan notation: `hdd/0-3:64K ssd/0:8K`.
-fn cycle(stripes: &[Stripe], targets: &[TargetRef]) -> String {
-    let name = |stripe: &Stripe| targets[stripe.target as usize].name.as_str();
-    let mut words: Vec<String> = Vec::new();
-    let mut rest = stripes;
-    while let Some(first) = rest.first() {
-        let numbered = name(first).rsplit_once('/').and_then(|(tier, n)| Some((tier, n.parse::<u64>().ok()?)));
-        let follows = |(index, stripe): (usize, &Stripe)| {
-            let expected = numbered.map(|(tier, number)| format!("{tier}/{}", number + index as u64));
-            stripe.width == first.width && (index == 0 || expected.as_deref() == Some(name(stripe)))
-        };
-        let run = rest.iter().enumerate().take_while(|&pair| follows(pair)).count();
-        let last = match numbered {
-            Some((_, number)) if run > 1 => format!("-{}", number + run as u64 - 1),
-            _ => String::new(),
-        };
-        words.push(format!("{}{last}:{}", name(first), size::format(first.width)));
-        rest = &rest[run..];
-    }
-    words.join(" ")
 }

@@ -1,19 +1,23 @@
 //! `stripewise trace` records what a command does to its files.
 
 mod child;
-mod record;
 mod summary;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{Context, bail, ensure};
 use stripewise_cluster::size;
-use stripewise_recorder::{ENV_EXCLUDE, ENV_LIMIT, ENV_ONLY};
-use stripewise_trace::Meta;
+use stripewise_console::progress;
+use stripewise_recorder::{ENV_DIR, ENV_EXCLUDE, ENV_LIMIT, ENV_ONLY, TEXT_BYTES};
+use stripewise_trace::{Merged, Meta, merge};
 
-use crate::preload;
+use crate::preload::{self, ld_preload};
+use child::exit_code;
 use summary::print_summary;
 
 const EXAMPLES: &str = "\
@@ -83,7 +87,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match (&args.summary, &args.merge, &args.output) {
         (Some(trace), ..) => print_summary(trace, args.json, usize::MAX)?,
         (None, Some(spool), Some(output)) => {
-            record::merge_spool(spool, output, &Meta::default(), args.quiet)?;
+            merge_spool(spool, output, &Meta::default(), args.quiet)?;
             if args.json || !args.quiet {
                 print_summary(output, args.json, usize::MAX)?;
             }
@@ -91,8 +95,170 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         (None, None, _) if args.command.is_empty() => {
             bail!("nothing to do: give a command to record after --, or --summary TRACE, or --merge DIR")
         }
-        (None, None, Some(output)) => return record::run(&args, output),
+        (None, None, Some(output)) => return record(&args, output),
         (None, _, None) => bail!("where to? Name the trace to write with -o TRACE"),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Time for which processes may continue after the command has ended.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Number of file groups shown after a run.
+const GROUPS_SHOWN: usize = 10;
+
+/// Records the command and returns its exit code, whatever it is, unless no trace could be made.
+fn record(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
+    let libraries = args.preload.libraries()?;
+    let spool = Spool::create(args, output)?;
+    let mut command = Command::new(&args.command[0]);
+    command
+        .args(&args.command[1..])
+        .env("LD_PRELOAD", ld_preload(&libraries))
+        .env(ENV_DIR, &spool.dir)
+        .env(ENV_ONLY, patterns(&args.only)?)
+        .env(ENV_EXCLUDE, patterns(&args.exclude)?)
+        .env(ENV_LIMIT, args.limit.to_string());
+    let start = Instant::now();
+    let status = child::run(&mut command).inspect_err(|_| spool.remove_if_empty())?;
+    let meta = Meta {
+        command: args.command.iter().map(|part| part.to_string_lossy().into_owned()).collect(),
+        wall_s: Some(start.elapsed().as_secs_f64()),
+        exit_code: Some(exit_code(status)),
+        ..Meta::default()
+    };
+    spool.remove_if_empty();
+    ensure!(
+        spool.dir.exists(),
+        "{} was not recorded ({status}): it did not load {}. Is it linked statically, set-uid, or not using the C library?",
+        args.command[0].display(),
+        libraries[0].display()
+    );
+    let meta = Meta { incomplete: spool.still_written()?, ..meta };
+    let merged = merge_spool(&spool.dir, output, &meta, args.quiet)?;
+    for reason in &merged.incomplete {
+        eprintln!("stripewise: the trace is incomplete: {reason}");
+    }
+    if let Some(failure) = meta.failure() {
+        eprintln!(
+            "stripewise: the traced command failed ({failure}); `plan` wants --accept-failed for this trace"
+        );
+    }
+    spool.remove(args.keep_spool)?;
+    if args.json || !args.quiet {
+        print_summary(output, args.json, GROUPS_SHOWN)?;
+    }
+    Ok(exit_code(status).into())
+}
+
+/// Formats the patterns for the recorder: absolute if they contain a `/`, and separated by `:`.
+fn patterns(patterns: &[String]) -> anyhow::Result<String> {
+    let here = std::env::current_dir().context("the current directory is not known")?;
+    let absolute = patterns.iter().filter(|pattern| !pattern.is_empty()).map(|pattern| {
+        let relative = pattern.contains('/') && !pattern.starts_with(['/', '*']);
+        if relative { format!("{}/{pattern}", here.display()) } else { pattern.clone() }
+    });
+    let joined = absolute.collect::<Vec<_>>().join(":");
+    ensure!(
+        joined.len() <= TEXT_BYTES,
+        "the patterns have {} bytes: at most {TEXT_BYTES} are possible",
+        joined.len()
+    );
+    Ok(joined)
+}
+
+struct Spool {
+    dir: PathBuf,
+}
+
+impl Spool {
+    fn create(args: &Args, output: &Path) -> anyhow::Result<Spool> {
+        let dir = args.spool.clone().unwrap_or_else(|| {
+            let mut dir = output.as_os_str().to_os_string();
+            dir.push(".spool");
+            dir.into()
+        });
+        if std::fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some()) {
+            let dir = dir.display();
+            bail!(
+                "spool {dir} is not empty: `stripewise trace --merge {dir} -o TRACE` makes a trace of it, or remove it"
+            );
+        }
+        // Only the last directory is created, so that a mistyped path does not create a tree.
+        match std::fs::create_dir(&dir) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                return Err(error).with_context(|| format!("spool {} cannot be made", dir.display()));
+            }
+            _ => {}
+        }
+        let dir = dir.canonicalize().with_context(|| format!("spool {}", dir.display()))?;
+        ensure!(
+            dir.as_os_str().as_bytes().len() <= TEXT_BYTES,
+            "the path of spool {} is too long",
+            dir.display()
+        );
+        Ok(Spool { dir })
+    }
+
+    fn entries(&self) -> anyhow::Result<Vec<PathBuf>> {
+        let entries = std::fs::read_dir(&self.dir)
+            .and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>());
+        entries.with_context(|| format!("spool {} cannot be read", self.dir.display()))
+    }
+
+    fn remove_if_empty(&self) {
+        // The call fails if the directory is not empty, as intended.
+        let _ = std::fs::remove_dir(&self.dir);
+    }
+
+    /// Returns the processes of this machine that still write to the spool; their further calls
+    /// will be missing from the trace. Waits up to [`PATIENCE`] for processes that are being
+    /// killed, because a launcher does not wait for the ranks that it kills.
+    fn still_written(&self) -> anyhow::Result<Vec<String>> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let pids = self.writers()?;
+            if pids.is_empty() {
+                return Ok(Vec::new());
+            }
+            if Instant::now() > deadline {
+                let pids = pids.join(", ");
+                return Ok(vec![format!("processes were still running when the command had ended: {pids}")]);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Returns the processes of this machine that have a spool file in the directory.
+    fn writers(&self) -> anyhow::Result<Vec<String>> {
+        let pids = self.entries()?.into_iter().filter_map(|path| {
+            // HOST-PID-TIME.live
+            let stem = path.file_name()?.to_str()?.strip_suffix(".live")?.to_string();
+            let pid: u32 = stem.rsplit('-').nth(1)?.parse().ok()?;
+            let maps = std::fs::read(format!("/proc/{pid}/maps")).ok()?;
+            let maps = String::from_utf8_lossy(&maps);
+            maps.contains(path.to_str()?).then(|| pid.to_string())
+        });
+        Ok(pids.collect())
+    }
+
+    fn remove(self, keep: bool) -> anyhow::Result<()> {
+        if keep {
+            eprintln!("stripewise: the spool is kept in {}", self.dir.display());
+            return Ok(());
+        }
+        for path in self.entries()? {
+            std::fs::remove_file(&path).with_context(|| format!("{} cannot be removed", path.display()))?;
+        }
+        std::fs::remove_dir(&self.dir).with_context(|| format!("{} cannot be removed", self.dir.display()))
+    }
+}
+
+/// Merges a spool into a trace, and warns if calls are missing.
+fn merge_spool(spool: &Path, output: &Path, meta: &Meta, quiet: bool) -> anyhow::Result<Merged> {
+    let bar = progress::sharing("merging the spool", quiet);
+    let merged = merge(spool, output, meta, &mut |fraction| progress::share(&bar, fraction))
+        .with_context(|| format!("merging spool {} to {}", spool.display(), output.display()))?;
+    bar.finish_and_clear();
+    Ok(merged)
 }

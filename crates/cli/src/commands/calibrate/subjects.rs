@@ -6,7 +6,7 @@ use anyhow::{Context, ensure};
 use stripewise_calibrate::Options;
 use stripewise_cluster::{Cluster, Driver, NativeTarget, TargetKind, TargetSpec, Tier, size};
 
-use super::Args;
+use super::args::Args;
 use crate::preparing;
 
 /// Stripe size in bytes of the files measured in a pool. The largest request then lies on one

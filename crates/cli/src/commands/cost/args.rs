@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::bail;
 use clap::ValueEnum;
 use serde::Serialize;
 use stripewise_cluster::size;
@@ -147,6 +148,57 @@ impl Args {
     pub fn begin(&self) -> u64 {
         self.offset.unwrap_or(0)
     }
+
+    /// Rejects the first flag that only other models use. The error states its name and value, the
+    /// models that use it, and the remedy. Ignoring the flag would answer another question.
+    pub fn refuse_foreign(&self) -> anyhow::Result<()> {
+        use Model::{Cil, General, Psa, Sla};
+        let count = |value: Option<u32>| value.map(|number| number.to_string());
+        let bytes = |value: Option<u64>| value.map(size::format);
+        let seconds = |value: Option<f64>| value.map(|seconds| format!("{seconds:e}"));
+        let flags: [(&str, Option<String>, &[Model]); 24] = [
+            ("--layout", self.layout.as_ref().map(name_of), &[Cil, Sla]),
+            ("--groups", count(self.groups), &[Cil, Sla]),
+            ("--target", self.target.as_ref().map(name_of), &[Sla]),
+            ("--cycle", self.cycle.as_ref().map(|cycle| format!("'{cycle}'")), &[General]),
+            ("--servers", count(self.servers), &[Cil, Sla]),
+            ("--hservers", count(self.hservers), &[Psa]),
+            ("--sservers", count(self.sservers), &[Psa]),
+            ("--procs-per-node", count(self.procs_per_node), &[Cil, Psa, General]),
+            ("--sharing", count(self.sharing), &[General]),
+            ("--offset", bytes(self.offset), &[Sla, General]),
+            ("--stripe", bytes(self.stripe), &[Sla]),
+            ("--h-stripe", bytes(self.h_stripe), &[Psa]),
+            ("--s-stripe", bytes(self.s_stripe), &[Psa]),
+            ("--establish", seconds(self.establish), &[Cil, Psa, General]),
+            ("--per-byte", seconds(self.per_byte), &[Cil, Psa, General]),
+            ("--alpha", seconds(self.alpha), &[Cil, Sla]),
+            ("--beta", seconds(self.beta), &[Cil, Sla]),
+            ("--alpha-h", seconds(self.alpha_h), &[Psa]),
+            ("--beta-h", seconds(self.beta_h), &[Psa]),
+            ("--alpha-s", seconds(self.alpha_s), &[Psa]),
+            ("--beta-s", seconds(self.beta_s), &[Psa]),
+            ("--class", self.class.clone(), &[Cil, Sla]),
+            ("--h-class", self.h_class.clone(), &[Psa]),
+            ("--s-class", self.s_class.clone(), &[Psa]),
+        ];
+        for (name, value, models) in flags {
+            if let Some(value) = value.filter(|_| !models.contains(&self.model)) {
+                let (model, models): (_, Vec<String>) =
+                    (name_of(&self.model), models.iter().map(name_of).collect());
+                bail!(
+                    "{name} {value} is no flag of --model {model}, only of {}: leave it out",
+                    models.join(", ")
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the value as it is written on the command line.
+fn name_of(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |known| known.get_name().to_owned())
 }
 
 /// Cost model to evaluate.

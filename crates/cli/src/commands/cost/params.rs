@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use stripewise_cluster::Cluster;
 use stripewise_model::{Network, Service};
 
-use super::Args;
+use super::args::Args;
 use crate::files;
 
 /// The flags, and the cluster file if one is given.

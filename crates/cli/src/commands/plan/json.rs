@@ -11,7 +11,8 @@ use stripewise_report::predictions::{
     Predictions,
 };
 
-use super::{Args, Planned};
+use super::args::Args;
+use super::planned::Planned;
 
 /// Returns the report on everything planned.
 pub fn report(planned: &Planned, args: &Args) -> Predictions {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use stripewise_sim::{Outcome, Queued, Streams};
-use stripewise_trace::{Request, Requests, Trace, TraceError};
+use stripewise_trace::{Request, Trace, TraceError};
 
 /// Facts about a trace that must be known before its requests are replayed.
 pub struct Recorded {
@@ -70,45 +70,27 @@ impl Recorded {
         compute: bool,
         run: impl FnOnce(&mut dyn Streams) -> Outcome,
     ) -> Result<Outcome, TraceError> {
-        let mut error = None;
-        let reading = Reading {
-            requests: trace.requests()?,
-            batch: Vec::new().into_iter(),
-            number: &self.number,
-            error: &mut error,
-        };
+        let (mut requests, mut error) = (trace.requests()?, None);
+        let mut batch = Vec::<Request>::new().into_iter();
+        // The stream ends at an error.
+        let reading = std::iter::from_fn(|| {
+            loop {
+                if let Some(request) = batch.next() {
+                    let file = self.number.get(request.file as usize).copied().unwrap_or(u32::MAX);
+                    return Some(Request { file, ..request });
+                }
+                match requests.next_batch() {
+                    Ok(next) => batch = Vec::from(next?.requests).into_iter(),
+                    Err(failure) => {
+                        error = Some(failure);
+                        return None;
+                    }
+                }
+            }
+        });
         let mut streams = Queued::new(reading, self.nodes.clone(), compute).with_counts(self.counts.clone());
         let outcome = run(&mut streams);
         drop(streams);
         error.map_or(Ok(outcome), Err)
-    }
-}
-
-/// Iterates over the requests, and ends at an error.
-struct Reading<'a> {
-    requests: Requests,
-    batch: std::vec::IntoIter<Request>,
-    number: &'a [u32],
-    error: &'a mut Option<TraceError>,
-}
-
-impl Iterator for Reading<'_> {
-    type Item = Request;
-
-    fn next(&mut self) -> Option<Request> {
-        loop {
-            if let Some(request) = self.batch.next() {
-                let file = self.number.get(request.file as usize).copied().unwrap_or(u32::MAX);
-                return Some(Request { file, ..request });
-            }
-            match self.requests.next_batch() {
-                Ok(Some(batch)) => self.batch = Vec::from(batch.requests).into_iter(),
-                Ok(None) => return None,
-                Err(error) => {
-                    *self.error = Some(error);
-                    return None;
-                }
-            }
-        }
     }
 }

@@ -4,14 +4,13 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use stripewise_cluster::OverlayKind;
+use stripewise_cluster::{OverlayKind, size};
 use stripewise_datapath::Runtime;
 use stripewise_datapath::inspect::{CopyState, Inspection, Lease, MapState, inspect};
 use stripewise_datapath::manifest::{Copies, CopyRef, Manifest};
-use stripewise_layout::Layout;
+use stripewise_layout::{Layout, Stripe};
 use stripewise_target::TargetRef;
 
-use super::cycle;
 use crate::output::{self, human};
 
 /// Status of a file with several copies.
@@ -67,8 +66,7 @@ impl CopiesStatus {
         })
     }
 
-    /// Returns the bytes that the copy lacks; `None` for a cache copy, which is not expected to hold
-    /// the whole file.
+    /// Returns the bytes that the copy lacks; `None` for a cache copy, which need not hold all.
     fn stale_bytes(&self, number: usize, state: &CopyState) -> Option<u64> {
         let whole = number == 0 || !self.copies.is_cache();
         whole.then(|| self.found.size_bytes - state.bytes.map_or(0, |bytes| bytes.valid))
@@ -243,4 +241,26 @@ fn statistics(statistics: &[(String, u64)]) -> String {
         }
     }
     text
+}
+
+/// Formats a region's stripe cycle over a copy's targets in plan notation: `hdd/0-3:64K ssd/0:8K`.
+pub fn cycle(stripes: &[Stripe], targets: &[TargetRef]) -> String {
+    let name = |stripe: &Stripe| targets[stripe.target as usize].name.as_str();
+    let mut words: Vec<String> = Vec::new();
+    let mut rest = stripes;
+    while let Some(first) = rest.first() {
+        let numbered = name(first).rsplit_once('/').and_then(|(tier, n)| Some((tier, n.parse::<u64>().ok()?)));
+        let follows = |(index, stripe): (usize, &Stripe)| {
+            let expected = numbered.map(|(tier, number)| format!("{tier}/{}", number + index as u64));
+            stripe.width == first.width && (index == 0 || expected.as_deref() == Some(name(stripe)))
+        };
+        let run = rest.iter().enumerate().take_while(|&pair| follows(pair)).count();
+        let last = match numbered {
+            Some((_, number)) if run > 1 => format!("-{}", number + run as u64 - 1),
+            _ => String::new(),
+        };
+        words.push(format!("{}{last}:{}", name(first), size::format(first.width)));
+        rest = &rest[run..];
+    }
+    words.join(" ")
 }

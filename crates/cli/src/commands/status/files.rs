@@ -9,8 +9,7 @@ use stripewise_datapath::{FileError, Runtime};
 use stripewise_layout::Region;
 use stripewise_target::TargetRef;
 
-use super::copies::{self, CopiesStatus};
-use super::cycle;
+use super::copies::{self, CopiesStatus, cycle};
 use crate::output::{self, human};
 
 /// Status of one file.

@@ -3,7 +3,6 @@
 //!
 //! Protocol: `docs/decisions/0009-native-migration.md`.
 
-mod directories;
 mod former;
 mod maker;
 mod planned;
@@ -19,14 +18,13 @@ use stripewise_cluster::Plan;
 use stripewise_console::progress;
 use stripewise_native::NativeLayout;
 
-use super::Args;
+use super::args::Args;
 use super::find::find_all;
 use crate::copying::{Move, migrate_all};
 use crate::managed;
 use crate::output::{self, human};
-use directories::{Directory, directories};
 use former::{Change, Former};
-use planned::{Planned, plan_files};
+use planned::{Directory, Planned, directories, plan_files};
 use site::Site;
 
 /// Places a plan natively, or with `--undo` reverts that. A failure does not stop the rest.
@@ -58,7 +56,7 @@ pub fn run(plan: &Plan, args: &Args) -> anyhow::Result<ExitCode> {
     let (mut done, _) = migrate_all(&runtime, &moves, total, "placed", &args.flags);
     done.extend(files.iter().filter_map(Planned::impossible));
     let failed = prepared.iter().chain(&done).any(|entry| entry.get("error").is_some());
-    print(&prepared, &done, "placed", args)?;
+    undo::print(&prepared, &done, "placed", args)?;
     Ok(output::code(failed))
 }
 
@@ -163,16 +161,5 @@ fn preview(
     let move_bytes =
         files.iter().filter(|file| !file.there && file.maker.is_ok()).map(|file| file.file.size_bytes).sum();
     println!("{}: {} to copy", site.system.title(), human(move_bytes));
-    Ok(())
-}
-
-/// Prints what was done; `verb` names it, for lines and as the key of each file's result.
-fn print(directories: &[Value], files: &[Value], verb: &str, args: &Args) -> anyhow::Result<()> {
-    if args.flags.json {
-        output::json(&json!({ "directories": directories, "files": files }))?;
-    } else if !args.flags.quiet {
-        let count = |value: bool| files.iter().filter(|file| file[verb] == value).count();
-        println!("{verb}: {}; in their layout already: {}", count(true), count(false));
-    }
     Ok(())
 }

@@ -1,19 +1,174 @@
-//! The planned native layout of existing files.
+//! Determines what a plan asks of a file system: the directories in which new files are created,
+//! the layout that each directory gives them, and the layouts of existing files.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, HashMap};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use serde_json::{Value, json};
+use stripewise_cluster::Rule;
+use stripewise_cluster::pattern::match_path;
 use stripewise_datapath::migrate::Goal;
 use stripewise_datapath::parallel::{in_parallel, jobs_usual};
-use stripewise_drivers::Actual;
+use stripewise_drivers::{Actual, Driver, TRIAL_PREFIX};
+use stripewise_native::NativeLayout;
 
-use super::super::find::{Candidate, State};
-use super::directories::Directory;
+use super::super::find::{Candidate, State, expand};
 use super::former::Change;
 use super::maker::{NativeMaker, Wanted};
 use super::site::Site;
 use crate::copying::Move;
+
+/// A directory in which new files of some rules are created.
+pub struct Directory<'a> {
+    pub path: PathBuf,
+    pub rules: Vec<&'a Rule>,
+    /// The layout of new files, or why no single layout fits.
+    pub wanted: Result<NativeLayout, String>,
+    /// Patterns of files that are to stay as they are, but get the layout as well when they are
+    /// recreated.
+    pub kept: Vec<&'a str>,
+}
+
+impl Directory<'_> {
+    /// Returns whether the directory gives its new files `layout` already.
+    pub fn has(&self, driver: &dyn Driver, layout: &NativeLayout) -> anyhow::Result<bool> {
+        if !self.path.is_dir() {
+            return Ok(false);
+        }
+        Ok(driver.has(&driver.read_back(&self.path)?, layout))
+    }
+
+    /// Creates the directory if it is missing. Its parent must exist.
+    pub fn make(&self) -> anyhow::Result<()> {
+        if !self.path.is_dir() {
+            std::fs::create_dir(&self.path)
+                .with_context(|| format!("{} cannot be made", self.path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Removes trial files left by drivers that were killed.
+    pub fn sweep(&self) {
+        for entry in std::fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            let is_trial = entry.file_name().to_string_lossy().starts_with(TRIAL_PREFIX);
+            let is_empty = || entry.metadata().is_ok_and(|trial| trial.is_dir() || trial.len() == 0);
+            if is_trial && is_empty() {
+                // A leftover is harmless.
+                let _ = std::fs::remove_file(entry.path()).or_else(|_| std::fs::remove_dir(entry.path()));
+            }
+        }
+    }
+
+    /// Returns a line for each pattern whose files get the layout although the plan leaves them as
+    /// they are.
+    pub fn kept_lines(&self) -> impl Iterator<Item = String> {
+        let path = self.path.display();
+        self.kept.iter().map(move |pattern| {
+            format!("{path}: so do new files of {pattern}, which the plan leaves as they are")
+        })
+    }
+}
+
+/// Returns all directories of a plan, in order; if `given` is not empty, only those that are in it
+/// or below one in it.
+pub fn directories<'a>(site: &Site<'a>, found: &[Candidate<'a>], given: &[PathBuf]) -> Vec<Directory<'a>> {
+    let mut rules_of: BTreeMap<PathBuf, Vec<&'a Rule>> = BTreeMap::new();
+    for rule in &site.plan.rules {
+        for path in of_pattern(&rule.pattern).into_iter().filter(|path| is_below(path, given)) {
+            rules_of.entry(path).or_default().push(rule);
+        }
+    }
+    let directory = |(path, rules): (PathBuf, Vec<&'a Rule>)| {
+        let (rules, kept): (Vec<_>, Vec<_>) = rules.into_iter().partition(|rule| !rule.layouts.is_empty());
+        let wanted = one_of(site, &rules, &path, found);
+        (!rules.is_empty()).then(|| Directory {
+            wanted,
+            path,
+            rules,
+            kept: kept.into_iter().map(|rule| rule.pattern.as_str()).collect(),
+        })
+    };
+    rules_of.into_iter().filter_map(directory).collect()
+}
+
+/// Returns the single layout that all rules require in a directory.
+fn one_of(
+    site: &Site<'_>,
+    rules: &[&Rule],
+    dir: &Path,
+    found: &[Candidate<'_>],
+) -> Result<NativeLayout, String> {
+    let mut first: Option<(&Rule, NativeLayout)> = None;
+    for &rule in rules {
+        let here = |file: &&Candidate<'_>| std::ptr::eq(file.rule, rule) && file.path.parent() == Some(dir);
+        let size_max = found.iter().filter(here).map(|file| file.size_bytes).max();
+        let layout = site.of_rule(rule, size_max).map_err(|why| {
+            format!("{} cannot give {} its layout because {why}", site.system.title(), rule.pattern)
+        })?;
+        match &first {
+            Some((other, known)) if *known != layout => {
+                return Err(format!(
+                    "{} is to get {known}, {} {layout}, and a directory has one layout for all new files; give them \
+                     directories of their own, or plan with `stripewise plan --native`",
+                    other.pattern, rule.pattern
+                ));
+            }
+            Some(_) => {}
+            None => first = Some((rule, layout)),
+        }
+    }
+    first.map(|(_, layout)| layout).ok_or_else(|| "no rule of the plan leads there".to_owned())
+}
+
+/// Returns the directories of the files that match a pattern: the existing ones and, for a pattern
+/// without wildcards, one that does not exist yet.
+fn of_pattern(pattern: &str) -> Vec<PathBuf> {
+    let Some((parent, last)) = pattern.rsplit_once('/') else { return Vec::new() };
+    let parent = if parent.is_empty() { "/" } else { parent };
+    if pattern.contains("**") {
+        let mut all = Vec::new();
+        expand(pattern).iter().for_each(|path| add_below(path, &mut all));
+        all.retain(|path| leads_into(pattern, parent, last, path));
+        return all;
+    }
+    let mut found: Vec<PathBuf> = expand(parent).into_iter().filter(|path| path.is_dir()).collect();
+    if found.is_empty() && !parent.contains(['*', '<']) {
+        found.push(parent.replace('\\', "").into());
+    }
+    found
+}
+
+/// Returns whether files directly in the directory `path` can match a pattern with `**`.
+fn leads_into(pattern: &str, parent: &str, last: &str, path: &Path) -> bool {
+    let matches = |pattern: &str, path: &[u8]| match_path(pattern.as_bytes(), path, None).is_some();
+    let directory = path.as_os_str().as_bytes();
+    let deeper = last.find("**").map(|at| &pattern[..pattern.len() - last.len() + at + 2]);
+    matches(parent, directory) || deeper.is_some_and(|up_to| matches(up_to, &[directory, b"/x"].concat()))
+}
+
+/// Adds a directory and all directories below it, without following symbolic links.
+fn add_below(path: &Path, all: &mut Vec<PathBuf>) {
+    if !path.is_dir() {
+        return;
+    }
+    all.push(path.to_owned());
+    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            add_below(&entry.path(), all);
+        }
+    }
+}
+
+fn is_below(path: &Path, given: &[PathBuf]) -> bool {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let below = |root: &PathBuf| {
+        std::path::absolute(root).is_ok_and(|root| path.starts_with(root))
+            || root.canonicalize().is_ok_and(|root| real.starts_with(root))
+    };
+    given.is_empty() || given.iter().any(below)
+}
 
 /// An existing file with its planned layout, or why it cannot have one.
 pub struct Planned<'a> {
@@ -80,4 +235,41 @@ pub fn plan_files<'a>(
         Ok(Planned { file, maker, there, exact: actual.exact })
     };
     found.into_iter().zip(looked).map(plan_one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_of_patterns() {
+        let top = tempfile::tempdir().unwrap();
+        for name in ["r1/deep", "r22", "other", "a*b"] {
+            std::fs::create_dir_all(top.path().join(name)).unwrap();
+        }
+        std::fs::write(top.path().join("file"), "").unwrap();
+        for (pattern, expected) in [
+            ("out.<n>", &[""][..]),
+            ("r<n>/out", &["r1", "r22"]),
+            ("r1/deep/x", &["r1/deep"]),
+            ("**", &["", "a*b", "other", "r1", "r1/deep", "r22"]),
+            ("r1/**", &["r1", "r1/deep"]),
+            ("r**", &["", "r1", "r1/deep", "r22"]),
+            ("**/deep/x", &["r1/deep"]),
+            ("a\\*b/x", &["a*b"]),
+            ("new/x", &["new"]),
+            ("q<n>/x", &[]),
+            ("file/x", &["file"]),
+        ] {
+            let escaped = stripewise_cluster::pattern::escape(top.path().to_str().unwrap());
+            let mut found = of_pattern(&format!("{escaped}/{pattern}"));
+            found.sort();
+            let expected: Vec<_> = expected.iter().map(|name| top.path().join(name)).collect();
+            let same = |(one, other): (&PathBuf, &PathBuf)| one.components().eq(other.components());
+            assert!(
+                found.len() == expected.len() && found.iter().zip(&expected).all(same),
+                "{pattern}: {found:?}"
+            );
+        }
+    }
 }

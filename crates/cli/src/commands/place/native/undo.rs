@@ -11,11 +11,11 @@ use stripewise_datapath::Runtime;
 use stripewise_datapath::migrate::Goal;
 use stripewise_drivers::Driver;
 
-use super::super::Args;
+use super::super::args::Args;
 use super::super::find::Candidate;
-use super::directories::Directory;
 use super::former::Former;
 use super::maker::{NativeMaker, Wanted};
+use super::planned::Directory;
 use super::site::Site;
 use crate::copying::{Move, migrate_all};
 use crate::output;
@@ -66,7 +66,7 @@ pub fn run(
             }
         }
     }
-    super::print(&back, &done, "restored", args)?;
+    print(&back, &done, "restored", args)?;
     Ok(output::code(failed))
 }
 
@@ -109,6 +109,17 @@ fn placed<'a>(found: Vec<Candidate<'a>>, directories: &[Directory<'_>]) -> anyho
         }
     }
     Ok(placed)
+}
+
+/// Prints what was done; `verb` names it, for lines and as the key of each file's result.
+pub fn print(directories: &[Value], files: &[Value], verb: &str, args: &Args) -> anyhow::Result<()> {
+    if args.flags.json {
+        output::json(&json!({ "directories": directories, "files": files }))?;
+    } else if !args.flags.quiet {
+        let count = |value: bool| files.iter().filter(|file| file[verb] == value).count();
+        println!("{verb}: {}; in their layout already: {}", count(true), count(false));
+    }
+    Ok(())
 }
 
 /// Removes the directory's own layout, or restores its former one. The record in the directory
