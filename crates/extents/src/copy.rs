@@ -90,9 +90,6 @@ impl<'m> Copier<'m> {
     /// Begins to copy the bytes of `range` (below the file's size) that are valid in `from` but not
     /// in `to`. `None` if there are no such bytes, or if a process writes to them or has the file
     /// mapped.
-    ///
-    /// # Errors
-    /// If the index is gone.
     pub fn begin(&mut self, range: Range<u64>, from: CopyId, to: CopyId) -> Result<Option<CopyGuard<'_>>> {
         let joined = self.joined;
         let is_due = |part: &Entry| part.mask.contains(from) && !part.mask.contains(to);
@@ -248,10 +245,7 @@ impl Joined {
             if part.mask.contains(copy) {
                 evicted.changed.push((part.start..part.end, rest));
             }
-            match evicted.punched.last_mut() {
-                Some(last) if last.end == part.start => last.end = part.end,
-                _ => evicted.punched.push(part.start..part.end),
-            }
+            add_range(&mut evicted.punched, &part);
             Some(rest)
         })?;
         if !changed.is_empty() {
@@ -263,14 +257,17 @@ impl Joined {
 
 /// The byte ranges of entries in order, with adjacent ones joined.
 fn ranges(entries: &[Entry]) -> Vec<Range<u64>> {
-    let mut ranges: Vec<Range<u64>> = Vec::new();
-    for entry in entries {
-        match ranges.last_mut() {
-            Some(last) if last.end == entry.start => last.end = entry.end,
-            _ => ranges.push(entry.start..entry.end),
-        }
-    }
+    let mut ranges = Vec::new();
+    entries.iter().for_each(|entry| add_range(&mut ranges, entry));
     ranges
+}
+
+/// Appends an entry's range, or extends the last one if it is adjacent.
+fn add_range(ranges: &mut Vec<Range<u64>>, entry: &Entry) {
+    match ranges.last_mut() {
+        Some(last) if last.end == entry.start => last.end = entry.end,
+        _ => ranges.push(entry.start..entry.end),
+    }
 }
 
 /// Whether a range still has the mask and the number that were noted for it.

@@ -6,74 +6,39 @@ use stripewise_sys::Errno;
 
 /// An error of this crate. Its message is one line that names the file and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum MapError {
     /// A system call failed.
     #[error("{path}: {what}: {errno}", path = path.display())]
-    Io {
-        /// Path of the file.
-        path: PathBuf,
-        /// The operation that was attempted.
-        what: &'static str,
-        /// The errno of the system call.
-        errno: Errno,
-    },
+    Io { path: PathBuf, what: &'static str, errno: Errno },
     /// An LMDB operation on the index failed.
     #[error("{path}: {what}: {problem}", path = path.display())]
-    Index {
-        /// The run directory that holds the index.
-        path: PathBuf,
-        /// The operation that was attempted.
-        what: &'static str,
-        /// LMDB's error message.
-        problem: String,
-        /// The errno that the application gets.
-        errno: Errno,
-    },
+    Index { path: PathBuf, what: &'static str, problem: String, errno: Errno },
     /// The journal does not exist.
     #[error(
         "{path}: the journal of the extent map is missing; put it back, or let `stripewise fsck --repair` fall back on the original",
         path = path.display()
     )]
-    Missing {
-        /// Path of the journal.
-        path: PathBuf,
-    },
+    Missing { path: PathBuf },
     /// The content of the journal is invalid.
     #[error(
         "{path}: damaged ({problem}); `stripewise fsck --repair` falls back on the original",
         path = path.display()
     )]
-    Damaged {
-        /// Path of the journal.
-        path: PathBuf,
-        /// Description of the damage.
-        problem: String,
-    },
+    Damaged { path: PathBuf, problem: String },
     /// The journal, or the shared state of running processes, has another format version.
     #[error(
         "{path}: has version {found}, this program reads version {known}; use one version of stripewise for a file",
         path = path.display()
     )]
-    Version {
-        /// Path of the journal or the shared state.
-        path: PathBuf,
-        /// The version found.
-        found: u64,
-        /// The version of this program.
-        known: u64,
-    },
+    Version { path: PathBuf, found: u64, known: u64 },
     /// The journal or the shared state belongs to another file, or to this file with a different
     /// set of copies.
     #[error(
         "{path}: belongs to another file or plan ({problem}); use one plan for a file at a time",
         path = path.display()
     )]
-    Foreign {
-        /// Path of the journal or the shared state.
-        path: PathBuf,
-        /// What differs.
-        problem: String,
-    },
+    Foreign { path: PathBuf, problem: String },
     /// The file belongs to another user. Only that user's processes join its map: the index is
     /// memory that they write, and no process of another user, least of all root's, trusts or maps
     /// it.
@@ -82,61 +47,33 @@ pub enum MapError {
          run this as user {owner} (`setpriv --reuid {owner} --clear-groups -- ...`)",
         path = path.display()
     )]
-    NotOwner {
-        /// Path of the journal.
-        path: PathBuf,
-        /// User id of the owner.
-        owner: u32,
-    },
+    NotOwner { path: PathBuf, owner: u32 },
     /// The file was being written on this node during the current boot, and the index is gone.
     #[error(
         "{path}: the extent map in {run_dir} was lost while the file was in use; `stripewise fsck --repair` goes on with its last synced state",
         path = path.display(), run_dir = run_dir.display()
     )]
-    Lost {
-        /// Path of the journal.
-        path: PathBuf,
-        /// The directory where the index should be.
-        run_dir: PathBuf,
-    },
+    Lost { path: PathBuf, run_dir: PathBuf },
     /// Another node is writing the file, or was writing it when that node died.
     #[error(
         "{path}: in use by node {node}; close it there, or if that node is gone run `stripewise fsck --take-over`",
         path = path.display()
     )]
-    OtherNode {
-        /// Path of the journal.
-        path: PathBuf,
-        /// Name of the other node.
-        node: String,
-    },
+    OtherNode { path: PathBuf, node: String },
     /// The journal was changed by a process that does not share the index: another node wrote it,
     /// or a backup was restored.
     #[error(
         "{path}: changed by another node or restored while in use; close the file everywhere and run `stripewise fsck`",
         path = path.display()
     )]
-    Changed {
-        /// Path of the journal.
-        path: PathBuf,
-    },
+    Changed { path: PathBuf },
     /// All blocks of the shared state are in use.
     #[error("{path}: {limit} processes have the file open already", path = path.display())]
-    Full {
-        /// Path of the shared state.
-        path: PathBuf,
-        /// Maximum number of processes.
-        limit: usize,
-    },
+    Full { path: PathBuf, limit: usize },
     /// A callback of the caller failed (syncing the data, punching a hole, reading the size), or
     /// the caller was about to write to a forbidden copy.
     #[error("{what}: {errno}")]
-    Caller {
-        /// The operation.
-        what: &'static str,
-        /// The errno that it failed with.
-        errno: Errno,
-    },
+    Caller { what: &'static str, errno: Errno },
 }
 
 impl MapError {

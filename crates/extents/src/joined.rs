@@ -131,12 +131,8 @@ impl Joined {
                 if self.shared.stamp(part).equals(stamp) {
                     self.cache.keep(segment, stamp, &all);
                 }
-                for span in all {
-                    let span = Span { start: span.start.max(part.start), end: span.end.min(part.end), ..span };
-                    if !span.is_empty() {
-                        cache::add(spans, span);
-                    }
-                }
+                let cut = all.into_iter().map(|span| span.cut(part)).filter(|span| !span.is_empty());
+                cut.for_each(|span| cache::add(spans, span));
                 Ok(())
             }
         }
@@ -246,7 +242,7 @@ impl Joined {
 
 /// For `visit` and `parts`: collects spans.
 pub(crate) fn collect(spans: &mut Vec<Span>, part: Entry) -> bool {
-    cache::add(spans, Span::new(part.start..part.end, part.mask));
+    cache::add(spans, part.span());
     true
 }
 

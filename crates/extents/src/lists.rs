@@ -53,9 +53,6 @@ impl Map {
     }
 
     /// Removes `range` from the prefetch queue of `copy`.
-    ///
-    /// # Errors
-    /// As [`Map::want`].
     pub fn remove_hints(&self, range: Range<u64>, copy: CopyId) -> Result<()> {
         let joined = self.joined()?;
         let mut txn = joined.write()?;
@@ -66,9 +63,6 @@ impl Map {
     /// The first `max` ranges of the selected kind within `range`, in order and cut to it. To
     /// continue, call this with a range from the end of the last one on. Other processes may change
     /// the map meanwhile.
-    ///
-    /// # Errors
-    /// If the index is gone.
     pub fn list(&self, select: Select, range: Range<u64>, max: usize) -> Result<Vec<Span>> {
         let joined = self.joined()?;
         if let Select::Hinted(copy) = select {
@@ -85,7 +79,7 @@ impl Map {
         let mut spans = Vec::new();
         joined.each_part(range, |part| {
             if fits(&part) {
-                crate::cache::add(&mut spans, Span::new(part.start..part.end, part.mask));
+                crate::cache::add(&mut spans, part.span());
             }
             spans.len() <= max
         })?;
@@ -95,9 +89,6 @@ impl Map {
 
     /// Approximate number of bytes that could be evicted from `copy`, 0 if there are none. This
     /// only reads a word of the shared state.
-    ///
-    /// # Errors
-    /// Only in a forked child that cannot join.
     pub fn clean_bytes(&self, copy: CopyId) -> Result<u64> {
         Ok(self.joined()?.shared.clean(copy))
     }
@@ -105,9 +96,6 @@ impl Map {
     /// Ranges that could be evicted from `copy`, together at least `bytes` long if there are that
     /// many. Ranges of the least recently used segments come first. The segments are examined one
     /// by one where that is less work than reading the whole map.
-    ///
-    /// # Errors
-    /// If the index is gone.
     pub fn least_recent(&self, copy: CopyId, bytes: u64) -> Result<Vec<Span>> {
         let joined = self.joined()?;
         let mut found = Found { spans: Vec::new(), bytes: 0, hints: bytes };
@@ -115,7 +103,7 @@ impl Map {
         if segments <= entries {
             for (_, segment) in joined.by_last_use(0..segments) {
                 joined.each_part(of_segment(segment), |part| {
-                    !could_be_evicted(&part, copy) || found.add(part_of(&part))
+                    !could_be_evicted(&part, copy) || found.add(part.span())
                 })?;
                 if found.is_enough() {
                     break;
@@ -143,9 +131,6 @@ impl Map {
 
     /// Number of bytes valid in `copy`, excluding bytes with the default mask: what a cache copy
     /// holds.
-    ///
-    /// # Errors
-    /// If the index is gone.
     pub fn valid_bytes(&self, copy: CopyId) -> Result<u64> {
         let joined = self.joined()?;
         let txn = joined.read()?;
@@ -154,9 +139,6 @@ impl Map {
     }
 
     /// Whether a copier operation is in progress, or was when its process died.
-    ///
-    /// # Errors
-    /// Only in a forked child that cannot join.
     pub fn is_copying(&self) -> Result<bool> {
         const AT_WORK: [SlotState; 3] = [SlotState::Active, SlotState::Tainted, SlotState::Finishing];
         let slot = self.joined()?.shared.slot();
@@ -164,9 +146,6 @@ impl Map {
     }
 
     /// The space that the map takes.
-    ///
-    /// # Errors
-    /// If the index is gone.
     pub fn space(&self) -> Result<Space> {
         let joined = self.joined()?;
         let txn = joined.read()?;
@@ -216,22 +195,14 @@ fn could_be_evicted(part: &Entry, copy: CopyId) -> bool {
     part.mask.contains(copy) && !part.mask.is_only(copy)
 }
 
-const fn part_of(part: &Entry) -> Span {
-    Span::new(part.start..part.end, part.mask)
-}
-
 /// The spans of an entry, one per segment; a very long entry is returned whole.
 fn pieces(part: &Entry) -> Vec<Span> {
-    let span = Span::new(part.start..part.end, part.mask);
+    let span = part.span();
     let segments = segments(&span.range());
     if segments.end - segments.start > PIECE_SEGMENTS_MAX {
         return vec![span];
     }
-    let cut = |segment| {
-        let whole = of_segment(segment);
-        Span { start: span.start.max(whole.start), end: span.end.min(whole.end), ..span }
-    };
-    segments.map(cut).collect()
+    segments.map(|segment| span.cut(&of_segment(segment))).collect()
 }
 
 impl Joined {
@@ -260,7 +231,7 @@ impl Joined {
                 let part = entry.start.max(range.start)..entry.end.min(range.end);
                 inner = self.index.map.parts(&txn, part, |part| {
                     if !part.mask.contains(copy) {
-                        crate::cache::add(&mut spans, Span::new(part.start..part.end, part.mask));
+                        crate::cache::add(&mut spans, part.span());
                     }
                     true
                 });

@@ -1,6 +1,7 @@
 //! [`Map`]: one process's view of the extent map of one file.
 
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -20,6 +21,8 @@ use crate::{CopyId, MapSpec, Result, prefetch};
 ///
 /// Dropping the map has the effect of a kill: nothing is synced, and the next process continues
 /// with the index and the shared state as they are. [`Map::leave`] closes the map properly.
+///
+/// Every call fails if the index is gone, and in a forked child that cannot join.
 ///
 /// Ranges are byte ranges of the file; the largest possible byte offset is `u64::MAX - 1`.
 pub struct Map {
@@ -123,12 +126,8 @@ impl Map {
 
     /// Number of live processes that have joined the map: the measured concurrency. Costs one
     /// system call per process.
-    ///
-    /// # Errors
-    /// Only in a forked child that cannot join.
     pub fn processes(&self) -> Result<usize> {
-        let joined = self.joined()?;
-        Ok(joined.living())
+        Ok(self.joined()?.living())
     }
 
     /// Declares that this process has shared, writable mappings of the file from now on, or has
@@ -158,12 +157,8 @@ impl Map {
     /// Whether a live process has mappings ([`Map::set_mapped`]); writes must then go to the mapped
     /// copy. The caller must hold a [`crate::WriteGuard`] from before this call until the write is
     /// done.
-    ///
-    /// # Errors
-    /// Only in a forked child that cannot join.
     pub fn is_mapped(&self) -> Result<bool> {
-        let joined = self.joined()?;
-        Ok(joined.is_mapped())
+        Ok(self.joined()?.is_mapped())
     }
 
     /// Adds `by` to a counter of this process.
@@ -174,9 +169,6 @@ impl Map {
     }
 
     /// The sum of a counter over all processes since the shared state was created.
-    ///
-    /// # Errors
-    /// Only in a forked child that cannot join.
     pub fn counted(&self, counter: Counter) -> Result<u64> {
         Ok(self.joined()?.shared.counted(counter))
     }
@@ -191,9 +183,6 @@ impl Map {
 
     /// The sums of all counters by name. Names of per-copy counters end in the copy number:
     /// `read_bytes.1`.
-    ///
-    /// # Errors
-    /// As [`Map::counted`].
     pub fn statistics(&self) -> Result<Vec<(String, u64)>> {
         Ok(self.joined()?.shared.all_counted(self.spec.copies))
     }
@@ -218,18 +207,15 @@ pub(crate) struct Working {
 
 impl Joined {
     pub fn living(&self) -> usize {
-        use std::os::fd::AsFd;
         self.shared.living(&self.sys, self.lock.as_fd(), &self.block)
     }
 
     fn is_mapped(&self) -> bool {
-        use std::os::fd::AsFd;
         self.shared.is_everything_pinned(&self.sys, self.lock.as_fd(), &self.block)
     }
 
     /// Waits until every pin that is set now has been released, or its process has died.
     fn wait_for_pins(&self) {
-        use std::os::fd::AsFd;
         let mut wait = Wait::new(&self.sys);
         for pin in self.shared.pins() {
             while self.shared.is_still_set(&self.sys, self.lock.as_fd(), &self.block, &pin) {
@@ -278,7 +264,6 @@ impl Joined {
 
     /// Sets the slot to idle if it is in `state` and its owner is dead.
     fn bury_copier(&self, state: SlotState) {
-        use std::os::fd::AsFd;
         let slot = self.shared.slot();
         let Some(work) = slot.work_in(state) else { return };
         let byte = crate::shared::COPIER_BYTE;

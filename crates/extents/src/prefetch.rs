@@ -63,7 +63,7 @@ fn listed(joined: &Joined) -> Result<Vec<Span>> {
     let txn = joined.read()?;
     let mut hints = Vec::new();
     joined.index.hints.visit(&txn, 0..u64::MAX, |entry| {
-        hints.push(Span::new(entry.start..entry.end, entry.mask));
+        hints.push(entry.span());
         hints.len() < RANGES_MAX
     })?;
     Ok(hints)

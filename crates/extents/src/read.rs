@@ -19,9 +19,6 @@ pub struct ReadGuard<'m> {
 impl Map {
     /// Begins a read of `range`. The caller reads each span from one of its copies and then calls
     /// [`ReadGuard::still_valid`].
-    ///
-    /// # Errors
-    /// If the index is gone.
     pub fn begin_read(&self, range: Range<u64>) -> Result<ReadGuard<'_>> {
         let joined = self.joined()?;
         let evictions = joined.shared.get(Word::Evictions);
@@ -42,9 +39,6 @@ impl ReadGuard<'_> {
     /// Must be called after the data was read. Returns whether the copy that each span was read
     /// from, given by `chosen`, was valid all the time. If not, the caller reads everything again
     /// with a new guard, because the data may come from an unfinished write or from a hole.
-    ///
-    /// # Errors
-    /// If the index is gone.
     pub fn still_valid(&self, chosen: impl Fn(&Span) -> CopyId) -> Result<bool> {
         reach("read");
         if self.joined.shared.stamp(&self.range).equals(self.stamp) {

@@ -13,7 +13,7 @@ use crate::error::{caller, io};
 use crate::index::Index;
 use crate::join::{collapsed, is_used};
 use crate::joined::{collect, put_all};
-use crate::journal::{Header, Held, JOIN_BYTE, Journal, Locked, Place, Writer, write_new};
+use crate::journal::{Held, JOIN_BYTE, Journal, Locked, Place, Writer, write_new};
 use crate::leave::remove_run_dir;
 use crate::lmdb::Env;
 use crate::shared::{self, Opened, SharedState, Whose, Word};
@@ -265,9 +265,8 @@ impl<'a> Repair<'a> {
     fn write(&self, locked: &Locked<'_>, journal: &Journal, spans: &[Span]) -> Result<Report> {
         let mut writer = Writer::new(1);
         put_all(&mut writer, spans, journal.default);
-        let header = Header { ..journal.header() };
         let (bytes, _) = writer.finish();
-        write_new(&self.place, &self.held, &header, &bytes, Some(locked.file()), |_| {})?;
+        write_new(&self.place, &self.held, &journal.header(), &bytes, Some(locked.file()), |_| {})?;
         let dirty = spans.iter().filter(|span| !span.mask.contains(CopyId::ORIGINAL)).copied().collect();
         Ok(Report { repaired: true, fell_back: Vec::new(), dirty })
     }

@@ -138,6 +138,11 @@ impl Span {
         Self { start: range.start, end: range.end, mask, forbidden: None }
     }
 
+    /// The part of the span that lies in `range`; it may be empty.
+    pub(crate) fn cut(self, range: &Range<u64>) -> Self {
+        Self { start: self.start.max(range.start), end: self.end.min(range.end), ..self }
+    }
+
     /// The byte range of the span.
     pub const fn range(&self) -> Range<u64> {
         self.start..self.end

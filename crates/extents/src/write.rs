@@ -66,8 +66,7 @@ impl<'m> WriteGuard<'m> {
             (Extent::WhereInvalid, Some(copy)) => {
                 // Nothing is copied to the destination where it is already valid.
                 let invalid = self.overlapping(&part).filter(|span| !span.mask.contains(copy));
-                let cut = |span: &Span| span.start.max(part.start)..span.end.min(part.end);
-                let parts: Vec<Range<u64>> = invalid.map(cut).collect();
+                let parts: Vec<Range<u64>> = invalid.map(|span| span.cut(&part).range()).collect();
                 reach("taint");
                 if !parts.is_empty() && !joined.shared.slot().taint(work) {
                     return Ok(false);
@@ -164,9 +163,8 @@ impl<'m> WriteGuard<'m> {
     /// In one transaction, makes `copy` the only valid copy where `which` accepts the current
     /// masks.
     fn make_only(&mut self, part: Range<u64>, copy: CopyId, which: impl Fn(&Span) -> bool) -> Result<()> {
-        let (now, changed) = self.joined.change(part.clone(), |entry| {
-            which(&Span::new(entry.start..entry.end, entry.mask)).then_some(Mask::only(copy))
-        })?;
+        let (now, changed) =
+            self.joined.change(part.clone(), |entry| which(&entry.span()).then_some(Mask::only(copy)))?;
         self.changed |= changed;
         let (mut spans, mut behind) = (Vec::new(), Vec::new());
         for span in &self.spans {

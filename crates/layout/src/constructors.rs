@@ -6,8 +6,7 @@
 //! `S`, and 2-D of `S/(n/g)` (CIL §4). A file that belongs to *one process* is striped over all
 //! servers (1-DH) or over the file's own group (2-D), or is placed on the file's own server (1-DV).
 
-use crate::layout::{Layout, LayoutError};
-use crate::region::{MAX_OFFSET, Region, Stripe};
+use crate::layout::{Layout, LayoutError, MAX_OFFSET, Region, Stripe};
 
 /// Fixed stripes of `stripe` bytes, round-robin over `targets`: 1-DH, and DEF's layout (64 KiB over
 /// all servers).
@@ -50,7 +49,8 @@ pub fn varied(cycle: &[(u32, u64)]) -> Result<Layout, LayoutError> {
 /// No groups, more groups than targets, or a block of 0 bytes.
 pub fn two_d(targets: &[u32], groups: usize, block: u64, align: u64) -> Result<Layout, LayoutError> {
     if groups == 0 || groups > targets.len() {
-        return Err(LayoutError::Groups { groups, targets: targets.len() });
+        let count = targets.len();
+        return Err(LayoutError(format!("{groups} groups of {count} targets; 2-D needs 1 to {count} groups")));
     }
     let mut cycle = Vec::with_capacity(targets.len());
     for group in 0..groups {

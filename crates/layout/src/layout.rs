@@ -1,74 +1,39 @@
 //! The representation of a layout, and the conditions of a valid one.
 
-use crate::prepared::Prepared;
-use crate::region::{MAX_OFFSET, MAX_TARGETS, Region, Stripe};
+use crate::prepared::{Part, PreparedRegion, prepare};
 
-/// The reason why a list of regions is not a valid layout.
+/// Why a list of regions is not a valid layout: one line that names the region.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum LayoutError {
-    /// The list is empty.
-    #[error("a layout needs at least one region")]
-    NoRegion,
-    /// The region does not start where the previous one ends, or the first one not at 0.
-    #[error("region {region} starts at byte {start}, but byte {expected} comes next")]
-    Gap {
-        /// Index of the region.
-        region: usize,
-        /// The start given.
-        start: u64,
-        /// The required start.
-        expected: u64,
-    },
-    /// The region ends at or before its start, or past [`MAX_OFFSET`].
-    #[error("region {region} ends at byte {end}, which must lie between its start and 2^63")]
-    BadEnd {
-        /// Index of the region.
-        region: usize,
-        /// The end given.
-        end: u64,
-    },
-    /// A region other than the last has no end, or the last one has an end.
-    #[error("region {region}: every region but the last has an end, and the last has none")]
-    OpenEnd {
-        /// Index of the region.
-        region: usize,
-    },
-    /// The region has an empty cycle.
-    #[error("region {region} has no stripes; it needs at least one (target, width)")]
-    EmptyCycle {
-        /// Index of the region.
-        region: usize,
-    },
-    /// A stripe of 0 bytes.
-    #[error("region {region}: the stripe on target {target} is 0 bytes wide; leave the target out instead")]
-    ZeroWidth {
-        /// Index of the region.
-        region: usize,
-        /// Target of the stripe.
-        target: u32,
-    },
-    /// A target index of [`MAX_TARGETS`] or more.
-    #[error("region {region}: target {target}; the largest target number is {}", MAX_TARGETS - 1)]
-    TargetTooLarge {
-        /// Index of the region.
-        region: usize,
-        /// The target index.
-        target: u32,
-    },
-    /// A 2-D layout with no groups, or with more groups than targets.
-    #[error("{groups} groups of {targets} targets; 2-D needs 1 to {targets} groups")]
-    Groups {
-        /// Number of groups requested.
-        groups: usize,
-        /// Number of targets.
-        targets: usize,
-    },
-    /// The widths of one cycle add up to more than [`MAX_OFFSET`].
-    #[error("region {region}: the stripes of one cycle add up to more than 2^63 bytes")]
-    CycleTooLong {
-        /// Index of the region.
-        region: usize,
-    },
+#[error("{0}")]
+pub struct LayoutError(pub(crate) String);
+
+/// The largest file offset that a layout maps: 2^63 - 1, the largest `off_t`.
+pub const MAX_OFFSET: u64 = i64::MAX as u64;
+
+/// Number of targets that a layout can name; indices are below it.
+///
+/// File systems stripe over far fewer servers. The bound keeps a target number in a damaged file
+/// from making per-target tables exhaust the memory.
+pub const MAX_TARGETS: u32 = 1 << 16;
+
+/// One step of a stripe cycle: the next `width` bytes of the file are on `target`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Stripe {
+    /// Index into the list of targets that the layout is used with, below [`MAX_TARGETS`].
+    pub target: u32,
+    /// Width in bytes, more than 0.
+    pub width: u64,
+}
+
+/// A byte range of the file, and the stripe cycle that repeats over it from `start`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Region {
+    /// First byte, a file offset.
+    pub start: u64,
+    /// One past the last byte; `None` in the last region, which has no end, and only there.
+    pub end: Option<u64>,
+    /// The stripe cycle; a target may occur several times.
+    pub cycle: Vec<Stripe>,
 }
 
 /// The placement of a file's bytes on targets; the [crate] documentation describes the model.
@@ -77,7 +42,10 @@ pub enum LayoutError {
 #[derive(Clone, Debug)]
 pub struct Layout {
     regions: Vec<Region>,
-    pub(crate) prepared: Prepared,
+    /// The regions with their prefix sums.
+    pub(crate) prepared: Vec<PreparedRegion>,
+    /// Per target index, the regions whose cycle names the target, in ascending order.
+    pub(crate) parts: Vec<Vec<Part>>,
 }
 
 impl Layout {
@@ -87,9 +55,9 @@ impl Layout {
     /// Any [`LayoutError`]. The layout does not know which targets exist, so the caller has to
     /// check that.
     pub fn new(regions: Vec<Region>) -> Result<Self, LayoutError> {
-        check(&regions)?;
-        let prepared = Prepared::new(&regions);
-        Ok(Self { regions, prepared })
+        check(&regions).map_err(LayoutError)?;
+        let (prepared, parts) = prepare(&regions);
+        Ok(Self { regions, prepared, parts })
     }
 
     /// Creates a layout of one region that covers the whole file.
@@ -108,7 +76,7 @@ impl Layout {
     /// The same layout with other target numbers.
     ///
     /// # Errors
-    /// [`LayoutError::TargetTooLarge`].
+    /// A number of [`MAX_TARGETS`] or more.
     pub fn renumbered(&self, number: impl Fn(u32) -> u32) -> Result<Self, LayoutError> {
         let stripe = |stripe: &Stripe| Stripe { target: number(stripe.target), width: stripe.width };
         let region = |region: &Region| Region {
@@ -130,12 +98,12 @@ impl Layout {
 
     /// One more than the largest target index used; per-target slices need this length.
     pub fn target_count(&self) -> usize {
-        self.prepared.target_count()
+        self.parts.len()
     }
 
     /// The targets used, in ascending order, each once.
     pub fn targets(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.target_count() as u32).filter(|&target| self.prepared.uses(target))
+        (0..self.target_count() as u32).filter(|&target| !self.parts[target as usize].is_empty())
     }
 }
 
@@ -147,43 +115,47 @@ impl PartialEq for Layout {
 
 impl Eq for Layout {}
 
-fn check(regions: &[Region]) -> Result<(), LayoutError> {
-    let last = regions.len().checked_sub(1).ok_or(LayoutError::NoRegion)?;
-    let mut expected = 0;
-    for (index, region) in regions.iter().enumerate() {
-        if region.start != expected {
-            return Err(LayoutError::Gap { region: index, start: region.start, expected });
+fn check(regions: &[Region]) -> Result<(), String> {
+    let last = regions.len().checked_sub(1).ok_or("a layout needs at least one region")?;
+    let mut next = 0;
+    for (index, Region { start, end, cycle }) in regions.iter().enumerate() {
+        if *start != next {
+            return Err(format!("region {index} starts at byte {start}, but byte {next} comes next"));
         }
-        if region.end.is_none() != (index == last) {
-            return Err(LayoutError::OpenEnd { region: index });
+        if end.is_none() != (index == last) {
+            let rule = "every region but the last has an end, and the last has none";
+            return Err(format!("region {index}: {rule}"));
         }
-        if let Some(end) = region.end {
-            if end <= region.start || end > MAX_OFFSET {
-                return Err(LayoutError::BadEnd { region: index, end });
+        if let Some(end) = *end {
+            if end <= *start || end > MAX_OFFSET {
+                return Err(format!(
+                    "region {index} ends at byte {end}, which must lie between its start and 2^63"
+                ));
             }
-            expected = end;
+            next = end;
         }
-        check_cycle(index, &region.cycle)?;
+        check_cycle(index, cycle)?;
     }
     Ok(())
 }
 
-fn check_cycle(region: usize, cycle: &[Stripe]) -> Result<(), LayoutError> {
+fn check_cycle(region: usize, cycle: &[Stripe]) -> Result<(), String> {
     if cycle.is_empty() {
-        return Err(LayoutError::EmptyCycle { region });
+        return Err(format!("region {region} has no stripes; it needs at least one (target, width)"));
     }
     let mut sum = 0u64;
-    for stripe in cycle {
-        if stripe.target >= MAX_TARGETS {
-            return Err(LayoutError::TargetTooLarge { region, target: stripe.target });
+    for &Stripe { target, width } in cycle {
+        if target >= MAX_TARGETS {
+            let largest = MAX_TARGETS - 1;
+            return Err(format!("region {region}: target {target}; the largest target number is {largest}"));
         }
-        if stripe.width == 0 {
-            return Err(LayoutError::ZeroWidth { region, target: stripe.target });
+        if width == 0 {
+            let remedy = "leave the target out instead";
+            return Err(format!("region {region}: the stripe on target {target} is 0 bytes wide; {remedy}"));
         }
-        sum = sum
-            .checked_add(stripe.width)
-            .filter(|&sum| sum <= MAX_OFFSET)
-            .ok_or(LayoutError::CycleTooLong { region })?;
+        sum = sum.checked_add(width).filter(|&sum| sum <= MAX_OFFSET).ok_or_else(|| {
+            format!("region {region}: the stripes of one cycle add up to more than 2^63 bytes")
+        })?;
     }
     Ok(())
 }

@@ -1,9 +1,8 @@
 //! Cuts a file extent into pieces that are on one target each, and maps target offsets back to the
 //! file.
 
-use crate::layout::Layout;
-use crate::prepared::{PreparedRegion, PreparedStripe, div_rem};
-use crate::region::MAX_OFFSET;
+use crate::layout::{Layout, MAX_OFFSET};
+use crate::prepared::{Part, PreparedRegion, PreparedStripe, div_rem};
 
 /// A run of file bytes that is contiguous in one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +42,8 @@ impl Layout {
         let end = offset.saturating_add(len).min(MAX_OFFSET);
         let mut pieces = Pieces { layout: self, next: offset, end, region: 0, turn: 0, stripe: 0 };
         if offset < end {
-            pieces.region = self.prepared.region_at(offset);
-            (pieces.turn, pieces.stripe, _) = self.prepared.regions[pieces.region].position(offset);
+            pieces.region = self.region_at(offset);
+            (pieces.turn, pieces.stripe, _) = self.prepared[pieces.region].position(offset);
         }
         pieces
     }
@@ -53,10 +52,10 @@ impl Layout {
     ///
     /// `offset` must be below [`MAX_OFFSET`].
     pub fn locate(&self, offset: u64) -> (u32, u64) {
-        let region = &self.prepared.regions[self.prepared.region_at(offset)];
+        let region = &self.prepared[self.region_at(offset)];
         let (turn, stripe, in_stripe) = region.position(offset);
         let stripe = &region.stripes[stripe];
-        (stripe.target, stripe.in_component + turn * stripe.per_turn + in_stripe)
+        (stripe.target, stripe.in_object + turn * stripe.per_turn + in_stripe)
     }
 
     /// The inverse of [`Layout::locate`]: the file offset of byte `target_offset` of the object on
@@ -64,7 +63,27 @@ impl Layout {
     ///
     /// `None` if no file offset below [`MAX_OFFSET`] maps to it.
     pub fn file_offset(&self, target: u32, target_offset: u64) -> Option<u64> {
-        self.prepared.file_offset(target, target_offset).filter(|&offset| offset < MAX_OFFSET)
+        let parts = self.parts_of(target);
+        // Bases ascend, so only the last region that begins at or before the offset can contain it.
+        let part = &parts[parts.partition_point(|part| part.base <= target_offset).checked_sub(1)?];
+        let region = &self.prepared[part.region];
+        let (turn, in_turn) = div_rem(target_offset - part.base, part.per_turn);
+        let of_target = &region.by_target[part.from..part.to];
+        let in_object = part.base + in_turn;
+        let at = of_target.partition_point(|&s| region.stripes[s as usize].in_object <= in_object) - 1;
+        let stripe = &region.stripes[of_target[at] as usize];
+        let in_cycle = stripe.in_cycle + (in_object - stripe.in_object);
+        let within = turn.checked_mul(region.cycle_len)?.checked_add(in_cycle)?;
+        region.start.checked_add(within).filter(|&offset| offset < region.end.min(MAX_OFFSET))
+    }
+
+    /// Index of the region that contains `offset`.
+    pub(crate) fn region_at(&self, offset: u64) -> usize {
+        self.prepared.partition_point(|region| region.end <= offset)
+    }
+
+    pub(crate) fn parts_of(&self, target: u32) -> &[Part] {
+        self.parts.get(target as usize).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -93,13 +112,13 @@ impl PreparedRegion {
 
 impl Pieces<'_> {
     fn here(&self) -> (&PreparedRegion, &PreparedStripe) {
-        let region = &self.layout.prepared.regions[self.region];
+        let region = &self.layout.prepared[self.region];
         (region, &region.stripes[self.stripe])
     }
 
     /// Moves to the stripe that begins at `next`, where the current one ended.
     fn enter_next_stripe(&mut self) {
-        let region = &self.layout.prepared.regions[self.region];
+        let region = &self.layout.prepared[self.region];
         if self.next == region.end {
             (self.region, self.turn, self.stripe) = (self.region + 1, 0, 0);
         } else if self.stripe + 1 == region.stripes.len() {
@@ -121,7 +140,7 @@ impl Iterator for Pieces<'_> {
         let (region, stripe) = self.here();
         let in_stripe = file_offset - region.stripe_start(self.turn, stripe);
         let target = stripe.target;
-        let target_offset = stripe.in_component + self.turn * stripe.per_turn + in_stripe;
+        let target_offset = stripe.in_object + self.turn * stripe.per_turn + in_stripe;
         // Objects are dense: bytes that follow on the same target in the file also follow in its
         // object.
         loop {

@@ -1,15 +1,6 @@
 //! Prefix sums over the regions, computed once, that reduce every mapping to a few divisions.
 
-use crate::region::{Region, Stripe};
-
-/// The regions with their prefix sums, and the same by target. Memory is linear in the number of
-/// stripes and in the largest target index.
-#[derive(Clone, Debug)]
-pub(crate) struct Prepared {
-    pub regions: Vec<PreparedRegion>,
-    /// Per target index, the regions whose cycle names the target, in ascending order.
-    parts: Vec<Vec<Part>>,
-}
+use crate::layout::{Region, Stripe};
 
 #[derive(Clone, Debug)]
 pub(crate) struct PreparedRegion {
@@ -22,7 +13,7 @@ pub(crate) struct PreparedRegion {
     /// is one stripe.
     pub stripes: Vec<PreparedStripe>,
     /// Indices into `stripes`, ordered by target and then by position in the cycle.
-    by_target: Vec<u32>,
+    pub by_target: Vec<u32>,
 }
 
 /// A stripe with its position in the cycle and in its target's object.
@@ -33,105 +24,66 @@ pub(crate) struct PreparedStripe {
     /// Bytes of the cycle before this stripe.
     pub in_cycle: u64,
     /// Offset in the object where the first turn of this stripe begins.
-    pub in_component: u64,
+    pub in_object: u64,
     /// Bytes that one turn puts on the same target.
     pub per_turn: u64,
 }
 
 /// The bytes of one region in one target's object.
 #[derive(Clone, Debug)]
-struct Part {
-    region: usize,
+pub(crate) struct Part {
+    pub region: usize,
     /// Offset in the object where the region begins.
-    base: u64,
+    pub base: u64,
     /// Bytes that one turn puts on the target.
-    per_turn: u64,
+    pub per_turn: u64,
     /// The target's stripes: a range of the region's `by_target`.
-    from: usize,
-    to: usize,
+    pub from: usize,
+    pub to: usize,
 }
 
-impl Prepared {
-    /// Prepares `regions`, which must be a valid layout.
-    pub fn new(regions: &[Region]) -> Self {
-        let stripes = regions.iter().flat_map(|region| &region.cycle);
-        let targets = stripes.map(|stripe| stripe.target as usize + 1).max().unwrap_or(0);
-        let mut prepared =
-            Self { regions: Vec::with_capacity(regions.len()), parts: vec![Vec::new(); targets] };
-        for region in regions {
-            prepared.push(region);
+/// The prefix sums of valid regions, and the parts of each target. Memory is linear in the number of
+/// stripes and in the largest target index.
+pub(crate) fn prepare(regions: &[Region]) -> (Vec<PreparedRegion>, Vec<Vec<Part>>) {
+    let stripes = regions.iter().flat_map(|region| &region.cycle);
+    let targets = stripes.map(|stripe| stripe.target as usize + 1).max().unwrap_or(0);
+    let mut prepared = Vec::with_capacity(regions.len());
+    let mut parts = vec![Vec::new(); targets];
+    for region in regions {
+        push(&mut prepared, &mut parts, region);
+    }
+    (prepared, parts)
+}
+
+/// Appends the next region. The positions of its stripes depend on what earlier regions put on their
+/// targets.
+fn push(prepared: &mut Vec<PreparedRegion>, parts: &mut [Vec<Part>], region: &Region) {
+    let mut next = PreparedRegion::new(region);
+    let mut order: Vec<(u32, u32)> = next.stripes.iter().map(|stripe| stripe.target).zip(0..).collect();
+    order.sort_unstable();
+    for of_target in order.chunk_by(|a, b| a.0 == b.0) {
+        let parts = &mut parts[of_target[0].0 as usize];
+        let base = object_size(prepared, parts, region.start);
+        let per_turn = of_target.iter().map(|&(_, index)| next.stripes[index as usize].width).sum();
+        let from = next.by_target.len();
+        let mut in_object = base;
+        for &(_, index) in of_target {
+            let stripe = &mut next.stripes[index as usize];
+            (stripe.in_object, stripe.per_turn) = (in_object, per_turn);
+            in_object += stripe.width;
+            next.by_target.push(index);
         }
-        prepared
+        parts.push(Part { region: prepared.len(), base, per_turn, from, to: next.by_target.len() });
     }
+    prepared.push(next);
+}
 
-    /// Appends the next region. The positions of its stripes depend on what earlier regions put on
-    /// their targets.
-    fn push(&mut self, region: &Region) {
-        let mut next = PreparedRegion::new(region);
-        let mut order: Vec<(u32, u32)> = next.stripes.iter().map(|stripe| stripe.target).zip(0..).collect();
-        order.sort_unstable();
-        for of_target in order.chunk_by(|a, b| a.0 == b.0) {
-            let target = of_target[0].0;
-            let base = self.component_size(target, region.start);
-            let per_turn = of_target.iter().map(|&(_, index)| next.stripes[index as usize].width).sum();
-            let from = next.by_target.len();
-            let mut in_component = base;
-            for &(_, index) in of_target {
-                let stripe = &mut next.stripes[index as usize];
-                (stripe.in_component, stripe.per_turn) = (in_component, per_turn);
-                in_component += stripe.width;
-                next.by_target.push(index);
-            }
-            let to = next.by_target.len();
-            let part = Part { region: self.regions.len(), base, per_turn, from, to };
-            self.parts[target as usize].push(part);
-        }
-        self.regions.push(next);
-    }
-
-    /// One more than the largest target index.
-    pub fn target_count(&self) -> usize {
-        self.parts.len()
-    }
-
-    /// Whether any cycle names the target.
-    pub fn uses(&self, target: u32) -> bool {
-        !self.parts_of(target).is_empty()
-    }
-
-    /// Index of the region that contains `offset`.
-    pub fn region_at(&self, offset: u64) -> usize {
-        self.regions.partition_point(|region| region.end <= offset)
-    }
-
-    /// Bytes that the first `file_size` bytes of the file put on `target`.
-    pub fn component_size(&self, target: u32, file_size: u64) -> u64 {
-        let parts = self.parts_of(target);
-        let began = parts.partition_point(|part| self.regions[part.region].start < file_size);
-        let Some(part) = began.checked_sub(1).map(|last| &parts[last]) else { return 0 };
-        let region = &self.regions[part.region];
-        part.base + region.bytes_before(part, file_size.min(region.end) - region.start)
-    }
-
-    /// The file offset of byte `offset` of the object; `None` if no file is long enough.
-    pub fn file_offset(&self, target: u32, offset: u64) -> Option<u64> {
-        let parts = self.parts_of(target);
-        // Bases ascend, so only the last region that begins at or before the offset can contain it.
-        let part = &parts[parts.partition_point(|part| part.base <= offset).checked_sub(1)?];
-        let region = &self.regions[part.region];
-        let (turn, in_turn) = div_rem(offset - part.base, part.per_turn);
-        let of_target = &region.by_target[part.from..part.to];
-        let in_component = part.base + in_turn;
-        let at = of_target.partition_point(|&s| region.stripes[s as usize].in_component <= in_component) - 1;
-        let stripe = &region.stripes[of_target[at] as usize];
-        let in_cycle = stripe.in_cycle + (in_component - stripe.in_component);
-        let within = turn.checked_mul(region.cycle_len)?.checked_add(in_cycle)?;
-        region.start.checked_add(within).filter(|&offset| offset < region.end)
-    }
-
-    fn parts_of(&self, target: u32) -> &[Part] {
-        self.parts.get(target as usize).map_or(&[], Vec::as_slice)
-    }
+/// Bytes that the first `file_size` bytes of the file put on the target with these parts.
+pub(crate) fn object_size(regions: &[PreparedRegion], parts: &[Part], file_size: u64) -> u64 {
+    let began = parts.partition_point(|part| regions[part.region].start < file_size);
+    let Some(part) = began.checked_sub(1).map(|last| &parts[last]) else { return 0 };
+    let region = &regions[part.region];
+    part.base + region.bytes_before(part, file_size.min(region.end) - region.start)
 }
 
 impl PreparedRegion {
@@ -147,7 +99,7 @@ impl PreparedRegion {
                         target,
                         width,
                         in_cycle: cycle_len,
-                        in_component: 0,
+                        in_object: 0,
                         per_turn: 0,
                     });
                 }
@@ -171,7 +123,7 @@ impl PreparedRegion {
         let began = of_target.partition_point(|&s| self.stripes[s as usize].in_cycle < rest);
         let in_turn = began.checked_sub(1).map_or(0, |last| {
             let stripe = &self.stripes[of_target[last] as usize];
-            stripe.in_component - part.base + (rest - stripe.in_cycle).min(stripe.width)
+            stripe.in_object - part.base + (rest - stripe.in_cycle).min(stripe.width)
         });
         turns * part.per_turn + in_turn
     }

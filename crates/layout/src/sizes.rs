@@ -1,14 +1,14 @@
 //! Bytes per target, computed without visiting the file's stripes, and conversions between file
 //! size and object sizes.
 
-use crate::layout::Layout;
-use crate::region::MAX_OFFSET;
+use crate::layout::{Layout, MAX_OFFSET};
+use crate::prepared::object_size;
 
 impl Layout {
     /// Bytes that the first `file_size` bytes of the file put on `target`: the size of its object
     /// when the file is full. O(log regions + log stripes of a cycle).
     pub fn component_size(&self, target: u32, file_size: u64) -> u64 {
-        self.prepared.component_size(target, file_size.min(MAX_OFFSET))
+        object_size(&self.prepared, self.parts_of(target), file_size.min(MAX_OFFSET))
     }
 
     /// Bytes on `target` of the file extent of `len` bytes at `offset`.
@@ -29,7 +29,7 @@ impl Layout {
         if offset >= end {
             return;
         }
-        for region in &self.prepared.regions[self.prepared.region_at(offset)..] {
+        for region in &self.prepared[self.region_at(offset)..] {
             if region.start >= end {
                 break;
             }

@@ -6,13 +6,38 @@ use std::sync::atomic::AtomicU64;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use crate::Result;
+use crate::{Errno, Result};
+
+/// Mapped memory that is shared with the kernel or other processes; unmapped on drop.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    pub base: NonNull<u8>,
+    len: usize,
+}
+
+impl Mapping {
+    /// Maps `len` bytes of a file at `offset`, readable and writable.
+    pub fn new(fd: BorrowedFd<'_>, len: usize, offset: u64, flags: MapFlags) -> Result<Self> {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let base =
+            unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED | flags, fd, offset)? };
+        Ok(Self { base: NonNull::new(base.cast()).ok_or(Errno::NOMEM)?, len })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `new`, and no reference outlives self.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
 
 /// A shared, writable mapping of the beginning of a file; unmapped on drop. A forked child inherits
 /// it with the same memory.
 #[derive(Debug)]
 pub struct SharedMap {
-    base: NonNull<AtomicU64>,
+    memory: Mapping,
     words: usize,
 }
 
@@ -28,31 +53,13 @@ impl SharedMap {
     /// # Errors
     /// As mmap(2).
     pub(crate) fn new(fd: BorrowedFd<'_>, words: usize) -> Result<Self> {
-        // SAFETY: a new mapping at an address that the kernel chooses.
-        let base = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                words * size_of::<AtomicU64>(),
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                fd,
-                0,
-            )?
-        };
-        let base = NonNull::new(base.cast()).ok_or(rustix::io::Errno::NOMEM)?;
-        Ok(Self { base, words })
+        let memory = Mapping::new(fd, words * size_of::<AtomicU64>(), 0, MapFlags::empty())?;
+        Ok(Self { memory, words })
     }
 
     /// The words. Other processes may change them at any time.
     pub fn words(&self) -> &[AtomicU64] {
         // SAFETY: mapped, page-aligned and `words` long, until drop.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.words) }
-    }
-}
-
-impl Drop for SharedMap {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and no reference outlives self.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.words * size_of::<AtomicU64>()) };
+        unsafe { std::slice::from_raw_parts(self.memory.base.as_ptr().cast(), self.words) }
     }
 }

@@ -5,8 +5,7 @@
 //! is shared with the parent. Dropping it in the child is allowed: that unmaps and closes the
 //! child's copies, and does not affect the parent's ring.
 
-use std::os::fd::{AsFd, BorrowedFd, RawFd};
-use std::ptr::NonNull;
+use std::os::fd::{AsFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::io::Errno;
@@ -15,8 +14,9 @@ use rustix::io_uring::{
     addr_or_splice_off_in_union, io_uring_cqe, io_uring_enter, io_uring_params, io_uring_ptr, io_uring_setup,
     io_uring_sqe, io_uring_user_data, len_union, off_or_addr2_union, op_flags_union,
 };
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::MapFlags;
 
+use crate::map::Mapping;
 use crate::{Fd, IoVec, Result};
 
 /// The operation of a batch entry.
@@ -48,21 +48,7 @@ pub struct Entry<'a> {
 /// The result of an entry: the number of bytes transferred, or 0 for a sync.
 pub type Completion = Result<usize>;
 
-/// A mapping of the ring's memory.
-#[derive(Debug)]
-struct Mapping {
-    base: NonNull<u8>,
-    len: usize,
-}
-
 impl Mapping {
-    fn new(fd: BorrowedFd<'_>, len: usize, offset: u64) -> Result<Self> {
-        let (protection, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED | MapFlags::POPULATE);
-        // SAFETY: a new mapping at an address that the kernel chooses.
-        let base = unsafe { mmap(std::ptr::null_mut(), len, protection, flags, fd, offset)? };
-        Ok(Self { base: NonNull::new(base.cast()).ok_or(Errno::NOMEM)?, len })
-    }
-
     /// A pointer to the position `offset` bytes after the start.
     fn at<T>(&self, offset: u32) -> *mut T {
         // SAFETY: the kernel has returned these offsets for this mapping.
@@ -72,13 +58,6 @@ impl Mapping {
     fn word(&self, offset: u32) -> &AtomicU32 {
         // SAFETY: an aligned word of the mapping, which lives as long as `self`.
         unsafe { &*self.at::<AtomicU32>(offset) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: mapped by `new`.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
 
@@ -111,9 +90,10 @@ impl Ring {
         }
         let completions = params.cq_off.cqes as usize + params.cq_entries as usize * size_of::<io_uring_cqe>();
         let submissions = params.sq_off.array as usize + params.sq_entries as usize * size_of::<u32>();
-        let rings = Mapping::new(fd.as_fd(), completions.max(submissions), IORING_OFF_SQ_RING)?;
+        let rings =
+            Mapping::new(fd.as_fd(), completions.max(submissions), IORING_OFF_SQ_RING, MapFlags::POPULATE)?;
         let bytes = params.sq_entries as usize * size_of::<io_uring_sqe>();
-        let entries = Mapping::new(fd.as_fd(), bytes, IORING_OFF_SQES)?;
+        let entries = Mapping::new(fd.as_fd(), bytes, IORING_OFF_SQES, MapFlags::POPULATE)?;
         Ok(Self { fd, rings, entries, params })
     }
 

@@ -6,40 +6,24 @@ use stripewise_sys::Errno;
 
 /// Why a target or object could not be used: one line that names the file and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum TargetError {
     /// The directory or its marker is missing: most likely a disk that is not mounted.
     #[error(
         "{path}: target is missing ({why}); mount its disk, or prepare the directory with `stripewise place`",
         path = path.display()
     )]
-    Missing {
-        /// The target's directory.
-        path: PathBuf,
-        /// The reason: no directory, no marker, ...
-        why: &'static str,
-    },
+    Missing { path: PathBuf, why: &'static str },
     /// The marker belongs to another target: a wrong disk is mounted here, or the directory was
     /// created anew.
     #[error(
         "{path}: holds target {found}, but target {expected} is expected; mount the right disk there",
         path = path.display()
     )]
-    Foreign {
-        /// The target's directory.
-        path: PathBuf,
-        /// The expected name or id.
-        expected: String,
-        /// The name or id in the marker.
-        found: String,
-    },
+    Foreign { path: PathBuf, expected: String, found: String },
     /// The marker cannot be read, or the directory cannot become a target.
     #[error("{path}: {problem}", path = path.display())]
-    Unusable {
-        /// The target's directory or its marker.
-        path: PathBuf,
-        /// The problem and its remedy.
-        problem: String,
-    },
+    Unusable { path: PathBuf, problem: String },
     /// A file or directory in a target belongs to a user other than the expected one, who may have
     /// created it to get at others' data.
     #[error(
@@ -47,24 +31,10 @@ pub enum TargetError {
          let root give it to user {expected} with chown",
         path = path.display()
     )]
-    NotOwned {
-        /// The object, or a directory that leads to it.
-        path: PathBuf,
-        /// The expected owner.
-        expected: u32,
-        /// The actual owner.
-        found: u32,
-    },
+    NotOwned { path: PathBuf, expected: u32, found: u32 },
     /// A system call failed.
     #[error("{path}: {what}: {errno}", path = path.display())]
-    Io {
-        /// The directory or object.
-        path: PathBuf,
-        /// The operation.
-        what: &'static str,
-        /// The kernel's error.
-        errno: Errno,
-    },
+    Io { path: PathBuf, what: &'static str, errno: Errno },
 }
 
 impl TargetError {

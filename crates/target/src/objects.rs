@@ -29,6 +29,9 @@ pub struct Opening {
 
 /// The objects of one logical file: object `n` is on target `n`, at `TARGET/stripewise/uUSER/ID.n`.
 ///
+/// Every failure names its object. A change of all objects tries all of them, and returns the first
+/// failure.
+///
 /// The first 64 objects are opened with the set, so that it keeps working after their names are
 /// removed; later ones are opened on first use. Threads may share a set, and it survives fork (the
 /// child has the same descriptors).
@@ -178,17 +181,11 @@ impl ObjectSet {
     }
 
     /// The sizes of all objects, bytes.
-    ///
-    /// # Errors
-    /// [`TargetError::Io`].
     pub fn sizes(&self) -> Result<Vec<u64>, TargetError> {
         Ok(self.stats()?.iter().map(|stat| stat.st_size as u64).collect())
     }
 
     /// fstat of all objects.
-    ///
-    /// # Errors
-    /// [`TargetError::Io`].
     pub fn stats(&self) -> Result<Vec<Stat>, TargetError> {
         (0..self.len()).map(|index| self.named(index, "fstat", self.sys.stat(self.fd(index)?))).collect()
     }
@@ -214,17 +211,11 @@ impl ObjectSet {
     }
 
     /// stat of `ID.manifest` by its name; `targets` are those of the original.
-    ///
-    /// # Errors
-    /// As [`ObjectSet::stats_by_name`].
     pub fn stat_manifest_by_name(targets: &[Arc<Target>], of: Objects) -> Result<Stat, TargetError> {
         first(targets, of)?.stat_object(of, Name::Manifest)
     }
 
     /// Cuts (or, under the caller's lock, lengthens) object `index` to exactly `size` bytes.
-    ///
-    /// # Errors
-    /// [`TargetError::Io`].
     pub fn truncate(&self, index: usize, size: u64) -> Result<(), TargetError> {
         self.named(index, "ftruncate", self.sys.truncate(self.fd(index)?, size))
     }
@@ -239,9 +230,6 @@ impl ObjectSet {
 
     /// Makes the names of the objects and the manifest copy durable: syncs that copy and all
     /// directories that lead to them, up to the targets' own.
-    ///
-    /// # Errors
-    /// [`TargetError::Io`].
     pub fn sync_names(&self) -> Result<(), TargetError> {
         if let Some(target) = self.targets.first() {
             match target.open_object(self.objects(), Name::Manifest, OFlags::RDONLY) {
@@ -256,18 +244,12 @@ impl ObjectSet {
 
     /// Removes the names of all objects and of the manifest copy; open descriptors keep working. A
     /// name that is already gone is not a failure.
-    ///
-    /// # Errors
-    /// The first failure, after trying all names.
     pub fn remove(targets: &[Arc<Target>], of: Objects) -> Result<(), TargetError> {
         each_name(targets, |target, name| target.remove_object(of, name))
     }
 
     /// chmod of all objects and the manifest copy; the latter stays readable and writable for its
     /// owner.
-    ///
-    /// # Errors
-    /// The first failure, after trying all names.
     pub fn set_mode(&self, mode: Mode) -> Result<(), TargetError> {
         let of = self.objects();
         each_name(&self.targets, |target, name| {
@@ -277,9 +259,6 @@ impl ObjectSet {
     }
 
     /// Gives all objects and the manifest copy an access control list (`system.posix_acl_access`).
-    ///
-    /// # Errors
-    /// The first failure, after trying all names.
     pub fn set_access_list(&self, list: &[u8]) -> Result<(), TargetError> {
         let of = self.objects();
         each_name(&self.targets, |target, name| {
@@ -288,9 +267,6 @@ impl ObjectSet {
     }
 
     /// Gives all objects and the manifest copy to a group.
-    ///
-    /// # Errors
-    /// The first failure, after trying all names.
     pub fn set_group(&self, group: u32) -> Result<(), TargetError> {
         let of = self.objects();
         each_name(&self.targets, |target, name| {
@@ -309,9 +285,6 @@ impl ObjectSet {
 
     /// Moves the objects of a file of an earlier version, whose directories all users shared, to
     /// the directories of their own user. A repeated call continues after a kill.
-    ///
-    /// # Errors
-    /// The first failure, after trying all objects.
     pub fn bring_home(&self) -> Result<(), TargetError> {
         self.move_to(self.objects().owner)
     }
@@ -337,9 +310,6 @@ impl ObjectSet {
     }
 
     /// utimens of all objects.
-    ///
-    /// # Errors
-    /// The first failure, after trying all objects.
     pub fn set_times(&self, times: &Timestamps) -> Result<(), TargetError> {
         let set = |index| {
             let result = self.sys.set_times(Kind::Open(self.fd(index)?), times);
@@ -366,18 +336,12 @@ impl ObjectSet {
 
     /// Durably replaces `ID.manifest`, whatever is there, by a new one with `text` in it. At any
     /// time either the old or the new one exists.
-    ///
-    /// # Errors
-    /// [`TargetError::Io`].
     pub fn replace_manifest(&self, text: &[u8], access: &Access<'_>) -> Result<(), TargetError> {
         self.manifest_target()?.replace_manifest(self.objects(), text, access)
     }
 
     /// Opens `ID.manifest` with a new open file description each time, so that each has OFD locks
     /// of its own.
-    ///
-    /// # Errors
-    /// [`TargetError::Io`].
     pub fn open_manifest(&self, flags: OFlags) -> Result<Fd, TargetError> {
         self.manifest_target()?.open_object(self.objects(), Name::Manifest, flags)
     }

@@ -1,6 +1,6 @@
 //! The stored form of an index entry.
 
-use crate::Mask;
+use crate::{Mask, Span};
 
 /// Binary logarithm of the segment size. Entries are not joined across segment boundaries, so that
 /// a change in one segment leaves the sequence numbers of other segments alone.
@@ -67,6 +67,11 @@ impl Entry {
         };
         let entry = Self { start, end, mask: Mask::from_bits(tail as u8), seq: tail >> 8 };
         (end > start).then_some(entry)
+    }
+
+    /// The range and its mask.
+    pub fn span(&self) -> Span {
+        Span::new(self.start..self.end, self.mask)
     }
 
     /// Whether this entry and the one that follows may be joined into one.

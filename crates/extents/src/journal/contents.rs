@@ -147,12 +147,9 @@ fn assign(masks: &mut Masks, range: Range<u64>, mask: Mask) {
 }
 
 fn joined(masks: &Masks, default: Mask) -> Vec<Span> {
-    let mut spans: Vec<Span> = Vec::new();
+    let mut spans = Vec::new();
     for (&start, &(end, mask)) in masks.iter().filter(|(_, (_, mask))| *mask != default) {
-        match spans.last_mut() {
-            Some(last) if last.end == start && last.mask == mask => last.end = end,
-            _ => spans.push(Span::new(start..end, mask)),
-        }
+        crate::cache::add(&mut spans, Span::new(start..end, mask));
     }
     spans
 }

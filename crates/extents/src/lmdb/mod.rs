@@ -166,10 +166,7 @@ impl Env {
                 Ok(data)
             }
         })();
-        let opened = opened.and_then(|data| {
-            let tables = if create.is_some() { txn::create_tables(raw) } else { txn::open_tables(raw) }?;
-            Ok((data, tables))
-        });
+        let opened = opened.and_then(|data| Ok((data, txn::tables(raw, create.is_some())?)));
         match opened {
             Ok((data, tables)) => {
                 let identity = identity(sys, &path.join(DATA)).unwrap_or_default();

@@ -14,15 +14,9 @@ use crate::{MapError, Result, hooks};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Table(ffi::MDB_dbi);
 
-pub(super) fn create_tables(env: *mut ffi::MDB_env) -> Outcome<Tables> {
-    with_tables(env, 0, ffi::MDB_CREATE)
-}
-
-pub(super) fn open_tables(env: *mut ffi::MDB_env) -> Outcome<Tables> {
-    with_tables(env, ffi::MDB_RDONLY, 0)
-}
-
-fn with_tables(env: *mut ffi::MDB_env, txn_flags: u32, table_flags: u32) -> Outcome<Tables> {
+/// Opens the tables, or creates them.
+pub(super) fn tables(env: *mut ffi::MDB_env, create: bool) -> Outcome<Tables> {
+    let (txn_flags, table_flags) = if create { (0, ffi::MDB_CREATE) } else { (ffi::MDB_RDONLY, 0) };
     let mut txn = ptr::null_mut();
     // SAFETY: an open environment; the transaction is ended below.
     check(unsafe { ffi::mdb_txn_begin(env, ptr::null_mut(), txn_flags, &raw mut txn) })?;

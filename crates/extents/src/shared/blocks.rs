@@ -21,11 +21,11 @@ pub(super) const WORDS: usize = 192;
 /// The block of a process, owned by the OFD lock of the open file description `lock`.
 #[derive(Debug)]
 pub(crate) struct Block {
-    number: usize,
+    pub(super) number: usize,
     /// Pins that threads of this process have reserved: bit n is pin n.
     taken: AtomicU64,
     /// Counter values left by earlier owners of the block.
-    before: [u64; COUNTERS],
+    pub(super) before: [u64; COUNTERS],
 }
 
 /// A pin that a thread has reserved and set.
@@ -45,7 +45,7 @@ impl SharedState {
         &self.words.words()[self.geometry.words_before_blocks() + block * WORDS + word]
     }
 
-    fn blocks_used(&self) -> usize {
+    pub(super) fn blocks_used(&self) -> usize {
         (self.get(Word::BlocksUsed) as usize).min(self.geometry.blocks)
     }
 
@@ -209,22 +209,8 @@ impl SharedState {
         start.load(Ordering::SeqCst)..end
     }
 
-    fn counter_word(&self, block: usize, counter: usize) -> &AtomicU64 {
+    pub(super) fn counter_word(&self, block: usize, counter: usize) -> &AtomicU64 {
         self.block_word(block, FIRST_COUNTER + counter)
-    }
-
-    pub(super) fn counter(&self, block: &Block, counter: usize) -> &AtomicU64 {
-        self.counter_word(block.number, counter)
-    }
-
-    /// The value that the current owner of a block has added to a counter.
-    pub(super) fn counter_of(&self, block: &Block, counter: usize) -> u64 {
-        self.counter(block, counter).load(Ordering::Relaxed).wrapping_sub(block.before[counter])
-    }
-
-    pub(super) fn counter_sum(&self, counter: usize) -> u64 {
-        let of = |block| self.counter_word(block, counter).load(Ordering::Relaxed);
-        (0..self.blocks_used()).map(of).fold(0, u64::wrapping_add)
     }
 }
 

@@ -51,9 +51,13 @@ const NAMES: [&str; 10] = [
 const BY_COPY: [&str; 3] = ["read_bytes", "written_bytes", "copied_bytes"];
 pub(super) const COUNTERS: usize = NAMES.len() + BY_COPY.len() * CopyId::LIMIT;
 
+/// Index of counter `kind` of [`BY_COPY`] of a copy.
+const fn by_copy(kind: usize, copy: CopyId) -> usize {
+    NAMES.len() + kind * CopyId::LIMIT + copy.index()
+}
+
 impl Counter {
     fn index(self) -> usize {
-        let by_copy = |kind, copy: CopyId| NAMES.len() + kind * CopyId::LIMIT + copy.index();
         match self {
             Self::Requests => 0,
             Self::Critical => 1,
@@ -75,28 +79,31 @@ impl Counter {
 impl SharedState {
     /// Adds to a counter of the process that owns `block`; no other process writes that word.
     pub fn count(&self, block: &Block, counter: Counter, by: u64) {
-        self.counter(block, counter.index()).fetch_add(by, Ordering::Relaxed);
+        self.counter_word(block.number, counter.index()).fetch_add(by, Ordering::Relaxed);
     }
 
     pub fn counted(&self, counter: Counter) -> u64 {
-        self.counter_sum(counter.index())
+        self.sum(counter.index())
+    }
+
+    fn sum(&self, counter: usize) -> u64 {
+        let of = |block| self.counter_word(block, counter).load(Ordering::Relaxed);
+        (0..self.blocks_used()).map(of).fold(0, u64::wrapping_add)
     }
 
     /// The value that the owner of `block` has added to a counter.
     pub fn counted_by(&self, block: &Block, counter: Counter) -> u64 {
-        self.counter_of(block, counter.index())
+        let now = self.counter_word(block.number, counter.index()).load(Ordering::Relaxed);
+        now.wrapping_sub(block.before[counter.index()])
     }
 
     /// The sums of all counters by name. Names of per-copy counters, for `copies` copies, end in
     /// the copy number.
     pub fn all_counted(&self, copies: usize) -> Vec<(String, u64)> {
-        let plain = NAMES.iter().enumerate().map(|(index, name)| ((*name).to_owned(), self.counter_sum(index)));
-        let by_copy = BY_COPY.iter().enumerate().flat_map(|(kind, name)| {
-            (0..copies).map(move |copy| {
-                let index = NAMES.len() + kind * CopyId::LIMIT + copy;
-                (format!("{name}.{copy}"), self.counter_sum(index))
-            })
+        let plain = NAMES.iter().enumerate().map(|(index, name)| ((*name).to_owned(), self.sum(index)));
+        let of_copies = BY_COPY.iter().enumerate().flat_map(|(kind, name)| {
+            (0..copies).map(move |copy| (format!("{name}.{copy}"), self.sum(by_copy(kind, CopyId::new(copy)))))
         });
-        plain.chain(by_copy).collect()
+        plain.chain(of_copies).collect()
     }
 }

@@ -193,5 +193,6 @@ fn a_number_that_is_too_large_is_refused() {
     let layout = two_part(&[(0, 10)], 90, &[(1, 1)]).unwrap();
     assert_eq!(layout.renumbered(|target| target + 5), two_part(&[(5, 10)], 90, &[(6, 1)]));
     let refused = layout.renumbered(|target| target * crate::MAX_TARGETS);
-    assert_eq!(refused, Err(crate::LayoutError::TargetTooLarge { region: 1, target: crate::MAX_TARGETS }));
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.starts_with("region 1: target 65536;"), "{refused}");
 }

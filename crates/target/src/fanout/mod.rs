@@ -120,13 +120,13 @@ impl FanOut {
             let (object, offset) = (piece.object, piece.offset);
             let mut job = [Job::transfer(action, fd_of(object), object, offset, &mut vector)];
             // SAFETY: as promised by the caller.
-            unsafe { self.run_paced(set, &mut job) };
+            unsafe { self.run_sets(&[(set, 0..1)], &mut job) };
             return smallvec![Outcome { done: job[0].done as usize, error: job[0].error }];
         }
         let mut gathered = Gathered::new(pieces);
         let mut jobs = gathered.jobs(action, fd_of);
         // SAFETY: as promised by the caller.
-        unsafe { self.run_paced(set, &mut jobs) };
+        unsafe { self.run_sets(&[(set, 0..jobs.len())], &mut jobs) };
         let ends = ends(&jobs);
         gathered.outcomes(pieces, &ends)
     }
@@ -176,13 +176,6 @@ impl FanOut {
             gathered.outcomes(pieces, &ends)
         })
         .collect()
-    }
-
-    /// # Safety
-    /// As [`FanOut::run_sets`].
-    unsafe fn run_paced(&self, set: &ObjectSet, jobs: &mut [Job<'_>]) {
-        // SAFETY: as promised by the caller.
-        unsafe { self.run_sets(&[(set, 0..jobs.len())], jobs) }
     }
 
     /// Runs transfers, in the time that the emulated servers among them take. `sets` pairs each set
