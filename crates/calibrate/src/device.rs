@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use stripewise_random::Random;
 
 use stripewise_model::{Access, ClassParams, Op};
 use stripewise_sys::{Result as SysResult, SysRef};
@@ -9,7 +10,7 @@ use stripewise_target::emulate::pace::{paced, settle};
 use stripewise_target::{Emulation, Server, Target};
 
 use crate::error::CalibrateError;
-use crate::random::{Random, scattered};
+use crate::random::scattered;
 use crate::report::{IoMode, KindReport, ServerReport};
 use crate::stats::{summarize, summarize_constant};
 use crate::testfile::{Buffer, TestFile};

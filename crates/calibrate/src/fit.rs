@@ -179,9 +179,9 @@ mod tests {
 
     #[test]
     fn standard_errors_are_those_of_many_repeats() {
-        let mut random = crate::random::Random(1);
+        let mut random = stripewise_random::Random(1);
         let mut noise = || {
-            let sum: f64 = (0..12).map(|_| random.next() as f64 / u64::MAX as f64).sum();
+            let sum: f64 = (0..12).map(|_| random.next_u64() as f64 / u64::MAX as f64).sum();
             (sum - 6.0) * 0.02
         };
         let runs: Vec<Line> = (0..2000)

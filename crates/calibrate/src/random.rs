@@ -1,28 +1,6 @@
-//! Reproducible random numbers for orders and contents.
+//! The order of random requests.
 
-/// SplitMix64 (Steele, Lea, Flood 2014).
-#[derive(Clone, Debug)]
-pub(crate) struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `limit`, which must not be 0.
-    pub fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
-    }
-
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for index in (1..items.len()).rev() {
-            items.swap(index, self.below(index + 1));
-        }
-    }
-}
+use stripewise_random::Random;
 
 /// The numbers below `count` (at least 4) in a random order in which no number follows its
 /// predecessor, so that no request is sequential by accident.
@@ -31,7 +9,7 @@ pub(crate) fn scattered(count: usize, random: &mut Random) -> Vec<usize> {
     random.shuffle(&mut order);
     let follows = |order: &[usize], index: usize| index > 0 && order[index] == order[index - 1] + 1;
     while let Some(index) = (1..count).find(|&index| follows(&order, index)) {
-        order.swap(index, random.below(count));
+        order.swap(index, random.index(count));
     }
     order
 }

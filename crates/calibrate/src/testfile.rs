@@ -2,11 +2,11 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use stripewise_random::Random;
 
 use stripewise_sys::{Errno, Fd, Mode, OFlags, Result as SysResult, SysRef};
 
 use crate::error::CalibrateError;
-use crate::random::Random;
 use crate::report::IoMode;
 
 /// Alignment for O_DIRECT, bytes.
@@ -26,7 +26,7 @@ impl Buffer {
     pub fn new(len: usize) -> Self {
         let mut memory = vec![0; len + ALIGNMENT];
         let mut random = Random(0x5eed);
-        memory.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&random.next().to_le_bytes()));
+        memory.chunks_exact_mut(8).for_each(|word| word.copy_from_slice(&random.next_u64().to_le_bytes()));
         let start = memory.as_ptr().align_offset(ALIGNMENT);
         Self { memory, start }
     }

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::Arc;
 use std::time::Instant;
+use stripewise_random::Random;
 
 use lmdb_master_sys as ffi;
 use stripewise_extents::{CopyId, Map, MapSpec, Mask, Node};
@@ -27,18 +28,6 @@ const CHANGES: [u64; 5] = [1, 10, 100, 1000, 10_000];
 const TIMES: usize = 7;
 const CUTS: u64 = 1000;
 const PAGE: usize = 4096;
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
-    }
-}
 
 fn main() {
     let base = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).map(PathBuf::from);

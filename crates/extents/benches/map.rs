@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use stripewise_random::Random;
 
 use stripewise_extents::{CopyId, Map, MapSpec, Mask, Node};
 use stripewise_sys::{Real, SysRef};
@@ -27,18 +28,6 @@ const ORIGINAL: CopyId = CopyId::ORIGINAL;
 
 fn cache() -> CopyId {
     CopyId::new(1)
-}
-
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
-    }
 }
 
 fn spec(root: &Path, memory: &Path, create: bool) -> MapSpec {

@@ -2,6 +2,7 @@
 //! are random, so that the branch predictor cannot learn them.
 
 use std::hint::black_box;
+use stripewise_random::Random;
 
 use criterion::Criterion;
 use stripewise_layout::Layout;
@@ -22,17 +23,10 @@ fn layouts() -> [(&'static str, Layout); 3] {
     ]
 }
 
-/// 4096 offsets in the range of 64 GiB (splitmix64).
+/// 4096 offsets in the range of 64 GiB.
 fn offsets() -> Vec<u64> {
-    let mut state = 0u64;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % (64 << 30)
-    };
-    (0..4096).map(|_| next()).collect()
+    let mut random = Random(0);
+    (0..4096).map(|_| random.below(64 << 30)).collect()
 }
 
 fn mapping(criterion: &mut Criterion) {

@@ -2,6 +2,7 @@
 //! on eight servers of two classes.
 
 use std::hint::black_box;
+use stripewise_random::Random;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use stripewise_layout::Layout;
@@ -29,17 +30,10 @@ fn servers() -> Vec<Server> {
     TARGETS.map(|target| Server::new(if target < 4 { hdd } else { ssd }, 16).expect("valid")).to_vec()
 }
 
-/// Random requests within 64 GiB, with sizes from 4 KiB to 4 MiB in steps of 4 KiB (splitmix64).
+/// Random requests within 64 GiB, with sizes from 4 KiB to 4 MiB in steps of 4 KiB.
 fn requests() -> Vec<(u64, u64)> {
-    let mut state = 0u64;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
-    (0..4096).map(|_| (next() % (64 << 30), (next() % 1024 + 1) * 4 * KIB)).collect()
+    let mut random = Random(0);
+    (0..4096).map(|_| (random.below(64 << 30), (random.below(1024) + 1) * 4 * KIB)).collect()
 }
 
 fn costs(criterion: &mut Criterion) {

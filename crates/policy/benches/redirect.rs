@@ -2,6 +2,7 @@
 //! cheapest of three replicas.
 
 use std::hint::black_box;
+use stripewise_random::Random;
 
 use criterion::{Criterion, Throughput};
 use stripewise_cluster::CacheMode;
@@ -58,17 +59,10 @@ fn identifier(balanced: bool) -> Identifier {
     if balanced { identifier.balanced(balance) } else { identifier }
 }
 
-/// Random offsets in 4 GiB, multiples of `len` (splitmix64).
+/// Random offsets in 4 GiB, multiples of `len`.
 fn offsets(len: u64) -> Vec<u64> {
-    let mut state = 0u64;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    };
-    (0..REQUESTS).map(|_| next() % ((4 << 30) / len) * len).collect()
+    let mut random = Random(0);
+    (0..REQUESTS).map(|_| random.below((4 << 30) / len) * len).collect()
 }
 
 fn redirect(criterion: &mut Criterion) {

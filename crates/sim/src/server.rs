@@ -2,6 +2,7 @@
 
 use stripewise_cluster::Cluster;
 use stripewise_model::{Access, ClassParams, Op, Service};
+use stripewise_random::Noise;
 
 use crate::{Outcome, SimError, outcome::ServerUse};
 
@@ -75,7 +76,9 @@ impl Servers {
                 ..Server::default()
             }));
         }
-        Ok(Self { servers, classes, one_arm, jitter, noise: Noise::new(seed), order_matters })
+        // Spreads the seed over all bits; never 0.
+        let noise = Noise(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        Ok(Self { servers, classes, one_arm, jitter, noise, order_matters })
     }
 
     pub fn len(&self) -> usize {
@@ -91,7 +94,7 @@ impl Servers {
         let sequential = sequential && (before == process || !self.one_arm[class as usize]);
         let Times { startup_ns, per_byte_ns } = self.classes[class as usize][kind(op, sequential)];
         let mean_ns = startup_ns + bytes as f64 * per_byte_ns;
-        (mean_ns * (1.0 + self.jitter * self.noise.next()) + 0.5) as u64
+        (mean_ns * (1.0 + self.jitter * self.noise.next_unit()) + 0.5) as u64
     }
 
     /// Adds an arriving sub-request. Returns when it is done, ns.
@@ -134,24 +137,4 @@ fn params(cluster: &Cluster, tier: usize) -> Option<&ClassParams> {
 #[inline]
 fn kind(op: Op, sequential: bool) -> usize {
     2 * usize::from(op == Op::Write) + usize::from(sequential)
-}
-
-/// A fixed sequence of numbers between -1 and 1 (xorshift64*).
-#[derive(Clone, Debug)]
-struct Noise(u64);
-
-impl Noise {
-    fn new(seed: u64) -> Self {
-        // Spreads the seed over all bits; never 0.
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    #[inline]
-    fn next(&mut self) -> f64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let bits = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
-        bits as f64 / f64::from(1u32 << 31) - 1.0
-    }
 }

@@ -5,6 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use stripewise_random::Random;
 
 use stripewise_trace::{Flags, Meta, Op, ProcessInfo, Request, Summary, Trace, TraceError, TraceWriter};
 
@@ -111,23 +112,6 @@ impl Parts {
     }
 }
 
-/// splitmix64, so that every run tests the same cases.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-}
-
 /// Small, negative and huge numbers in Thrift's encoding.
 const NUMBERS: [&[u8]; 9] = [
     &[0],
@@ -145,25 +129,25 @@ fn change(bytes: &mut Vec<u8>, random: &mut Random) {
     if bytes.is_empty() {
         return;
     }
-    let at = random.below(bytes.len());
-    match random.below(6) {
-        0 => bytes[at] ^= 1 << random.below(8),
-        1 => bytes[at] = random.next() as u8,
+    let at = random.index(bytes.len().max(1));
+    match random.index(6) {
+        0 => bytes[at] ^= 1 << random.index(8),
+        1 => bytes[at] = random.next_u64() as u8,
         2 => {
-            let number = NUMBERS[random.below(NUMBERS.len())];
+            let number = NUMBERS[random.index(NUMBERS.len())];
             bytes.splice(at..at + 1, number.iter().copied());
         }
         3 => {
-            let number = NUMBERS[random.below(NUMBERS.len())];
+            let number = NUMBERS[random.index(NUMBERS.len())];
             let end = (at + number.len()).min(bytes.len());
             bytes[at..end].copy_from_slice(&number[..end - at]);
         }
         4 => {
-            let end = (at + 1 + random.below(8)).min(bytes.len());
+            let end = (at + 1 + random.index(8)).min(bytes.len());
             bytes.drain(at..end);
         }
         _ => {
-            let (from, len) = (random.below(bytes.len()), 1 + random.below(16));
+            let (from, len) = (random.index(bytes.len().max(1)), 1 + random.index(16));
             let piece = bytes[from..(from + len).min(bytes.len())].to_vec();
             bytes.splice(at..at, piece);
         }
@@ -174,8 +158,8 @@ fn change(bytes: &mut Vec<u8>, random: &mut Random) {
 fn crafted(whole: &Parts, seed: u64) -> Vec<u8> {
     let mut random = Random(seed);
     let mut parts = whole.clone();
-    for _ in 0..=random.below(3) {
-        let in_footer = random.below(2) == 0;
+    for _ in 0..=random.index(3) {
+        let in_footer = random.index(2) == 0;
         change(if in_footer { &mut parts.footer } else { &mut parts.groups }, &mut random);
     }
     parts.sealed()
@@ -262,20 +246,20 @@ fn extreme_numbers_are_summarised() {
         for name in ["/a", "/a99999999999999999999999", ""] {
             writer.file_id(name);
         }
-        let mut starts: Vec<u64> = (0..8).map(|_| ENDS[random.below(4)]).collect();
+        let mut starts: Vec<u64> = (0..8).map(|_| ENDS[random.index(4)]).collect();
         starts.sort_unstable();
         for start_ns in starts {
             let request = Request {
-                process: random.below(3) as u32,
+                process: random.index(3) as u32,
                 tid: u32::MAX,
-                file: random.below(3) as u32,
-                op: Op::ALL[random.below(10)],
-                flags: Flags(random.next() as u8),
-                offset: ENDS[random.below(5)],
-                size: ENDS[random.below(5)],
-                result: [i64::MIN, -1, 0, 1, i64::MAX][random.below(5)],
+                file: random.index(3) as u32,
+                op: Op::ALL[random.index(10)],
+                flags: Flags(random.next_u64() as u8),
+                offset: ENDS[random.index(5)],
+                size: ENDS[random.index(5)],
+                result: [i64::MIN, -1, 0, 1, i64::MAX][random.index(5)],
                 start_ns,
-                end_ns: ENDS[random.below(5)].max(start_ns),
+                end_ns: ENDS[random.index(5)].max(start_ns),
             };
             writer.push(&request).unwrap();
         }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::random::{Kept, Random};
+use stripewise_random::Random;
+
+use super::kept::Kept;
 
 pub(super) const PAGE: u64 = 4096;
 

@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use stripewise_sys::{Real, SeekFrom, Sys};
 
 use super::bytes::{Bytes, Change, Content, PAGE};
-use super::random::{Kept, Random};
+use stripewise_random::Random;
+
+use super::kept::Kept;
 
 /// The rule for names that survive a power cut. See the [module](super).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

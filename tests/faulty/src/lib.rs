@@ -46,8 +46,8 @@ pub use stripewise_sys as sys;
 mod bytes;
 mod delegate;
 mod disk;
+mod kept;
 mod process;
-mod random;
 
 pub use disk::{Disk, Journal};
 pub use process::{DEAD, Faulty};

@@ -12,7 +12,7 @@ use stripewise_sys::{
 
 use super::bytes::Change;
 use super::disk::{Disk, Inode, NodeNumber, State};
-use super::random::Random;
+use stripewise_random::Random;
 
 /// The error of all calls of a process that has died.
 pub const DEAD: Errno = Errno::OWNERDEAD;
@@ -527,7 +527,7 @@ impl Sys for Faulty {
 
     fn random(&self, buffer: &mut [u8]) -> Result<()> {
         for byte in buffer {
-            *byte = self.plan().random.next() as u8;
+            *byte = self.plan().random.next_u64() as u8;
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use stripewise_random::Random;
 
 use stripewise_datapath::{IoOptions, LogicalFile, Opened, Runtime};
 use stripewise_sys::fd::close_public;
@@ -15,15 +16,6 @@ const SLOTS: usize = 60;
 const OWN_BYTES_MAX: usize = 60_000;
 const MODE: Mode = Mode::from_raw_mode(0o644);
 const CREATE: OFlags = OFlags::RDWR.union(OFlags::CREATE);
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % limit
-    }
-}
 
 /// An application's descriptor and its file.
 struct Open(i32, Arc<LogicalFile>);
@@ -55,16 +47,16 @@ pub fn run(stage: &Stage, (writer, writers): (usize, usize), seed: u64, operatio
     for number in 0..if operations > 0 { operations } else { u64::MAX } {
         // Unique among the writers of a round, and different between rounds.
         let seed = (number * writers as u64 + writer as u64) << 8 | (seed & 0xff);
-        let operation = match (random.below(20), &own) {
-            (0..=3, _) => Operation::Slot { slot: random.below(SLOTS) * writers + writer, seed },
+        let operation = match (random.index(20), &own) {
+            (0..=3, _) => Operation::Slot { slot: random.index(SLOTS) * writers + writer, seed },
             (4..=6, _) => Operation::Log { seed },
             (_, None) => Operation::Create,
             (7..=13, _) => {
-                let offset = random.below(OWN_BYTES_MAX);
-                Operation::Write { offset, len: 1 + random.below(OWN_BYTES_MAX - offset).min(12_000), seed }
+                let offset = random.index(OWN_BYTES_MAX);
+                Operation::Write { offset, len: 1 + random.index(OWN_BYTES_MAX - offset).min(12_000), seed }
             }
-            (14..=15, _) => Operation::Append { len: 1 + random.below(4000), seed },
-            (16, _) => Operation::Truncate { size: random.below(OWN_BYTES_MAX) },
+            (14..=15, _) => Operation::Append { len: 1 + random.index(4000), seed },
+            (16, _) => Operation::Truncate { size: random.index(OWN_BYTES_MAX) },
             (17, _) => Operation::Sync,
             (18, _) => Operation::Empty,
             (_, _) => Operation::Remove,
@@ -83,7 +75,7 @@ pub fn run(stage: &Stage, (writer, writers): (usize, usize), seed: u64, operatio
         // Only without kills: a kill in these operations could leave states that the notes do not
         // describe.
         if operations > 0 && number % 40 == 39 {
-            let slot = random.below(SLOTS) * writers + writer;
+            let slot = random.index(SLOTS) * writers + writer;
             let seed = seed | 0x80;
             notes.around(Operation::Slot { slot, seed }, || {
                 in_a_child(&runtime, || write(&shared.1, &bytes(seed, SLOT_BYTES), slot * SLOT_BYTES));

@@ -7,6 +7,7 @@
 
 use stripewise_cluster::size;
 use stripewise_model::{Network, Op};
+use stripewise_random::Random;
 use stripewise_trace::synth::{Access, TwoPhase};
 
 use super::devices::{self, UNLIMITED};
@@ -251,19 +252,6 @@ fn runs_of_mix(bed: &Bed, mix: u64, access: Access, simulated: bool) -> Vec<Part
         }
     };
     (0..runs).map(run).collect()
-}
-
-/// A SplitMix64 generator.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
 }
 
 /// Returns IOR with replicas in different layouts, where the cheapest serves each request (CIL

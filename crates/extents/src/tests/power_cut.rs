@@ -30,14 +30,11 @@ const SIZE: u64 = BLOCK * BLOCKS;
 const WORK_OF_A_BOOT: u64 = 40;
 const BOOTS: u8 = 3;
 
-struct Random(u64);
+struct Random(stripewise_random::Random);
 
 impl Random {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
+        self.0.below(limit)
     }
 
     fn one_in(&mut self, count: u64) -> bool {
@@ -87,7 +84,7 @@ type Done<T> = std::result::Result<T, MapError>;
 
 impl World {
     fn new(seed: u64) -> Self {
-        let mut random = Random(seed);
+        let mut random = Random(stripewise_random::Random(seed));
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         for number in 0..COPIES {
             std::fs::write(dir.path().join(format!("copy{number}")), vec![0; SIZE as usize]).unwrap();

@@ -9,15 +9,15 @@ pub fn run(stage: &Stage, mut random: Random) {
     let copies = stage.open_copies();
     loop {
         let map = stage.join();
-        for _ in 0..random.below(60) {
-            let (from, to) = (random.below(COPIES), random.below(COPIES));
-            let first = random.below(SLOTS);
-            let range = slot(first).start..slot((first + random.below(5)).min(SLOTS - 1)).end;
-            if random.below(20) == 0 {
+        for _ in 0..random.index(60) {
+            let (from, to) = (random.index(COPIES), random.index(COPIES));
+            let first = random.index(SLOTS);
+            let range = slot(first).start..slot((first + random.index(5)).min(SLOTS - 1)).end;
+            if random.index(20) == 0 {
                 map.sync(|| Ok(())).unwrap();
             }
             let Some(mut copier) = map.copier().unwrap() else { continue };
-            match random.below(3) {
+            match random.index(3) {
                 0 => {
                     let punch = |parts: &[std::ops::Range<u64>]| {
                         parts
@@ -37,7 +37,7 @@ pub fn run(stage: &Stage, mut random: Random) {
                 }
             }
         }
-        if random.below(2) == 0 {
+        if random.index(2) == 0 {
             map.leave(|| Ok(())).unwrap();
         }
     }

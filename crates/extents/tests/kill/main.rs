@@ -45,7 +45,7 @@ fn acknowledged_writes_survive_kill_9() {
     let (mut operations, mut random) = (0, Random(1));
     for round in 0..rounds {
         one_round(&stage, round, &mut random);
-        operations += verify(&stage, round, random.below(3) == 0);
+        operations += verify(&stage, round, random.index(3) == 0);
     }
     println!("{operations} acknowledged writes of {WRITERS} writers in {rounds} rounds");
     assert!(operations > rounds as usize * 10, "the writers did almost nothing");
@@ -59,12 +59,12 @@ fn one_round(stage: &Stage, round: u64, random: &mut Random) {
     if round % 2 == 1 {
         wait_for_notes(stage, &mut children);
     }
-    let long = Duration::from_millis(5 + random.below(70) as u64);
+    let long = Duration::from_millis(5 + random.index(70) as u64);
     std::thread::sleep(long);
-    if random.below(2) == 0 {
-        let first = random.below(children.len());
+    if random.index(2) == 0 {
+        let first = random.index(children.len());
         kill(children.remove(first), round);
-        std::thread::sleep(Duration::from_millis(5 + random.below(30) as u64));
+        std::thread::sleep(Duration::from_millis(5 + random.index(30) as u64));
     }
     children.into_iter().for_each(|child| kill(child, round));
 }
@@ -90,7 +90,7 @@ fn kill(mut child: Child, round: u64) {
 }
 
 fn spawn(root: &Path, which: usize, round: u64, random: &mut Random) -> Child {
-    let dies = if random.below(3) == 0 { random.below(CALLS_MAX) as i64 } else { -1 };
+    let dies = if random.index(3) == 0 { random.index(CALLS_MAX) as i64 } else { -1 };
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "other_process", "--nocapture"])
         .env("STRIPEWISE_TEST_KILLED", format!("{which} {round} {dies} {}", root.display()))

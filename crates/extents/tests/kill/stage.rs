@@ -8,6 +8,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use stripewise_random::Random;
+
 use stripewise_extents::{Map, MapSpec, Mask, Node};
 use stripewise_sys::{Real, Sys, SysRef};
 
@@ -35,17 +37,6 @@ pub fn slot(number: usize) -> Range<u64> {
 /// The writer that owns a slot; `None` if it is shared.
 pub fn owner(number: usize) -> Option<usize> {
     (number < SLOTS - SHARED).then_some(number % WRITERS)
-}
-
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % limit as u64) as usize
-    }
 }
 
 pub struct Stage {

@@ -38,16 +38,16 @@ pub fn run(stage: &Stage, writer: usize, round: u64, mut random: Random) {
     let mut notes = File::create(stage.notes(writer)).unwrap();
     let mut last: Vec<Option<u8>> = vec![None; SLOTS];
     loop {
-        if random.below(200) == 0 {
+        if random.index(200) == 0 {
             map.leave(|| Ok(())).unwrap();
             map = stage.join();
         }
-        let slot = random.below(SLOTS);
+        let slot = random.index(SLOTS);
         if owner(slot).is_some_and(|owner| owner != writer) {
             continue;
         }
         match last[slot] {
-            Some(value) if random.below(3) == 0 && owner(slot).is_some() => {
+            Some(value) if random.index(3) == 0 && owner(slot).is_some() => {
                 let bytes = read(&map, &copies, slot, &mut random);
                 assert!(
                     bytes.iter().all(|&byte| byte == value),
@@ -55,7 +55,7 @@ pub fn run(stage: &Stage, writer: usize, round: u64, mut random: Random) {
                 );
             }
             _ => {
-                let value = 1 + random.below(255) as u8;
+                let value = 1 + random.index(255) as u8;
                 notes.write_all(format!("{slot} {value}\n").as_bytes()).unwrap();
                 write(&map, &copies, slot, value, &mut random);
                 notes.write_all(b"done\n").unwrap();
@@ -66,7 +66,7 @@ pub fn run(stage: &Stage, writer: usize, round: u64, mut random: Random) {
 }
 
 fn write(map: &Map, copies: &Copies, number: usize, value: u8, random: &mut Random) {
-    let prefer = random.below(COPIES);
+    let prefer = random.index(COPIES);
     let mut guard = map.begin_write(slot(number)).unwrap();
     for span in guard.spans().to_vec() {
         let may = |&number: &usize| span.forbidden != Some(CopyId::new(number));
@@ -81,7 +81,7 @@ fn write(map: &Map, copies: &Copies, number: usize, value: u8, random: &mut Rand
 }
 
 fn read(map: &Map, copies: &Copies, number: usize, random: &mut Random) -> Vec<u8> {
-    let prefer = CopyId::new(random.below(COPIES));
+    let prefer = CopyId::new(random.index(COPIES));
     let chosen = |span: &Span| if span.mask.contains(prefer) { prefer } else { span.mask.lowest().unwrap() };
     loop {
         let guard = map.begin_read(slot(number)).unwrap();

@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use stripewise_random::Noise;
 
 use super::{Flow, Sub, network};
 
@@ -87,22 +88,8 @@ impl Devices {
         let last = self.last_chain[server].replace(chain);
         let busy_s = if last.is_none_or(|last| last == chain) { sub.busy_s } else { sub.after_others_s };
         let free = &mut self.free_at_s[server];
-        *free = free.max(now_s) + busy_s * self.noise.factor();
+        *free = free.max(now_s) + busy_s * (1.0 + JITTER * self.noise.next_unit());
         *free
-    }
-}
-
-/// A fixed pseudo-random sequence of numbers between 1 - [`JITTER`] and 1 + [`JITTER`]
-/// (xorshift64*).
-struct Noise(u64);
-
-impl Noise {
-    fn factor(&mut self) -> f64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        let bits = self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32;
-        1.0 + JITTER * (bits as f64 / f64::from(1u32 << 31) - 1.0)
     }
 }
 

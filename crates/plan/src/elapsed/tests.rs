@@ -17,7 +17,7 @@ fn by_chance(servers: u64, touched: u64, procs: u32, per_process: u32, busy_s: i
     }
     for _ in 0..per_process {
         for chain in 0..procs {
-            flow.push((random.next() % groups) as u32, chain);
+            flow.push((random.next_u64() % groups) as u32, chain);
         }
     }
     flow
@@ -26,7 +26,7 @@ fn by_chance(servers: u64, touched: u64, procs: u32, per_process: u32, busy_s: i
 /// The brute-force result, with service times that vary by 1 %.
 fn simulated(flow: &Flow, procs: u32) -> f64 {
     let mut random = Random(5);
-    let mut jitter = || 0.99 + 0.02 * (random.next() >> 11) as f64 / (1u64 << 53) as f64;
+    let mut jitter = || 0.99 + 0.02 * (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
     let mut chains = vec![Vec::new(); procs as usize];
     for (&shape, &chain) in flow.order.iter().zip(&flow.chains) {
         let subs = flow.subs_of(shape).iter().map(|sub| {
@@ -165,7 +165,7 @@ fn over_network(
     let mut random = Random(3);
     let mut steps = vec![Vec::new(); procs as usize];
     for chain in (0..procs).cycle().take(256 * procs as usize) {
-        let offset = random.next() % 4096 * size;
+        let offset = random.next_u64() % 4096 * size;
         let sub = |target: u32| {
             let bytes = layout.bytes_on(target, offset, size);
             let sub = Sub::new(target, service.busy_s(bytes));

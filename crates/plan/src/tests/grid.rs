@@ -62,7 +62,7 @@ fn measured(problem: &Problem<'_>, candidate: &Candidate) -> f64 {
     let mut chains: Vec<Vec<Vec<Sub>>> = vec![Vec::new(); group.procs as usize];
     // Real servers are not so regular that processes keep arriving at the same instant.
     let mut random = Random(7);
-    let mut jitter = || 0.99 + 0.02 * (random.next() >> 11) as f64 / (1u64 << 53) as f64;
+    let mut jitter = || 0.99 + 0.02 * (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
     // Per process, file and server: the object offset where the last access ended.
     let mut last_end = HashMap::new();
     for request in &group.sample {

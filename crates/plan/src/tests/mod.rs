@@ -10,6 +10,8 @@ mod pools;
 mod properties;
 mod published;
 
+pub use stripewise_random::Random;
+
 use stripewise_cluster::{Cluster, Plan, Rule, Spread};
 use stripewise_layout::Layout;
 use stripewise_model::{Access, Op};
@@ -77,25 +79,6 @@ pub fn in_simulator(cluster: &Cluster, layout: Layout, steps: Vec<Vec<Step>>, pe
     let mut simulator = Simulator::new(cluster, options).unwrap();
     simulator.open(&plan, &["/f"], steps.len() as u32, per_node).unwrap();
     simulator.run(&mut Lists::new(steps, per_node)).elapsed_s
-}
-
-/// A small deterministic generator (SplitMix64).
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    pub fn shuffle<T>(&mut self, items: &mut [T]) {
-        for i in (1..items.len()).rev() {
-            items.swap(i, (self.next() % (i as u64 + 1)) as usize);
-        }
-    }
 }
 
 /// The order in which processes access the file.

@@ -27,17 +27,17 @@ const SIZES: [u64; 5] = [4 << 10, 64 << 10, 100_000, 512 << 10, 2 << 20];
 /// 6 to 10 runs, each of one pattern, operation, size and number of processes, on one shared file
 /// or one file per process.
 fn mix(random: &mut Random) -> Mix {
-    let private = random.next().is_multiple_of(2);
+    let private = random.next_u64().is_multiple_of(2);
     let (mut requests, mut groups, mut patterns) = (Vec::new(), Vec::new(), Vec::new());
-    for run in 0..6 + random.next() % 5 {
-        let size = SIZES[(random.next() % 5) as usize];
-        let procs = 1 + (random.next() % 12) as u32;
+    for run in 0..6 + random.next_u64() % 5 {
+        let size = SIZES[(random.next_u64() % 5) as usize];
+        let procs = 1 + (random.next_u64() % 12) as u32;
         let pattern = match private {
             true => Pattern::FilePerProcess,
-            false => [Pattern::Random, Pattern::Segmented, Pattern::Strided][(random.next() % 3) as usize],
+            false => [Pattern::Random, Pattern::Segmented, Pattern::Strided][(random.next_u64() % 3) as usize],
         };
-        let op = if random.next().is_multiple_of(2) { Op::Read } else { Op::Write };
-        let requests_each = 1 + random.next() % 12;
+        let op = if random.next_u64().is_multiple_of(2) { Op::Read } else { Op::Write };
+        let requests_each = 1 + random.next_u64() % 12;
         let group: Group = ior(pattern, op, procs, size, requests_each).file_sets.remove(0).groups.remove(0);
         requests.extend(group.sample.iter().map(|request| (run as usize, *request)));
         groups.push(group);
@@ -143,8 +143,8 @@ fn the_smallest_sum_over_all_requests_wins() {
     for _ in 0..if std::env::var_os("STRIPEWISE_LONG").is_some() { 200 } else { 12 } {
         let mix = mix(&mut random);
         // Fast servers that may or may not hold all files.
-        let capacity = ["1T", "8M"][(random.next() % 2) as usize];
-        let network = [(0.0, 0.0), (3e-4, 7.95e-9)][(random.next() % 2) as usize];
+        let capacity = ["1T", "8M"][(random.next_u64() % 2) as usize];
+        let network = [(0.0, 0.0), (3e-4, 7.95e-9)][(random.next_u64() % 2) as usize];
         let cluster = with_order(cluster((3, 3e-4, 7.95e-9), (2, 5e-5, 2.38e-9), ("1T", capacity), network));
         let decision = by_cost(mix.set.clone(), &cluster);
         let sum = |judged: &Judged| {

@@ -4,6 +4,8 @@ mod copies;
 mod network;
 mod striped;
 
+pub(crate) use stripewise_random::Random;
+
 use std::path::PathBuf;
 
 use stripewise_cluster::{Cluster, Driver, Plan, Rule, Spread, Tier};
@@ -44,17 +46,4 @@ pub(crate) fn plan(cluster: &Cluster, layouts: Vec<Layout>) -> Plan {
         overlay: None,
     };
     Plan { scheme: "test".into(), cluster: cluster.clone(), rules: vec![rule] }
-}
-
-/// Random numbers (splitmix64).
-pub(crate) struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % bound
-    }
 }
