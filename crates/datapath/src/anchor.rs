@@ -90,18 +90,12 @@ pub(crate) fn read(sys: &SysRef, fd: BorrowedFd<'_>, path: &Path) -> FileResult<
 }
 
 /// The first [`HEAD_BYTES`] of an open file; `None` if the file is not an anchor.
-///
-/// # Errors
-/// The file cannot be read.
 pub(crate) fn head(sys: &SysRef, fd: BorrowedFd<'_>, path: &Path) -> FileResult<Option<Vec<u8>>> {
     let head = sys.read_start(fd, HEAD_BYTES).map_err(FileError::io(path, "read the manifest"))?;
     Ok(head.starts_with(MAGIC).then_some(head))
 }
 
 /// Parses the manifest that begins with `head`.
-///
-/// # Errors
-/// Same as [`read`].
 pub(crate) fn parse(sys: &SysRef, fd: BorrowedFd<'_>, head: &[u8], path: &Path) -> FileResult<Anchored> {
     let name = path.to_string_lossy();
     let length = Manifest::text_length(head, &name)?;
@@ -133,9 +127,6 @@ pub(crate) fn protect(sys: &SysRef, anchor: BorrowedFd<'_>, stat: &Stat, text_by
 }
 
 /// Blanks the intent that an earlier version left in the anchor itself, durably.
-///
-/// # Errors
-/// Same as open(2) for writing.
 pub(crate) fn blank_pending(sys: &SysRef, anchor: BorrowedFd<'_>) -> Result<()> {
     let own = open_for_writing(sys, anchor)?;
     let head = sys.read_start(own.as_fd(), HEAD_BYTES)?;
@@ -160,7 +151,6 @@ pub(crate) fn read_full(sys: &SysRef, fd: BorrowedFd<'_>, buffer: &mut [u8], off
     Ok(done)
 }
 
-/// Whether these flags ask for write access.
 pub(crate) fn writes(flags: OFlags) -> bool {
     matches!(flags & OFlags::RWMODE, OFlags::WRONLY | OFlags::RDWR)
 }

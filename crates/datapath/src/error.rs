@@ -67,15 +67,12 @@ impl FileError {
     }
 }
 
-/// An error that becomes an errno for the application.
 pub(crate) trait LogOnce {
     /// The errno for the application. Logs on stderr what the errno alone cannot explain.
     fn log_once(&self) -> Errno;
 }
 
-/// Turns the errors of the layers below into errnos.
 pub(crate) trait Logged<T> {
-    /// The result for the application, see [`LogOnce::log_once`].
     fn logged(self) -> Result<T>;
 }
 

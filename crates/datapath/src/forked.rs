@@ -18,7 +18,6 @@ pub(crate) struct ForkSafe<T> {
 // SAFETY: only the holder of the lock reaches the value.
 unsafe impl<T: Send> Sync for ForkSafe<T> {}
 
-/// The held lock; released on drop.
 pub(crate) struct Guard<'a, T>(&'a ForkSafe<T>);
 
 impl<T: Default> ForkSafe<T> {

@@ -229,7 +229,6 @@ fn state(
     Ok(Ok(state))
 }
 
-/// Queries the live map.
 fn ask(
     file: &LogicalFile,
     journal: &Journal,

@@ -25,9 +25,6 @@ pub(crate) fn is_possible(copy: &Stat, text_bytes: u64) -> bool {
 /// The target size, bytes, of a truncate in progress. `copy` is `ID.manifest`, whose text is
 /// usually as long as the anchor's. After a damaged text there is no intent: [`note`] repairs the
 /// text first.
-///
-/// # Errors
-/// Same as fstat(2) and pread(2).
 pub(crate) fn read(sys: &SysRef, copy: BorrowedFd<'_>, text_bytes: u64) -> Result<Option<u64>> {
     if !is_possible(&sys.stat(copy)?, text_bytes) {
         return Ok(None);
@@ -78,7 +75,6 @@ pub(crate) fn forget(sys: &SysRef, copy: BorrowedFd<'_>) -> Result<()> {
     sys.sync_data(copy)
 }
 
-/// The line of an intent.
 pub(crate) fn line(size: u64) -> String {
     format!("{size:0DIGITS$}\n")
 }

@@ -38,7 +38,6 @@ pub(crate) fn link_of(raw: i32) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{raw}"))
 }
 
-/// The directory that contains the name.
 pub(crate) fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -3,17 +3,13 @@
 //! The anchor has the same permissions without any write permission, so that a program without this
 //! library cannot open it for writing. (A process with CAP_DAC_OVERRIDE can.)
 
-/// Write permission of owner, group and others.
 const WRITE: u32 = 0o222;
-/// All permissions.
 const ALL: u32 = 0o777;
 
-/// The permissions of the anchor of a file with permissions `mode`.
 pub(crate) fn of_anchor(mode: u32) -> u32 {
     mode & !WRITE
 }
 
-/// Whether an anchor with this mode is protected from writes.
 pub(crate) fn is_protected(anchor: u32) -> bool {
     anchor & WRITE == 0
 }

@@ -6,6 +6,7 @@
 //! server of the pool, chosen by a hash of its name. (docs.ceph.com, "File layouts"; verified on
 //! Ceph 16.2.)
 
+use crate::names::{PoolName, Subject};
 use crate::{NativeLayout, Stripe};
 
 /// Stripe units are multiples of this, bytes.
@@ -38,14 +39,6 @@ pub struct Attribute {
 /// nothing changes.
 pub fn object_size(width: u64) -> u64 {
     (OBJECT_USUAL / width.max(1)).max(1) * width
-}
-
-/// The attribute's value for a layout, as `setfattr -n ceph.file.layout -v` takes it.
-///
-/// # Errors
-/// As [`Attribute::of`].
-pub fn value(layout: &NativeLayout) -> Result<String, String> {
-    Attribute::of(layout).map(|attribute| attribute.text())
 }
 
 impl Attribute {
@@ -108,6 +101,45 @@ impl Attribute {
     /// The layout that the attribute means.
     pub fn layout(&self) -> NativeLayout {
         NativeLayout::even(self.stripe_unit, self.stripe_count, self.pool.as_deref())
+    }
+}
+
+/// Stripe unit of a file on one server, where any size works, bytes: the size of Ceph's objects.
+const SOLO: u64 = 4 << 20;
+
+pub(crate) fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {
+    let cycle = subject.only_cycle(
+        "files of one directory would need different pools",
+        "a file has one layout from its first to its last byte",
+    )?;
+    let Some(width) = cycle.even() else {
+        return Err("all stripes of a file are equally long; targets of their own pools can do it".into());
+    };
+    let targets = cycle.targets();
+    let solo = targets.len() == 1;
+    let pool = match subject.names.pool(&targets, true) {
+        PoolName::Known(pool) => pool,
+        PoolName::Apart => {
+            return Err(
+                "a file lies in one pool, and its servers are in several; targets of their own pools can do it"
+                    .into(),
+            );
+        }
+        PoolName::Unknown => placeholder(subject, &targets),
+    };
+    let width = if solo { SOLO } else { width };
+    Ok(NativeLayout::uniform(Stripe::Even { width, count: targets.len() as u32, pool: Some(pool) }))
+}
+
+fn placeholder(subject: &Subject<'_>, targets: &[u32]) -> String {
+    let names = &subject.names;
+    match names.whole_tier(targets) {
+        _ if names.whole_cluster(targets) && targets.len() > 1 => "POOL(all)".to_owned(),
+        Some(tier) => format!("POOL({tier})"),
+        None => {
+            let each: Vec<String> = targets.iter().map(|&target| names.name_of(target)).collect();
+            format!("POOL({})", each.join("+"))
+        }
     }
 }
 

@@ -98,14 +98,19 @@ impl Stripe {
             ) => (width, count) == (got_width, got_count),
             // The servers that the file system chose.
             (Self::Even { width, count, pool: None }, Self::Listed { width: got_width, servers }) => {
-                let mut once = servers.clone();
-                once.sort_unstable();
-                once.dedup();
-                (*width, *count as usize) == (*got_width, servers.len()) && once.len() == servers.len()
+                (*width, *count as usize) == (*got_width, servers.len()) && are_different(servers)
             }
             _ => self == got,
         }
     }
+}
+
+/// Whether no server occurs twice.
+pub(crate) fn are_different(servers: &[String]) -> bool {
+    let mut once = servers.to_vec();
+    once.sort_unstable();
+    once.dedup();
+    once.len() == servers.len()
 }
 
 impl fmt::Display for NativeLayout {

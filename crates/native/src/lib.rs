@@ -4,20 +4,20 @@
 //!
 //! All types are plain values that threads can share.
 
+mod beegfs;
 pub mod cephfs;
-mod check;
 mod commands;
 mod cycle;
-mod express;
 mod layout;
+mod lustre;
 mod names;
 pub mod orangefs;
+mod systems;
 mod target;
 
-pub use check::{check, lustre};
-pub use commands::{Call, calls, commands, note, shell};
-pub use express::{express, express_spread};
+pub use commands::{Call, shell};
 pub use layout::{Component, NativeLayout, Stripe};
+pub use systems::{calls, check, commands, express, express_spread, note};
 pub use target::target_layout;
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use stripewise_cluster::{Cluster, Driver, FileSystem, Members};
 
+use crate::cycle::Cycle;
+
 /// The names of a cluster's servers in one file system. If a tier is not on that file system, only
 /// the site can know them: `ADDR(hdd/0)` is the address of the server that target hdd/0 stands for,
 /// `POOL(hdd)` the pool of the tier's servers; OSTs are numbered as the targets are.
@@ -89,5 +91,25 @@ impl Names<'_> {
 
     pub fn name_of(&self, target: u32) -> String {
         self.cluster.targets().get(target as usize).map_or_else(|| target.to_string(), |spec| spec.name.clone())
+    }
+}
+
+/// The layouts to convert, and the names to use.
+pub(crate) struct Subject<'a> {
+    /// The regions of each layout that files take in turn.
+    pub layouts: Vec<Vec<Cycle>>,
+    pub names: Names<'a>,
+}
+
+impl Subject<'_> {
+    /// The only region of the only layout; an error is given for several of either.
+    pub fn only_cycle(&self, layouts: &str, regions: &str) -> Result<&Cycle, String> {
+        match &self.layouts[..] {
+            [cycles] => match &cycles[..] {
+                [cycle] => Ok(cycle),
+                _ => Err(regions.into()),
+            },
+            _ => Err(layouts.into()),
+        }
     }
 }

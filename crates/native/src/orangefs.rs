@@ -1,7 +1,15 @@
 //! OrangeFS's distributions, as hints express them: a name, parameters, and the servers of
 //! datafiles 0, 1, ...
 
-use crate::Stripe;
+use std::path::Path;
+
+use stripewise_cluster::{Driver, Members};
+
+use crate::commands::{Call, words};
+use crate::cycle::{Cycle, Groups};
+use crate::layout::are_different;
+use crate::names::Subject;
+use crate::{NativeLayout, Stripe};
 
 /// Maximum length of `dist_params`, bytes.
 pub const PARAMS_MAX: usize = 1024;
@@ -157,12 +165,71 @@ fn positive(width: u64) -> Result<u64, String> {
 }
 
 fn different(servers: &[String]) -> Result<Vec<String>, String> {
-    let mut once = servers.to_vec();
-    once.sort_unstable();
-    once.dedup();
-    if once.len() == servers.len() {
+    if are_different(servers) {
         Ok(servers.to_vec())
     } else {
         Err("each datafile is on a server of its own".into())
     }
+}
+
+pub(crate) fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {
+    let cycle = subject.only_cycle(
+        "files of one directory would need different servers",
+        "a file has one distribution from its first to its last byte",
+    )?;
+    let targets = cycle.targets();
+    if let (Some(width), true) = (cycle.even(), all_in_a_pool(subject, &targets)) {
+        return Ok(NativeLayout::even(width, targets.len() as u32, None));
+    }
+    let list = |targets: &[u32]| {
+        targets.iter().map(|&target| subject.names.server(target)).collect::<Result<Vec<_>, _>>()
+    };
+    Ok(NativeLayout::uniform(match (cycle.even(), cycle.grouped()) {
+        (Some(width), _) => Stripe::Listed { width, servers: list(&targets)? },
+        (None, Some(Groups { width, groups, factor })) => {
+            Stripe::Grouped { width, groups: groups as u32, factor: factor as u32, servers: list(&targets)? }
+        }
+        (None, None) => Stripe::Varied { stripes: varied(subject, cycle)? },
+    }))
+}
+
+/// Whether all targets are in tiers whose servers have no names. OrangeFS has no pools and uses any
+/// of its servers for these.
+fn all_in_a_pool(subject: &Subject<'_>, targets: &[u32]) -> bool {
+    let tiers = &subject.names.cluster.tiers;
+    targets.iter().all(|&target| {
+        let tier = subject.names.cluster.tier_of(target).map(|tier| &tiers[tier].driver);
+        subject.names.is_known(target)
+            && matches!(tier, Some(Driver::Native { members: Members::Pool { .. }, .. }))
+    })
+}
+
+fn varied(subject: &Subject<'_>, cycle: &Cycle) -> Result<Vec<(String, u64)>, String> {
+    cycle.stripes.iter().map(|&(target, width)| Ok((subject.names.server(target)?, width))).collect()
+}
+
+/// Hints as `pvfs2-xattr` of OrangeFS 2.10 sets them. A file takes its servers from
+/// `pvfs2-touch -l`, because `pvfs2-touch` overrides the directory's list even without that option.
+pub(crate) fn calls(distribution: &Distribution, path: &Path, is_dir: bool) -> Vec<Call> {
+    let directory = if is_dir { path } else { path.parent().unwrap_or(Path::new("/")) };
+    let directory = directory.to_string_lossy();
+    let set = |key: &str, value: &str| {
+        words(&["pvfs2-xattr", "-s", "-k", &format!("user.pvfs2.{key}"), "-v", value, &directory])
+    };
+    let mut calls = vec![set("dist_name", distribution.name), set("dist_params", &distribution.params)];
+    match (distribution.server_list(), is_dir) {
+        (Some(list), true) => calls.extend([set("layout", "00004"), set("server_list", &list)]),
+        // 2: round robin over as many servers as there are datafiles.
+        (None, _) => {
+            calls.extend([set("layout", "00002"), set("num_dfiles", &distribution.datafiles.to_string())]);
+        }
+        (Some(_), false) => {}
+    }
+    if !is_dir {
+        let mut touch = words(&["pvfs2-touch"]);
+        touch.extend(distribution.servers.iter().flat_map(|servers| ["-l".to_owned(), servers.join(",")]));
+        touch.push(path.to_string_lossy().into_owned());
+        calls.push(touch);
+    }
+    calls
 }

@@ -44,12 +44,10 @@ impl Known {
     }
 }
 
-/// An anchor that could be read.
 struct Looked {
     path: PathBuf,
     anchored: Anchored,
     stat: Stat,
-    /// This is a copy of another anchor.
     is_copied: bool,
 }
 
@@ -67,7 +65,6 @@ impl Looked {
     }
 }
 
-/// Checks the anchor at `path`.
 pub(super) fn check(run: &mut Run<'_>, path: &Path, known: &mut Known, stores: &mut Stores) {
     let Some(looked) = read(run, path, known, stores) else { return };
     if looked.is_copied {
@@ -190,7 +187,6 @@ fn shared(run: &mut Run<'_>, looked: &Looked) {
     });
 }
 
-/// The targets of a copy; `None` if one is missing.
 fn targets(
     runtime: &Runtime,
     path: &Path,
@@ -250,7 +246,6 @@ fn read(run: &mut Run<'_>, path: &Path, known: &mut Known, stores: &Stores) -> O
     None
 }
 
-/// Extracts the id from a damaged manifest.
 fn id_in(text: &[u8]) -> Option<FileId> {
     let text = String::from_utf8_lossy(text);
     let hex = text.split_once("\nid = \"")?.1.get(..32)?;
@@ -286,7 +281,6 @@ fn components(
     targets.first().cloned()
 }
 
-/// Checks `ID.manifest`.
 fn copy(run: &mut Run<'_>, looked: &Looked, target: &Target) {
     let runtime = run.runtime;
     let manifest = &looked.anchored.manifest;

@@ -17,10 +17,8 @@ use crate::runtime::Runtime;
 
 /// Block size assumed for the targets' file systems, bytes.
 const BLOCK_BYTES: u64 = 4096;
-/// Maximum ranges listed in one message.
 const NAMED: usize = 8;
 
-/// One file under check.
 struct Checked<'a> {
     runtime: &'a Runtime,
     path: &'a Path,
@@ -138,7 +136,6 @@ impl Checked<'_> {
         self.runtime.open_file(self.path).map(drop)
     }
 
-    /// Reports a journal that cannot be used.
     fn journal(&mut self, error: MapError, found: Inspection) -> Result<Inspection> {
         let anew = matches!(error, MapError::Missing { .. } | MapError::Damaged { .. });
         if !anew {
@@ -166,7 +163,6 @@ impl Checked<'_> {
         })
     }
 
-    /// Compares valid copies, if asked for.
     fn compare(&mut self, found: &Inspection) {
         if !self.options.compare || !matches!(found.map, Some(Ok(_))) {
             return;
@@ -334,7 +330,6 @@ fn fell_back(spans: &[Span], state: &MapState) -> String {
     }
 }
 
-/// Formats ranges, for example `4096 bytes (0 to 4096)`.
 fn ranges(spans: &[Span]) -> String {
     let sum: u64 = spans.iter().map(Span::len).sum();
     let named: Vec<_> =
@@ -346,7 +341,6 @@ fn ranges(spans: &[Span]) -> String {
     format!("{sum} bytes ({}{more})", named.join(", "))
 }
 
-/// Syncs the objects of all copies that are there.
 fn sync_all(runtime: &Runtime, manifest: &Manifest, owner: u32) -> stripewise_sys::Result<()> {
     let opening = Opening { read_only: true, flags: OFlags::empty() };
     let sync = |copy: CopyRef<'_>| {

@@ -134,7 +134,6 @@ impl Finding {
         self
     }
 
-    /// Records the result of a repair.
     pub(super) fn repair<E: std::fmt::Display>(mut self, done: Result<(), E>) -> Self {
         match done {
             Ok(()) => self.repaired = true,
@@ -171,7 +170,6 @@ pub struct Options {
     pub orphan_age_s: u64,
 }
 
-/// A running check.
 pub(super) struct Run<'a> {
     pub runtime: &'a Runtime,
     pub options: Options,

@@ -134,7 +134,6 @@ pub(super) fn copy(runtime: &Runtime, path: &Path, manifest: &Manifest, owner: u
     write_copy(runtime, &set, &like, &text, path)
 }
 
-/// Opens the objects of the original.
 fn open(runtime: &Runtime, manifest: &Manifest, owner: u32) -> FileResult<ObjectSet> {
     let original = CopyRef { id: manifest.id, targets: &manifest.targets, layout: &manifest.layout };
     open_copy(runtime, original, owner)

@@ -80,7 +80,6 @@ pub fn files_of(runtime: &Runtime, directories: &[PathBuf]) -> Listing {
     Listing { roots: Vec::new(), ..walk(runtime, &paths) }
 }
 
-/// The type of a file at a path.
 enum Seen {
     /// A directory with these names in it.
     Directory(Vec<OsString>),

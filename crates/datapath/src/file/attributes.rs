@@ -59,7 +59,6 @@ impl Attributes {
         }
     }
 
-    /// Replaces size, permissions, blocks and times in the anchor's stat result.
     pub(crate) fn put_into(&self, stat: &mut Stat) {
         stat.st_size = self.size_bytes as i64;
         stat.st_mode = stat.st_mode & !0o777 | self.permissions;
@@ -212,12 +211,10 @@ fn change_of(copy: &OpenCopy, change: &Change) -> std::result::Result<(), Target
     }
 }
 
-/// The anchor's mode for a file with this mode.
 pub(crate) fn without_write(mode: Mode) -> Mode {
     Mode::from_raw_mode(of_anchor(mode.as_raw_mode()))
 }
 
-/// The logical file size that follows from the sizes of one copy's objects.
 fn file_size(components: &[Stat], layout: &Layout) -> u64 {
     let sizes: Vec<u64> = components.iter().map(|stat| stat.st_size as u64).collect();
     layout.file_size(&sizes)

@@ -23,7 +23,6 @@ pub struct IoOptions {
     pub direct: bool,
 }
 
-/// A copy whose objects are open.
 pub(crate) struct OpenCopy {
     manifest: Arc<Manifest>,
     number: usize,
@@ -31,12 +30,10 @@ pub(crate) struct OpenCopy {
     /// The objects opened a second time, with O_DIRECT. The inner `None` means that the file system
     /// does not support it.
     direct: OnceLock<Option<Direct>>,
-    /// The emulated server of each object, if any.
     servers: Vec<Option<Server>>,
     writable: bool,
 }
 
-/// The objects opened with O_DIRECT.
 struct Direct {
     components: ObjectSet,
     /// Memory addresses, offsets and lengths must be multiples of this number of bytes, for every
@@ -149,7 +146,6 @@ impl OpenCopy {
     }
 }
 
-/// An extra copy of an open file, or the reason why it cannot be used.
 pub(crate) type OpenOrLost = std::result::Result<OpenCopy, Lost>;
 
 /// A copy with a missing target or object.

@@ -43,9 +43,6 @@ impl LogicalFile {
     }
 
     /// The offset of the first byte at or after `offset` that lies outside the holes of its object.
-    ///
-    /// # Errors
-    /// ENXIO if there is none.
     pub(crate) fn next_data(&self, offset: u64) -> Result<u64> {
         self.first(Whence::Data, offset)?.ok_or(Errno::NXIO)
     }
@@ -146,7 +143,6 @@ impl CopySet<'_> {
         }
     }
 
-    /// The lowest copy that is usable and valid.
     fn copy_of(&self, span: &Span) -> Option<usize> {
         let usable = span.mask.bits() & self.present_mask();
         (usable != 0).then(|| usable.trailing_zeros() as usize)

@@ -13,7 +13,6 @@ use super::logical::LogicalFile;
 use crate::error::{Errno, Logged, Result};
 use crate::paths::link_of;
 
-/// The locked byte of `ID.manifest`.
 pub(crate) const SIZE_LOCK_BYTE: u64 = 0;
 
 /// The held size lock; released on drop.

@@ -15,7 +15,6 @@ use crate::error::{FileResult, LogOnce};
 use crate::forked::ForkSafe;
 use crate::manifest::Manifest;
 
-/// State that all files of a process share.
 pub(crate) struct Shared {
     pub sys: SysRef,
     pub fan_out: FanOut,
@@ -24,7 +23,6 @@ pub(crate) struct Shared {
     pub leaving: Option<fn(&LogicalFile)>,
 }
 
-/// The fields of a [`LogicalFile`] that its constructor needs.
 pub(crate) struct FileParts {
     pub key: FileKey,
     /// The path where the anchor was found or created, absolute if possible. Used in messages and
@@ -125,7 +123,6 @@ impl LogicalFile {
         self.parts.anchor.as_fd()
     }
 
-    /// A private descriptor of `ID.manifest`.
     pub(super) fn manifest_copy(&self) -> BorrowedFd<'_> {
         self.parts.manifest_copy.as_fd()
     }
@@ -191,9 +188,6 @@ impl LogicalFile {
     }
 
     /// Joins the extent map if the file has several copies.
-    ///
-    /// # Errors
-    /// The map cannot be used.
     pub(crate) fn join(&self) -> FileResult<()> {
         self.overlay().map_or(Ok(()), |overlay| overlay.join().map(drop))
     }
@@ -214,7 +208,6 @@ impl LogicalFile {
         std::iter::once(self.original()).chain(self.parts.extra.iter().flatten())
     }
 
-    /// The copies that cannot be used.
     pub(super) fn lost(&self) -> impl Iterator<Item = &Lost> {
         self.parts.extra.iter().filter_map(|copy| copy.as_ref().err())
     }

@@ -133,7 +133,6 @@ impl<'f> Patience<'f> {
         Self { copies, until_ns: copies.file.sys().now_ns() + PATIENCE_NS }
     }
 
-    /// Restarts the limit after progress.
     fn renew(&mut self) {
         *self = Self::new(self.copies);
     }

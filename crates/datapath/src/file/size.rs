@@ -34,7 +34,6 @@ impl LogicalFile {
         Ok(size)
     }
 
-    /// The largest size that a usable copy gives.
     pub(super) fn largest(&self) -> Result<u64> {
         let sizes = self.present().map(OpenCopy::file_size);
         sizes.reduce(|one, other| Ok(one?.max(other?))).unwrap_or(Ok(0))
@@ -57,9 +56,6 @@ impl LogicalFile {
     }
 
     /// Whether a truncate was interrupted, as far as this can be seen without the size lock.
-    ///
-    /// # Errors
-    /// The intent cannot be read.
     pub(crate) fn is_interrupted(&self) -> Result<bool> {
         Ok(self.manifest().pending_truncate.is_some() || self.pending(self.manifest_copy())?.is_some())
     }
@@ -173,7 +169,6 @@ impl LogicalFile {
     }
 }
 
-/// A cache copy and ranges that are valid in it.
 type Cached<'f> = (&'f OpenCopy, Vec<Range<u64>>);
 
 impl<'f> CopySet<'f> {

@@ -31,12 +31,10 @@ impl LogicalFile {
         if data_only { self.sys().sync_data(self.anchor()) } else { self.sys().sync(self.anchor()) }
     }
 
-    /// Syncs the copies and the extent map.
     fn sync_copies(&self, data_only: bool) -> Result<()> {
         self.copies()?.map_or(Ok(()), |copies| copies.sync(data_only))
     }
 
-    /// Syncs the objects of all usable copies.
     pub(super) fn sync_components(&self, data_only: bool) -> Result<()> {
         let sync = |copy: &OpenCopy| copy.components().sync(&self.shared.fan_out, data_only);
         // Sync all copies even if one fails.

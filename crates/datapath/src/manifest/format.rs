@@ -66,7 +66,6 @@ impl Manifest {
 }
 
 impl Copies {
-    /// Appends the tables `[overlay]` and `[[copy]]`.
     fn format(&self, path: &str, text: &mut String) -> Result<(), ManifestError> {
         text.push_str("[overlay]\n");
         if let OverlayKind::Cache { mode, admission, capacity_per_server } = self.kind {

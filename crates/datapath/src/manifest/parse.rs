@@ -73,7 +73,6 @@ pub(super) fn parse_pending(value: &str) -> Result<Option<u64>, String> {
     }
 }
 
-/// The index of the magic line with which the text begins.
 fn magic_line(text: &[u8]) -> Option<usize> {
     MAGIC_LINES.iter().position(|line| text.starts_with(line.as_bytes()))
 }
@@ -193,7 +192,6 @@ struct TextCopy {
 }
 
 impl TextCopy {
-    /// Number of regions and number of targets.
     fn table_size(&self) -> (usize, usize) {
         (self.region.len(), self.target.len())
     }

@@ -288,7 +288,6 @@ impl Contents {
     }
 }
 
-/// Whether an open file begins like an anchor.
 fn begins_as_anchor(sys: &SysRef, fd: BorrowedFd<'_>) -> Result<bool> {
     let stat = sys.stat(fd)?;
     let may_be = anchor::is_possible(&stat);

@@ -28,7 +28,6 @@ pub(super) fn copy_range(
     Ok(sum.finalize())
 }
 
-/// The CRC-32 of bytes `from..to`.
 pub(super) fn checksum(file: &Contents, range: (u64, u64), mut tell: impl FnMut(u64)) -> Result<u32> {
     let mut sum = crc32fast::Hasher::new();
     each_transfer(file, range, &mut sum, |bytes, offset| {

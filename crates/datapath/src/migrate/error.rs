@@ -3,7 +3,6 @@
 use crate::error::FileError;
 use std::path::PathBuf;
 
-/// The result of a step of a migration.
 pub(super) type Result<T, E = MigrateError> = std::result::Result<T, E>;
 
 /// A one-line message that names the file, the problem and the remedy. The file is unchanged.

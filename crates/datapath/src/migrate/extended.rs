@@ -7,7 +7,6 @@ use stripewise_sys::{Kind, SysRef};
 
 use crate::{Errno, Result};
 
-/// The attribute that holds the POSIX access list.
 const ACCESS_LIST: &str = "system.posix_acl_access";
 
 /// Attributes in which file systems (or substitutes for them in tests) keep properties of the new

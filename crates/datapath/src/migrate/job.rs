@@ -23,7 +23,6 @@ pub(crate) struct Pace {
     pub streams: usize,
 }
 
-/// One run of a migration.
 pub(super) struct Job<'a> {
     pub runtime: &'a Runtime,
     pub path: &'a Path,

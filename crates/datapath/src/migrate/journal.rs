@@ -33,19 +33,16 @@ pub(super) struct Header {
     pub replaced: Option<String>,
 }
 
-/// An open, locked journal.
 pub(super) struct Journal {
     sys: SysRef,
     fd: Fd,
     path: PathBuf,
     end: u64,
-    /// Nothing has been written to the file.
     is_empty: bool,
     /// The content of the journal when it was opened: header and chunk checksums.
     pub found: Option<(Header, Vec<Option<u32>>)>,
 }
 
-/// The path of the journal for the file at `path`.
 pub(super) fn path_for(path: &Path) -> PathBuf {
     // Hash the name, because it may have the maximum length.
     let mut name = OsString::from(format!(
@@ -142,7 +139,6 @@ fn format(header: &Header) -> String {
     text
 }
 
-/// Parses the header and the checksum of every copied chunk; `None` without a complete header.
 fn parse(text: &str) -> Option<(Header, Vec<Option<u32>>)> {
     let whole = &text[..text.rfind('\n')?];
     let mut lines = whole.split('\n');

@@ -112,7 +112,6 @@ impl Job<'_> {
     }
 }
 
-/// The bytes of a chunk.
 fn range(version: &Version, pace: Pace, index: u64) -> (u64, u64) {
     (index * pace.chunk_bytes, ((index + 1) * pace.chunk_bytes).min(version.size))
 }

@@ -44,9 +44,6 @@ fn claim(sys: &SysRef, file: &Contents, name: &Path) -> std::result::Result<bool
 
 /// Step 1: removes the temporary of an earlier run that was killed. Returns false if it belongs to
 /// a running process.
-///
-/// # Errors
-/// Same as open(2) and unlink(2).
 pub(super) fn clear(sys: &SysRef, path: &Path) -> std::result::Result<bool, Errno> {
     let temporary = temporary_for(path);
     let fd = match sys.open(None, &temporary, OFlags::RDWR | OFlags::NOFOLLOW, Mode::empty()) {

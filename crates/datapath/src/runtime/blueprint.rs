@@ -70,9 +70,6 @@ impl Runtime {
     }
 
     /// Opens the targets of a shape.
-    ///
-    /// # Errors
-    /// A target is missing.
     pub(crate) fn resolve(&self, shape: Shape<'_>, missing: Missing) -> Result<Blueprint, TargetError> {
         let original = self.place(shape.layout())?;
         let (Some(overlay), Some(plan)) = (shape.overlay(), self.plan()) else {
@@ -109,9 +106,6 @@ impl Runtime {
     }
 
     /// The blueprint of an existing file.
-    ///
-    /// # Errors
-    /// A target is missing.
     pub(crate) fn blueprint_of(&self, manifest: &Manifest) -> Result<Blueprint, TargetError> {
         let place =
             |layout: &Layout, targets: &[TargetRef]| Ok((layout.clone(), self.targets.of_manifest(targets)?));
@@ -122,18 +116,12 @@ impl Runtime {
     }
 
     /// Opens the targets that a manifest names.
-    ///
-    /// # Errors
-    /// A target is missing.
     pub(crate) fn targets_of(&self, targets: &[TargetRef]) -> Result<Vec<Arc<Target>>, TargetError> {
         self.targets.of_manifest(targets)
     }
 
     /// Opens the target with `ID.manifest` and object 0 of the original; empty if the manifest has
     /// no target.
-    ///
-    /// # Errors
-    /// The target is missing.
     pub(crate) fn first_target(&self, manifest: &Manifest) -> Result<Vec<Arc<Target>>, TargetError> {
         self.targets_of(manifest.targets.get(..1).unwrap_or_default())
     }
@@ -279,10 +267,8 @@ impl Blueprint {
 #[derive(Clone, Copy, Debug)]
 pub struct Shape<'p> {
     layout: &'p Layout,
-    /// The original's layouts of all files of the rule.
     layouts: &'p [Layout],
     overlay: Option<&'p Overlay>,
-    /// Per extra copy, the index of its layout.
     chosen: [usize; MAX_COPIES - 1],
 }
 
@@ -323,7 +309,6 @@ impl<'p> Shape<'p> {
         std::iter::once(self.layout).chain(copies)
     }
 
-    /// The original's layouts of all files of the rule.
     pub(super) fn layouts(&self) -> &'p [Layout] {
         self.layouts
     }

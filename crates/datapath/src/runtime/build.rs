@@ -23,12 +23,10 @@ use crate::permissions::of_file;
 pub(crate) const TEMPORARY_PREFIX: &str = ".stripewise-";
 const TEMPORARY_SUFFIX: &str = ".new";
 
-/// The name of the temporary anchor of file `id`.
 pub(crate) fn temporary_name(id: FileId) -> String {
     format!("{TEMPORARY_PREFIX}{id}{TEMPORARY_SUFFIX}")
 }
 
-/// The inverse of [`temporary_name`].
 pub(crate) fn temporary_id(name: &str) -> Option<FileId> {
     FileId::from_hex(name.strip_prefix(TEMPORARY_PREFIX)?.strip_suffix(TEMPORARY_SUFFIX)?)
 }
@@ -58,7 +56,6 @@ impl Runtime {
         self.build_on(dir, path, mode, self.resolve(shape, Missing::LeaveOut)?, None)
     }
 
-    /// Same as [`Runtime::build`], with a given id and blueprint.
     pub(crate) fn build_with(
         &self,
         id: FileId,
@@ -181,9 +178,6 @@ impl NewFile {
     }
 
     /// Gives the file its name unless one exists there.
-    ///
-    /// # Errors
-    /// EEXIST; the file stays unpublished.
     pub(super) fn publish(&mut self, path: &Path) -> Result<Option<LogicalFile>, Errno> {
         let dir = self.dir.as_ref().map(AsFd::as_fd);
         match self.sys.rename_noreplace(dir, &self.temporary, dir, path) {
@@ -336,9 +330,6 @@ impl Runtime {
     }
 
     /// Enters a file that keeps its temporary name.
-    ///
-    /// # Errors
-    /// None for a file that was just built.
     pub(crate) fn keep_temporary(&self, new: NewFile) -> Result<Arc<LogicalFile>> {
         new.keep().map(|file| self.enter(file)).ok_or(Errno::IO)
     }

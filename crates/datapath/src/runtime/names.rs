@@ -19,7 +19,6 @@ use crate::paths;
 
 const RENAME_NOREPLACE: u32 = 1;
 
-/// A managed file that is about to lose a name.
 struct Victim {
     manifest: Arc<Manifest>,
     /// Shows afterwards whether the name was the last one.
@@ -236,9 +235,6 @@ impl Runtime {
 
     /// The managed file whose name is about to go. A file that is damaged or may not be read is
     /// left to `fsck`.
-    ///
-    /// # Errors
-    /// The file could not be examined.
     fn victim(&self, dir: Dir<'_>, path: &Path) -> Result<Option<Victim>> {
         let stat = match self.sys().stat_at(dir, path, false) {
             Err(Errno::NOENT) => return Ok(None),
@@ -263,8 +259,6 @@ impl Runtime {
         }
     }
 
-    /// # Errors
-    /// Same as fstat(2): the file could not be examined.
     fn victim_of(&self, manifest: Arc<Manifest>, anchor: Anchor, path: &Path) -> Result<Victim> {
         let (fd, sys) = (anchor.fd(), self.sys());
         let owner = sys.stat(fd)?.st_uid;
@@ -278,9 +272,6 @@ impl Runtime {
 
     /// Whether `ID.manifest` names this anchor. It changes when another anchor is made the file's
     /// (`fsck --adopt`). True if it is lost or may not be read, false if it is damaged.
-    ///
-    /// # Errors
-    /// Same as read(2) and fstat(2).
     fn is_bound(&self, manifest: &Manifest, anchor: BorrowedFd<'_>, owner: u32) -> Result<bool> {
         if manifest.anchor.is_unknown() {
             return Ok(true);

@@ -60,7 +60,6 @@ impl Runtime {
         self.open_any(dir, path, flags, mode)
     }
 
-    /// Opens a file without consulting the plan.
     fn open_any(&self, dir: Dir<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Opened> {
         let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
         let only_reads = flags & OFlags::RWMODE == OFlags::RDONLY && !flags.contains(OFlags::TRUNC);
@@ -139,9 +138,6 @@ impl Runtime {
     }
 
     /// Checks that this process may open the file for writing now.
-    ///
-    /// # Errors
-    /// Same as open(2) with these flags.
     fn check_permission(&self, known: bool, file: &LogicalFile) -> Result<()> {
         if !file.is_writable() {
             return Err(self.why_read_only(file));
@@ -157,9 +153,6 @@ impl Runtime {
 
     /// Checks that this process, with its current user, may write to object 0, and so to the file.
     /// (The anchor is never writable.)
-    ///
-    /// # Errors
-    /// EACCES, EROFS.
     fn may_write(&self, anchor: BorrowedFd<'_>, components: &ObjectSet) -> Result<()> {
         self.refuse_read_only(anchor)?;
         self.sys().may_write(components.fd(0).logged()?, true)
@@ -186,9 +179,6 @@ impl Runtime {
     }
 
     /// Fails if the anchor's file system is mounted read-only.
-    ///
-    /// # Errors
-    /// EROFS.
     pub(super) fn refuse_read_only(&self, anchor: BorrowedFd<'_>) -> Result<()> {
         let read_only = self.sys().stat_fs(anchor)?.f_flag.contains(StatVfsMountFlags::RDONLY);
         if read_only { Err(Errno::ROFS) } else { Ok(()) }
@@ -262,7 +252,6 @@ impl Runtime {
         Ok(Some(self.enter(file)))
     }
 
-    /// Assembles an existing file. `writable` asks for write access where permitted.
     pub(super) fn load(
         &self,
         key: FileKey,
@@ -315,9 +304,6 @@ impl Runtime {
 
     /// Refuses a copy of an anchor: it leads to the objects of the original, and removing it would
     /// remove them.
-    ///
-    /// # Errors
-    /// [`FileError::Copied`].
     pub(crate) fn refuse_copied(
         &self,
         manifest: &Manifest,
@@ -350,9 +336,6 @@ impl Runtime {
     }
 
     /// The overlay of a file with several copies. `create`: the file is being created.
-    ///
-    /// # Errors
-    /// This machine cannot be distinguished from others.
     pub(super) fn overlay(
         &self,
         manifest: &Arc<Manifest>,
@@ -412,9 +395,6 @@ impl Runtime {
     }
 
     /// Reads the manifest at the start of the open file `key`; `None` if the file is not an anchor.
-    ///
-    /// # Errors
-    /// Same as [`anchor::read`].
     pub(super) fn read_manifest(
         &self,
         fd: BorrowedFd<'_>,
@@ -450,7 +430,6 @@ impl Runtime {
     }
 }
 
-/// Whether an object or the extent map's journal is missing.
 fn is_lost(error: &FileError) -> bool {
     matches!(
         error,
@@ -459,13 +438,11 @@ fn is_lost(error: &FileError) -> bool {
     )
 }
 
-/// Whether opening failed because this process may not write.
 fn is_refused<T>(opened: &FileResult<T>) -> bool {
     let refusals = [Errno::ACCESS, Errno::ROFS, Errno::PERM];
     opened.as_ref().is_err_and(|error| refusals.contains(&error.errno()))
 }
 
-/// Whether an error concerns this process rather than the copy.
 fn is_ours(errno: Errno) -> bool {
     matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::ACCESS | Errno::PERM)
 }

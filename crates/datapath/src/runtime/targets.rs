@@ -13,7 +13,6 @@ use stripewise_target::{Emulation, Server, Target, TargetError, TargetRef, Targe
 use crate::error::{FileError, FileResult};
 use crate::forked::ForkSafe;
 
-/// A target of the plan.
 struct Planned {
     name: String,
     path: PathBuf,
@@ -122,9 +121,6 @@ impl FreeSpace {
     /// Reserves `need_bytes` at `place` at time `now_ns`; queries the free space with `ask` if the
     /// known value is too old or too small. Returns the free bytes as inner error if they are not
     /// enough.
-    ///
-    /// # Errors
-    /// The errors of `ask`.
     pub fn promise<E>(
         &self,
         place: &Path,

@@ -120,7 +120,6 @@ impl Spaces {
     }
 }
 
-/// The space account of a target.
 pub(crate) struct Account {
     pub word: Arc<SharedMap>,
     /// Number of servers that the word covers, at least 1: those of the target's pool, or the
@@ -128,7 +127,6 @@ pub(crate) struct Account {
     pub servers: u64,
 }
 
-/// The accounts of a copy's targets.
 pub(crate) type Accounts = Box<[Account]>;
 
 impl Account {

@@ -91,11 +91,9 @@ fn words_of(sys: &SysRef, known: &SharedWords, base: Base<'_>) -> Result<Arc<Sha
     known.get(path, |path| map_words(sys, open_words(sys, path, base.owner)?.as_fd(), SLOTS * SLOT_WORDS))
 }
 
-/// The activity words of one file's servers.
 pub(crate) struct Activity {
     /// `None` if the words are unavailable; all servers then count as in use.
     words: Option<Arc<SharedMap>>,
-    /// Per copy and object, the index of the word.
     slots: Vec<Box<[usize]>>,
     /// Recent request duration, see [`recent_ns`].
     took_ns: AtomicU64,

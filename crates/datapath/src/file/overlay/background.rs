@@ -19,11 +19,9 @@ const RESTS_MAX: u32 = 32;
 /// dropped.
 pub(crate) type Work = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
 
-/// The background work of all files, and the thread.
 pub(crate) struct Background {
     sys: SysRef,
     works: ForkSafe<Vec<Work>>,
-    /// The thread is running in this process.
     running: AtomicBool,
     around: Around,
 }
@@ -146,7 +144,6 @@ impl Drop for Working<'_> {
     }
 }
 
-/// The progress of a file's background work in this process.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// Bytes that had been written to caches at the last check.

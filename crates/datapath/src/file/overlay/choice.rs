@@ -56,9 +56,7 @@ fn decide(manifest: &Manifest, copies: &Copies, rates: &Rates, procs: (u32, u32)
 /// The copies as the models expect them: laid out over individual servers, with the servers of a
 /// pool listed one by one and numbered consecutively across all copies.
 struct Modelled {
-    /// The layout of each copy.
     layouts: Vec<Layout>,
-    /// The class of each server.
     classes: Vec<ClassParams>,
 }
 
@@ -82,7 +80,6 @@ impl Modelled {
     }
 }
 
-/// The same layout with its targets renumbered.
 fn renumbered(layout: &Layout, number: impl Fn(u32) -> u32) -> Layout {
     layout.renumbered(number).unwrap_or_else(|_| layout.clone())
 }

@@ -30,9 +30,6 @@ pub(crate) struct CopySet<'f> {
 
 impl LogicalFile {
     /// The copies; joins the map if necessary. `None` for a file with one copy.
-    ///
-    /// # Errors
-    /// The map cannot be used; the reason is logged on stderr.
     pub(crate) fn copies(&self) -> Result<Option<CopySet<'_>>> {
         let Some(overlay) = self.overlay() else { return Ok(None) };
         Ok(Some(CopySet { file: self, overlay, map: overlay.map()? }))
@@ -65,7 +62,6 @@ impl LogicalFile {
 }
 
 impl<'f> CopySet<'f> {
-    /// Copy `number`, if it is open.
     pub(crate) fn copy(&self, number: usize) -> Option<&'f OpenCopy> {
         match number.checked_sub(1) {
             None => Some(self.file.original()),
@@ -79,7 +75,6 @@ impl<'f> CopySet<'f> {
         self.copy(number).filter(|_| !failing)
     }
 
-    /// The open cache copies.
     pub(crate) fn caches(&self) -> impl Iterator<Item = &'f OpenCopy> {
         self.file.present().filter(|copy| copy.is_cache())
     }
@@ -154,14 +149,12 @@ impl<'f> CopySet<'f> {
         UnderWay(&self.overlay.under_way)
     }
 
-    /// Describes an application's request for the policy.
     pub(crate) fn policy_request(&self, kind: Kind, offset: u64, len: u64) -> stripewise_policy::Request {
         let file = self.overlay.manifest.id.0.as_chunks::<8>().0.first();
         let file = file.map_or(0, |first| u64::from_ne_bytes(*first));
         stripewise_policy::Request { file, kind, offset, len }
     }
 
-    /// Counts a request that was served by caches, in full or in part.
     pub(crate) fn count_hits(&self, parts: &[Part]) {
         // In a cached file, the default mask is the original alone; in a replicated file it is all
         // copies.

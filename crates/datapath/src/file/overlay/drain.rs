@@ -155,7 +155,6 @@ impl CopySet<'_> {
         Ok(())
     }
 
-    /// The copies that must become complete.
     fn destinations(&self) -> Vec<usize> {
         let whole = self.file.present().filter(|copy| copy.number() == 0 || !self.overlay.copies.is_cache());
         whole.map(OpenCopy::number).collect()
@@ -211,7 +210,6 @@ impl CopySet<'_> {
         }
     }
 
-    /// The number of bytes that are not valid in a copy.
     pub(crate) fn missing_bytes(&self, copy: usize) -> Result<u64> {
         let mut bytes = 0;
         let missing = Select::NotValidIn(CopyId::new(copy));
@@ -317,7 +315,6 @@ impl CopySet<'_> {
         Ok(())
     }
 
-    /// Reads a range of one copy; `size` is the size of the file.
     fn read_copy(&self, span: &Span, copy: usize, size: u64, into: &mut [u8]) -> Result<()> {
         let buffers = [IoVec { base: into.as_mut_ptr(), len: into.len() }];
         let request =

@@ -211,9 +211,6 @@ impl CopySet<'_> {
     /// are valid in copy `from` and
     /// invalid in copy `to`. Returns the bytes that became valid; 0 if another process writes
     /// there, if there is nothing to copy, or if a piece lies past the end of the file.
-    ///
-    /// # Errors
-    /// Same as pread(2) and pwrite(2); EIO.
     pub(crate) fn copy_between(
         &self,
         copier: &mut Copier<'_>,

@@ -49,9 +49,6 @@ impl Drop for MapRef<'_> {
 
 impl MapSlot {
     /// The map; joined with `join` if necessary.
-    ///
-    /// # Errors
-    /// The errors of `join`.
     pub fn get<E>(&self, join: impl FnOnce() -> Result<Map, E>) -> Result<MapRef<'_>, E> {
         let map = self.enter();
         if !map.is_null() {
@@ -75,7 +72,6 @@ impl MapSlot {
         Ok(MapRef { slot: self, map: unsafe { &*kept } })
     }
 
-    /// The map, if it is joined.
     pub fn known(&self) -> Option<MapRef<'_>> {
         let map = self.enter();
         // SAFETY: as in `get`.

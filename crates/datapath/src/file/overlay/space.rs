@@ -148,9 +148,6 @@ impl CopySet<'_> {
 
     /// Evicts the clean data in `range` of a copy. Returns the bytes; 0 if another process copies
     /// or writes there.
-    ///
-    /// # Errors
-    /// Same as fsync(2); EIO.
     pub(crate) fn evict(&self, copy: &OpenCopy, range: Range<u64>) -> Result<u64> {
         let Some(mut copier) = self.map.copier().logged()? else { return Ok(0) };
         let number = CopyId::new(copy.number());

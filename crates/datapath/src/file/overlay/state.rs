@@ -75,9 +75,6 @@ impl Context {
 
     /// The extent map of a file with several copies whose `ID.manifest` lies on `target` and whose
     /// owner is `owner`.
-    ///
-    /// # Errors
-    /// This machine cannot be distinguished from others.
     pub fn spec(&self, manifest: &Manifest, target: &Target, owner: u32) -> FileResult<MapSpec> {
         let (id, copies) = (manifest.id, manifest.all_copies().count());
         let kind = manifest.copies.as_ref().map(|copies| copies.kind);
@@ -173,9 +170,6 @@ impl Overlay {
     }
 
     /// The map; joins it if necessary.
-    ///
-    /// # Errors
-    /// Every [`stripewise_extents::MapError`].
     pub fn join(&self) -> FileResult<MapRef<'_>> {
         self.slot.get(|| Ok(Map::join(self.context.sys.clone(), self.spec().clone())?))
     }
@@ -184,7 +178,6 @@ impl Overlay {
         self.join().logged()
     }
 
-    /// Removes the map of a file that is removed.
     pub fn remove(&self) -> FileResult<()> {
         Ok(stripewise_extents::repair::remove(&self.context.sys, self.spec())?)
     }

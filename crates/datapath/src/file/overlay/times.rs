@@ -79,15 +79,11 @@ impl Overlay {
     }
 }
 
-/// Removes the record of a file that is removed.
 pub(crate) fn forget_times(sys: &SysRef, spec: &MapSpec) {
     let _ = spec.remove_beside(sys, SUFFIX);
 }
 
 /// Checks that no object of a copy is older than its recorded time.
-///
-/// # Errors
-/// An object is older; the error names it.
 pub(crate) fn check_times(times: &Times, copy: &OpenCopy) -> FileResult<()> {
     // Most files have no record, and their objects need not be queried.
     if times.is_empty() {
@@ -121,7 +117,6 @@ impl LogicalFile {
         }
     }
 
-    /// The current times of the objects that can be queried.
     pub(crate) fn times_now(&self) -> Times {
         let of_copy = |copy: &OpenCopy| {
             let stats = copy.components().stats().unwrap_or_default();

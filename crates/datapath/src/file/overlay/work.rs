@@ -44,9 +44,6 @@ impl LogicalFile {
 impl CopySet<'_> {
     /// Does one unit of background work. Returns the bytes copied or evicted; 0 if there is nothing
     /// to do now.
-    ///
-    /// # Errors
-    /// Same as pread(2), pwrite(2) and fsync(2).
     pub(crate) fn work(&self) -> Result<u64> {
         if !self.file.is_writable() {
             return Ok(0);
@@ -67,9 +64,6 @@ impl CopySet<'_> {
 
     /// Does the first unit of a step that finds something to do, on at most `pieces` ranges,
     /// regardless of other activity.
-    ///
-    /// # Errors
-    /// Same as [`CopySet::work`].
     pub(crate) fn work_once(&self, step: Step, pieces: usize) -> Result<u64> {
         let Overlay { copies, manifest, .. } = self.overlay;
         for unit in step.units(copies.kind, manifest.all_copies().count()) {
@@ -151,7 +145,6 @@ impl CopySet<'_> {
         Ok(whole.start..spans.last().map_or(whole.end, |last| last.end))
     }
 
-    /// The first range that is not valid in copy `to`.
     pub(super) fn first_missing(&self, to: usize, range: Range<u64>) -> Result<Option<Span>> {
         if range.is_empty() {
             return Ok(None);
@@ -160,7 +153,6 @@ impl CopySet<'_> {
         Ok(spans.first().copied())
     }
 
-    /// The best copy to copy a range from.
     pub(super) fn source(&self, span: &Span) -> Option<usize> {
         let usable = self.preferred(span.mask.bits() & self.present_mask());
         self.choice().source(span.start, span.len(), usable)

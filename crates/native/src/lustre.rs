@@ -6,16 +6,24 @@
 
 use stripewise_cluster::size;
 
-use super::subject::Subject;
-use crate::check::lustre::{STRIPE_MAX, STRIPES_MAX, UNIT};
+use crate::commands::{Call, words};
 use crate::cycle::Cycle;
-use crate::names::PoolName;
+use crate::names::{PoolName, Subject};
 use crate::{Component, NativeLayout, Stripe};
 
+/// Stripe sizes and the ends of components are multiples of this (LOV_MIN_STRIPE_SIZE in
+/// lustre_user.h), bytes.
+pub const UNIT: u64 = 64 << 10;
+/// Stripe sizes are below this (`llapi_stripe_size_is_too_big`), bytes.
+pub const STRIPE_MAX: u64 = 4 << 30;
+/// Maximum number of stripes of one component (LOV_MAX_STRIPE_COUNT in lustre_user.h).
+pub const STRIPES_MAX: u32 = 2000;
+/// Maximum number of characters of a pool's name (LOV_MAXPOOLNAME in lustre_user.h).
+pub const POOL_NAME_MAX: usize = 15;
 /// Alternative widths for stripes on a single OST, bytes.
 const SOLO: [u64; 2] = [1 << 20, UNIT];
 
-pub fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {
+pub(crate) fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {
     let [cycles] = &subject.layouts[..] else {
         return several(subject);
     };
@@ -103,4 +111,82 @@ fn equal_stripes(cycle: &Cycle) -> Result<(u64, Vec<u32>), String> {
     let targets =
         cycle.stripes.iter().flat_map(|&(target, width)| std::iter::repeat_n(target, (width / unit) as usize));
     Ok((unit, targets.collect()))
+}
+
+/// Checks a component that begins at `start`. Returns where the next one begins.
+pub(crate) fn check(start: u64, component: &Component) -> Result<u64, String> {
+    let width = match &component.stripe {
+        Stripe::Even { width, count, pool } => {
+            if !(1..=STRIPES_MAX).contains(count) {
+                return Err(format!("{count} stripes: a component has 1 to {}", STRIPES_MAX));
+            }
+            pool.as_deref().map_or(Ok(()), check_pool)?;
+            *width
+        }
+        Stripe::Listed { width, servers } => {
+            if servers.is_empty() || servers.len() > STRIPES_MAX as usize {
+                return Err(format!("{} stripes: a component has 1 to {}", servers.len(), STRIPES_MAX));
+            }
+            let bad = servers.iter().find(|server| server.parse::<u16>().is_err());
+            if let Some(bad) = bad {
+                return Err(format!("{bad:?} is no OST index (`lfs osts` lists them)"));
+            }
+            *width
+        }
+        Stripe::Varied { .. } | Stripe::Grouped { .. } => {
+            return Err("its stripes are equally long; a repeated OST makes the share of one larger".into());
+        }
+    };
+    if width == 0 || !width.is_multiple_of(UNIT) {
+        return Err(format!("a stripe of {} is no multiple of 64K", size::format(width)));
+    }
+    if width >= STRIPE_MAX {
+        return Err(format!("a stripe of {} is not below 4G", size::format(width)));
+    }
+    // lod_verify_striping in lustre/lod/lod_lov.c: "stripe size isn't aligned".
+    match component.end {
+        Some(end) if !end.is_multiple_of(width) => Err(format!(
+            "a component of stripes of {} ends at {end}, which is no multiple",
+            size::format(width)
+        )),
+        end => Ok(end.unwrap_or(start)),
+    }
+}
+
+/// Placeholders such as `POOL(hdd)` pass: a person must replace them by a name.
+fn check_pool(name: &str) -> Result<(), String> {
+    let placeholder = name.starts_with("POOL(");
+    if !placeholder && (name.is_empty() || name.len() > POOL_NAME_MAX || name.contains(['.', ' ', '/'])) {
+        return Err(format!("{name:?} is no pool name (1 to {} characters, no dots)", POOL_NAME_MAX));
+    }
+    Ok(())
+}
+
+/// The call of `lfs setstripe`, with options as in lustre/doc/lfs-setstripe.1.
+pub(crate) fn call(layout: &NativeLayout, path: String) -> Call {
+    let mut call = words(&["lfs", "setstripe"]);
+    let mut pool_before = false;
+    for Component { end, stripe } in &layout.components {
+        if layout.components.len() > 1 {
+            call.extend(["-E".to_owned(), end.map_or("-1".to_owned(), size::format)]);
+        }
+        let (width, rest) = match stripe {
+            Stripe::Even { width, count, pool } => {
+                (width, (vec!["-c".to_owned(), count.to_string()], pool.as_ref()))
+            }
+            Stripe::Listed { width, servers } => (width, (vec!["-o".to_owned(), servers.join(",")], None)),
+            Stripe::Varied { .. } | Stripe::Grouped { .. } => unreachable!("check() lets no such layout pass"),
+        };
+        call.extend(["-S".to_owned(), size::format(*width)]);
+        call.extend(rest.0);
+        match rest.1 {
+            Some(pool) => call.extend(["-p".to_owned(), pool.clone()]),
+            // A component without a pool would inherit that of the previous one.
+            None if pool_before => call.extend(["-p".to_owned(), "none".to_owned()]),
+            None => {}
+        }
+        pool_before = rest.1.is_some();
+    }
+    call.push(path);
+    call
 }
