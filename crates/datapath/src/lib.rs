@@ -51,4 +51,4 @@ pub use file::{
     Whence,
 };
 pub use manifest::{Manifest, ManifestError};
-pub use runtime::{NewFile, Opened, Runtime, Settings, Shape};
+pub use runtime::{Opened, Runtime, Settings, Shape};

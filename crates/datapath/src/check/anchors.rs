@@ -84,7 +84,7 @@ pub(super) fn check(run: &mut Run<'_>, path: &Path, known: &mut Known, stores: &
         // What the loss of another copy means depends on the map.
         let mut unsaid = Vec::new();
         let of_original = if number == 0 { &mut run.findings } else { &mut unsaid };
-        let targets = targets(run.runtime, path, manifest.id, copy, of_original);
+        let targets = targets(run.runtime, &looked, copy, of_original);
         let of_copy =
             targets.as_ref().and_then(|targets| components(run.runtime, &looked, copy, targets, of_original));
         run.findings.extend(unsaid.into_iter().filter(|finding| finding.kind == Kind::Length));
@@ -168,12 +168,8 @@ fn access(run: &mut Run<'_>, looked: &Looked) {
 /// Checks for objects in the directories where earlier versions put them.
 fn shared(run: &mut Run<'_>, looked: &Looked) {
     let runtime = run.runtime;
-    let opening = Opening { read_only: true, flags: OFlags::empty() };
     let manifest = &looked.anchored.manifest;
-    let open = |copy: CopyRef<'_>| {
-        let targets = runtime.targets_of(copy.targets).ok()?;
-        ObjectSet::open(runtime.sys(), targets, copy.objects(looked.owner()), opening).ok()
-    };
+    let open = |copy| runtime.open_objects(copy, looked.owner()).ok();
     let sets: Vec<_> = manifest.all_copies().filter_map(open).collect();
     let away: Vec<_> = sets.iter().filter(|set| set.is_at_earlier_place()).collect();
     if away.is_empty() {
@@ -189,8 +185,7 @@ fn shared(run: &mut Run<'_>, looked: &Looked) {
 
 fn targets(
     runtime: &Runtime,
-    path: &Path,
-    id: FileId,
+    looked: &Looked,
     copy: CopyRef<'_>,
     findings: &mut Vec<Finding>,
 ) -> Option<Vec<Arc<Target>>> {
@@ -198,7 +193,7 @@ fn targets(
     for reference in copy.targets {
         match Target::open(runtime.sys(), &reference.path, Some(&reference.id)) {
             Ok(target) => targets.push(Arc::new(target)),
-            Err(error) => findings.push(of_target(path, &error).of(id)),
+            Err(error) => findings.push(of_target(&looked.path, &error).of(looked.objects().id)),
         }
     }
     (targets.len() == copy.targets.len()).then_some(targets)

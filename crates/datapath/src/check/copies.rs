@@ -5,14 +5,14 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use stripewise_extents::{CopyId, MapError, MapSpec, Mask, Span, repair};
-use stripewise_sys::{Mode, OFlags};
-use stripewise_target::{Access, CACHED, FileId, ObjectSet, Objects, Opening};
+use stripewise_sys::Mode;
+use stripewise_target::{Access, CACHED, ObjectSet, FileId, Objects};
 
 use super::findings::{Finding, Kind};
 use super::findings::{Options, Run};
 use crate::error::{FileError, FileResult as Result};
-use crate::inspect::{CopyState, Inspection, Lease, MapState, inspect};
-use crate::manifest::{CopyRef, Manifest};
+use crate::inspect::{Inspection, Lease, MapState, inspect};
+use crate::manifest::Manifest;
 use crate::runtime::Runtime;
 
 /// Block size assumed for the targets' file systems, bytes.
@@ -227,23 +227,15 @@ impl Checked<'_> {
     }
 
     fn lost_copies(&mut self, found: &Inspection) {
-        let copies: Vec<_> = self.manifest.all_copies().map(|copy| copy.id).collect();
-        for (number, id) in copies.into_iter().enumerate().skip(1) {
-            let state = &found.copies[number];
-            if let Some(lost) = &state.lost {
-                self.lost_copy(found, number, id, state, lost);
+        for (number, copy) in self.manifest.all_copies().enumerate().skip(1) {
+            if let Some(lost) = &found.copies[number].lost {
+                self.lost_copy(found, number, copy.id, lost);
             }
         }
     }
 
-    fn lost_copy(
-        &mut self,
-        found: &Inspection,
-        number: usize,
-        id: FileId,
-        state: &CopyState,
-        lost: &FileError,
-    ) {
+    fn lost_copy(&mut self, found: &Inspection, number: usize, id: FileId, lost: &FileError) {
+        let state = &found.copies[number];
         let Some(Ok(map)) = &found.map else {
             return self.add(Kind::LostCopy, format!("copy {} is lost: {lost}", state.name));
         };
@@ -342,11 +334,8 @@ fn ranges(spans: &[Span]) -> String {
 }
 
 fn sync_all(runtime: &Runtime, manifest: &Manifest, owner: u32) -> stripewise_sys::Result<()> {
-    let opening = Opening { read_only: true, flags: OFlags::empty() };
-    let sync = |copy: CopyRef<'_>| {
-        let Ok(targets) = runtime.targets_of(copy.targets) else { return Ok(()) };
-        let set = ObjectSet::open(runtime.sys(), targets, copy.objects(owner), opening);
-        let Ok(set) = set else { return Ok(()) };
+    let sync = |copy| {
+        let Ok(set) = runtime.open_objects(copy, owner) else { return Ok(()) };
         let sync = |index| runtime.sys().sync(set.fd(index).map_err(|error| error.errno())?.as_fd());
         (0..set.len()).try_for_each(sync)
     };

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use stripewise_sys::user::act_as;
 use stripewise_sys::{Kind, LockKind, Mode, OFlags, Stat, SysRef};
-use stripewise_target::{Access, ObjectSet, Opening, TargetError};
+use stripewise_target::{Access, ObjectSet, TargetError};
 
 use crate::error::{FileError, FileResult};
 use crate::file::{SIZE_LOCK_BYTE, sync_directory, without_write};
-use crate::manifest::{CopyRef, Manifest, TEXT_BYTES_MAX};
+use crate::manifest::{Manifest, TEXT_BYTES_MAX};
 use crate::runtime::{Runtime, temporary_name};
 use crate::{Errno, intent};
 
@@ -36,7 +36,7 @@ pub(super) fn anchor(
 ) -> FileResult<()> {
     let sys = runtime.sys();
     let io = |what| FileError::io(path, what);
-    let set = open(runtime, manifest, owner)?;
+    let set = runtime.open_objects(manifest.original(), owner)?;
     let like = &set.stats()?[0];
     let _acting = act_as(Some(owner));
     let temporary = path.with_file_name(temporary_name(manifest.id));
@@ -112,15 +112,13 @@ fn set_aside(runtime: &Runtime, path: &Path) -> Result<(), Errno> {
 
 /// Whether objects of the file are lost although their targets are there.
 pub(super) fn has_lost_components(runtime: &Runtime, manifest: &Manifest, owner: u32) -> bool {
-    matches!(
-        open(runtime, manifest, owner),
-        Err(FileError::Target(TargetError::Io { errno: Errno::NOENT, .. }))
-    )
+    let opened = runtime.open_objects(manifest.original(), owner);
+    matches!(opened, Err(TargetError::Io { errno: Errno::NOENT, .. }))
 }
 
 /// Writes `ID.manifest` again, unless it is intact and differs: it was then changed on purpose.
 pub(super) fn copy(runtime: &Runtime, path: &Path, manifest: &Manifest, owner: u32) -> FileResult<()> {
-    let set = open(runtime, manifest, owner)?;
+    let set = runtime.open_objects(manifest.original(), owner)?;
     let like = set.stats()?[0];
     let text = Manifest { pending_truncate: None, ..manifest.clone() }.format()?;
     let target =
@@ -132,15 +130,4 @@ pub(super) fn copy(runtime: &Runtime, path: &Path, manifest: &Manifest, owner: u
         return Err(FileError::io(path, what)(Errno::EXIST));
     }
     write_copy(runtime, &set, &like, &text, path)
-}
-
-fn open(runtime: &Runtime, manifest: &Manifest, owner: u32) -> FileResult<ObjectSet> {
-    let original = CopyRef { id: manifest.id, targets: &manifest.targets, layout: &manifest.layout };
-    open_copy(runtime, original, owner)
-}
-
-fn open_copy(runtime: &Runtime, copy: CopyRef<'_>, owner: u32) -> FileResult<ObjectSet> {
-    let targets = runtime.targets_of(copy.targets)?;
-    let opening = Opening { read_only: true, flags: OFlags::empty() };
-    Ok(ObjectSet::open(runtime.sys(), targets, copy.objects(owner), opening)?)
 }

@@ -38,19 +38,13 @@ impl LogicalFile {
             Whence::Data => {
                 self.next_data(offset).and_then(|at| if at < size { Ok(at) } else { Err(Errno::NXIO) })
             }
-            Whence::Hole => Ok(self.next_hole(offset)?.map_or(size, |at| at.min(size))),
+            Whence::Hole => Ok(self.first(Whence::Hole, offset)?.map_or(size, |at| at.min(size))),
         }
     }
 
     /// The offset of the first byte at or after `offset` that lies outside the holes of its object.
     pub(crate) fn next_data(&self, offset: u64) -> Result<u64> {
         self.first(Whence::Data, offset)?.ok_or(Errno::NXIO)
-    }
-
-    /// The offset of the first byte at or after `offset` that lies in a hole or past the end of its
-    /// object; `None` if no object reports one.
-    fn next_hole(&self, offset: u64) -> Result<Option<u64>> {
-        self.first(Whence::Hole, offset)
     }
 
     fn first(&self, whence: Whence, offset: u64) -> Result<Option<u64>> {

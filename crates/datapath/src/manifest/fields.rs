@@ -136,12 +136,16 @@ pub(crate) fn family(id: FileId) -> FileId {
 }
 
 impl Manifest {
+    /// Copy 0.
+    pub(crate) fn original(&self) -> CopyRef<'_> {
+        CopyRef { id: self.id, targets: &self.targets, layout: &self.layout }
+    }
+
     /// All copies, the original first.
     pub fn all_copies(&self) -> impl Iterator<Item = CopyRef<'_>> {
-        let original = CopyRef { id: self.id, targets: &self.targets, layout: &self.layout };
         let extra = self.copies.iter().flat_map(|copies| &copies.list);
         let extra = extra.map(|copy| CopyRef { id: copy.id, targets: &copy.targets, layout: &copy.layout });
-        std::iter::once(original).chain(extra)
+        std::iter::once(self.original()).chain(extra)
     }
 
     /// The names of all copies, `original` first.

@@ -58,9 +58,15 @@ fn make(
         return Err(io("create")(Errno::ISDIR).into());
     }
     let new = match shape {
-        Some(shape) => Some(runtime.build(None, to, mode, shape)?),
+        Some(shape) => Some(runtime.build_shape(None, to, mode, shape)?),
         None => match runtime.manifest_at(None, to, true).map_err(io("open"))? {
-            Some(manifest) => Some(runtime.build_like(None, to, mode, &manifest)?),
+            Some(like) => Some(runtime.build(
+                None,
+                to,
+                mode,
+                runtime.blueprint_of(&like).map_err(FileError::from)?,
+                None,
+            )?),
             None => None,
         },
     };

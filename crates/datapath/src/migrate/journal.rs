@@ -10,7 +10,7 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use stripewise_sys::{Dir, Fd, LockKind, Mode, OFlags, SysRef};
+use stripewise_sys::{Fd, LockKind, Mode, OFlags, SysRef};
 
 use super::contents::Version;
 use crate::file::sync_directory;
@@ -56,7 +56,7 @@ pub(super) fn path_for(path: &Path) -> PathBuf {
 
 /// Whether an earlier migration of the file at `path` may have left a journal.
 pub(super) fn exists(sys: &SysRef, path: &Path) -> bool {
-    sys.stat_at(NO_DIR, &path_for(path), false).err() != Some(Errno::NOENT)
+    sys.stat_at(None, &path_for(path), false).err() != Some(Errno::NOENT)
 }
 
 impl Journal {
@@ -66,7 +66,7 @@ impl Journal {
         let path = path_for(path);
         let mode = Mode::RUSR | Mode::WUSR;
         loop {
-            let fd = sys.open(NO_DIR, &path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW, mode)?;
+            let fd = sys.open(None, &path, OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW, mode)?;
             if !sys.try_lock(fd.as_fd(), 0, 1, LockKind::Exclusive)? {
                 return Ok(None);
             }
@@ -92,7 +92,7 @@ impl Journal {
         self.end = 0;
         self.append(&format(header))?;
         self.sys.sync(self.fd.as_fd())?;
-        sync_directory(&self.sys, NO_DIR, &self.path)
+        sync_directory(&self.sys, None, &self.path)
     }
 
     /// Records that chunk `index` was copied.
@@ -115,14 +115,12 @@ impl Journal {
 
     /// Removes the journal at the end of the migration.
     pub fn remove(self) -> Result<()> {
-        match self.sys.unlink(NO_DIR, &self.path) {
+        match self.sys.unlink(None, &self.path) {
             Err(Errno::NOENT) => Ok(()),
             removed => removed,
         }
     }
 }
-
-const NO_DIR: Dir<'static> = None;
 
 fn format(header: &Header) -> String {
     let Header { source, destination, goal, chunk_bytes, replaced } = header;

@@ -68,7 +68,7 @@ impl<'a> Place<'a> {
                 Err(reason) => Err(MigrateError::Native { path: path.into(), reason }),
             },
             Self::Managed(blueprint) => {
-                let new = runtime.build_with(id, path, PRIVATE, blueprint.clone())?;
+                let new = runtime.build(None, path, PRIVATE, blueprint.clone(), Some(id))?;
                 Ok(Contents::Managed(runtime.keep_temporary(new).map_err(io)?))
             }
         }

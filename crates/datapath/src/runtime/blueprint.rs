@@ -107,8 +107,7 @@ impl Runtime {
 
     /// The blueprint of an existing file.
     pub(crate) fn blueprint_of(&self, manifest: &Manifest) -> Result<Blueprint, TargetError> {
-        let place =
-            |layout: &Layout, targets: &[TargetRef]| Ok((layout.clone(), self.targets.of_manifest(targets)?));
+        let place = |layout: &Layout, targets: &[TargetRef]| Ok((layout.clone(), self.targets_of(targets)?));
         let mut copies = manifest.all_copies().map(|copy| place(copy.layout, copy.targets));
         let original = copies.next().unwrap_or_else(|| place(&manifest.layout, &manifest.targets))?;
         let extra = copies.collect::<Result<_, TargetError>>()?;
@@ -117,7 +116,7 @@ impl Runtime {
 
     /// Opens the targets that a manifest names.
     pub(crate) fn targets_of(&self, targets: &[TargetRef]) -> Result<Vec<Arc<Target>>, TargetError> {
-        self.targets.of_manifest(targets)
+        targets.iter().map(|target| self.targets.named(target)).collect()
     }
 
     /// Opens the target with `ID.manifest` and object 0 of the original; empty if the manifest has
@@ -228,7 +227,7 @@ impl Blueprint {
     }
 
     /// The manifest of file `id`.
-    pub fn manifest(&self, id: FileId, path: &Path, created: String) -> Manifest {
+    pub fn manifest(&self, id: FileId, path: &Path, created: String, anchor: Identity) -> Manifest {
         let mut copies = self.copies.clone();
         let list = copies.iter_mut().flat_map(|copies| &mut copies.list);
         for (number, copy) in (1..).zip(list) {
@@ -239,7 +238,7 @@ impl Blueprint {
             pending_truncate: None,
             path: path.to_string_lossy().into_owned(),
             created,
-            anchor: Identity::default(),
+            anchor,
             targets: references(&self.original.1),
             layout: self.original.0.clone(),
             copies,

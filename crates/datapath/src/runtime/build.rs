@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stripewise_sys::fd::close_public;
-use stripewise_sys::{Dir, Fd, Identity, Kind, LockKind, Mode, OFlags, Stat, SysRef};
-use stripewise_target::{Access, CACHED, FileId, ObjectSet, Objects, access_list};
+use stripewise_sys::{Dir, Fd, Kind, LockKind, Mode, OFlags, Stat, SysRef};
+use stripewise_target::{Access, CACHED, ObjectSet, FileId, Objects, access_list};
 
 use super::blueprint::{Blueprint, Missing, Placed, Shape};
 
@@ -33,7 +33,7 @@ pub(crate) fn temporary_id(name: &str) -> Option<FileId> {
 
 /// A complete managed file under a temporary name. If it is dropped before it is published, it is
 /// removed with everything that belongs to it.
-pub struct NewFile {
+pub(crate) struct NewFile {
     sys: SysRef,
     /// The directory to which the temporary name is relative; `None` if the path is absolute.
     dir: Option<Fd>,
@@ -46,35 +46,24 @@ pub struct NewFile {
 }
 
 impl Runtime {
+    /// Builds an empty managed file of this shape. An extra copy with a missing target is left out.
+    pub(crate) fn build_shape(
+        &self,
+        dir: Dir<'_>,
+        path: &Path,
+        mode: Mode,
+        shape: Shape<'_>,
+    ) -> FileResult<NewFile> {
+        self.build(dir, path, mode, self.resolve(shape, Missing::LeaveOut)?, None)
+    }
+
     /// Builds an empty managed file under a temporary name in the directory of `path`. `mode` is
-    /// that of open(2): the umask applies. An extra copy with a missing target is left out.
+    /// that of open(2): the umask applies. Without `id`, the file gets a random one.
     ///
     /// # Errors
     /// A target of the original is missing or full, or the directory of `path` is not writable.
     /// Nothing is left behind then.
-    pub fn build(&self, dir: Dir<'_>, path: &Path, mode: Mode, shape: Shape<'_>) -> FileResult<NewFile> {
-        self.build_on(dir, path, mode, self.resolve(shape, Missing::LeaveOut)?, None)
-    }
-
-    pub(crate) fn build_with(
-        &self,
-        id: FileId,
-        path: &Path,
-        mode: Mode,
-        blueprint: Blueprint,
-    ) -> FileResult<NewFile> {
-        self.build_on(None, path, mode, blueprint, Some(id))
-    }
-
-    /// Same as [`Runtime::build`], with the layouts, targets and copy settings of another file.
-    ///
-    /// # Errors
-    /// Same as [`Runtime::build`]; also if a target of an extra copy is missing.
-    pub fn build_like(&self, dir: Dir<'_>, path: &Path, mode: Mode, like: &Manifest) -> FileResult<NewFile> {
-        self.build_on(dir, path, mode, self.blueprint_of(like)?, None)
-    }
-
-    fn build_on(
+    pub(crate) fn build(
         &self,
         dir: Dir<'_>,
         path: &Path,
@@ -101,10 +90,13 @@ impl Runtime {
         new.dir = dir.map_err(io("create the anchor"))?;
         let stat = sys.stat(anchor.as_fd()).map_err(io("create the anchor"))?;
         let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
-        let absolute = paths::absolute(sys, new.dir.as_ref().map(AsFd::as_fd), path);
+        let absolute = paths::absolute(sys, new.dir(), path);
         let absolute = absolute.unwrap_or_else(|_| path.to_owned());
         let identity = sys.identity(anchor.as_fd()).map_err(io("create the anchor"))?;
-        let (text, anchored) = self.manifest(&blueprint, id, &absolute, identity)?;
+        let created = utc(sys.wall_ns() / 1_000_000_000);
+        let manifest = Arc::new(blueprint.manifest(id, &absolute, created, identity));
+        let text = manifest.format()?;
+        let anchored = Anchored { manifest, text_bytes: text.len() as u64 };
         let owner = stat.st_uid;
         new.owner = owner;
         let list = access_list(sys, anchor.as_fd());
@@ -146,20 +138,6 @@ impl Runtime {
         let components = ObjectSet::create(self.sys(), targets.clone(), of, &access)?;
         Ok(OpenCopy::new(manifest.clone(), number, components, servers, true))
     }
-
-    fn manifest(
-        &self,
-        blueprint: &Blueprint,
-        id: FileId,
-        path: &Path,
-        anchor: Identity,
-    ) -> FileResult<(String, Anchored)> {
-        let created = utc(self.sys().wall_ns() / 1_000_000_000);
-        let manifest = Manifest { anchor, ..blueprint.manifest(id, path, created) };
-        let text = manifest.format()?;
-        let anchored = Anchored { manifest: Arc::new(manifest), text_bytes: text.len() as u64 };
-        Ok((text, anchored))
-    }
 }
 
 impl NewFile {
@@ -179,7 +157,7 @@ impl NewFile {
 
     /// Gives the file its name unless one exists there.
     pub(super) fn publish(&mut self, path: &Path) -> Result<Option<LogicalFile>, Errno> {
-        let dir = self.dir.as_ref().map(AsFd::as_fd);
+        let dir = self.dir();
         match self.sys.rename_noreplace(dir, &self.temporary, dir, path) {
             Ok(()) => {}
             // The file system does not support RENAME_NOREPLACE: link and unlink, in the order in
@@ -208,10 +186,10 @@ impl NewFile {
     /// # Errors
     /// Same as rename(2): the file stays unpublished. Same as fsync(2): the file is published.
     pub fn replace(mut self, path: &Path) -> Result<LogicalFile, Errno> {
-        let dir = self.dir.as_ref().map(AsFd::as_fd);
+        let dir = self.dir();
         self.sys.rename(dir, &self.temporary, dir, path)?;
         self.blueprint = None;
-        sync_directory(&self.sys, dir, path)?;
+        sync_directory(&self.sys, self.dir(), path)?;
         self.file.take().ok_or(Errno::IO)
     }
 }
@@ -222,7 +200,7 @@ impl Drop for NewFile {
         if let Some(file) = &self.file {
             file.remove_map();
         }
-        let dir = self.dir.as_ref().map(AsFd::as_fd);
+        let dir = self.dir();
         let _ = self.sys.unlink(dir, &self.temporary);
         let _ = blueprint.remove(Objects { id: self.id, owner: self.owner });
     }
@@ -258,7 +236,7 @@ impl Runtime {
         mode: Mode,
         shape: Shape<'_>,
     ) -> Result<Opened> {
-        let mut new = self.build(dir, path, mode, shape).logged()?;
+        let mut new = self.build_shape(dir, path, mode, shape).logged()?;
         let raw = self.open_new(&new, flags).logged()?;
         match new.publish(path) {
             Ok(Some(file)) => Ok(Opened::Managed(raw, self.enter(file))),
@@ -308,7 +286,7 @@ impl Runtime {
         if FileKey::of(&stat) != FileKey::of(&now) {
             return Ok(None);
         }
-        let new = self.build_like(dir, path, self.mode_of_lost(lost, &stat), lost)?;
+        let new = self.build(dir, path, self.mode_of_lost(lost, &stat), self.blueprint_of(lost)?, None)?;
         let raw = self.open_new(&new, flags)?;
         let file = new.replace(path).map_err(io("replace")).inspect_err(|_| close_public(raw))?;
         // Remove the objects that are left. `fsck` finds the rest.
@@ -339,7 +317,7 @@ impl Runtime {
     /// # Errors
     /// EEXIST; a target is missing or full; the directory is not writable.
     pub fn create_file(&self, path: &Path, mode: Mode, shape: Shape<'_>) -> FileResult<Arc<LogicalFile>> {
-        let mut new = self.build(None, path, mode, shape)?;
+        let mut new = self.build_shape(None, path, mode, shape)?;
         let file = new.publish(path).and_then(|file| file.ok_or(Errno::IO));
         file.map(|file| self.enter(file)).map_err(FileError::io(path, "create"))
     }

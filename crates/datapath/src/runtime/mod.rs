@@ -10,7 +10,6 @@ mod targets;
 
 pub use blueprint::Shape;
 pub(crate) use blueprint::{Blueprint, Missing};
-pub use build::NewFile;
 pub(crate) use build::{TEMPORARY_PREFIX, temporary_id, temporary_name};
 pub use open::Opened;
 pub use process::{Runtime, Settings};

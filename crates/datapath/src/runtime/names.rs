@@ -341,8 +341,8 @@ impl Runtime {
         // All are tried.
         let copies: Vec<_> = manifest.all_copies().collect();
         let removed = copies.into_iter().rev().map(|copy| {
-            let targets = self.targets.of_manifest(copy.targets)?;
-            Ok(ObjectSet::remove(&targets, copy.objects(owner))?)
+            let targets = self.targets_of(copy.targets)?;
+            Ok(ObjectSet::remove(self.sys(), &targets, copy.objects(owner))?)
         });
         let map = self.remove_map(manifest, owner);
         removed.fold(map, std::result::Result::and)

@@ -266,8 +266,7 @@ impl Runtime {
         self.refuse_copied(manifest, anchor.as_fd(), &path)?;
         writable = writable && self.refuse_read_only(anchor.as_fd()) != Err(Errno::ROFS);
         let open = |writable: bool| {
-            let original = CopyRef { id: manifest.id, targets: &manifest.targets, layout: &manifest.layout };
-            let original = self.open_copy(manifest, 0, original, owner, writable)?;
+            let original = self.open_copy(manifest, 0, manifest.original(), owner, writable)?;
             let flags = if writable { OFlags::RDWR } else { OFlags::RDONLY };
             let manifest_copy = original.components().open_manifest(flags)?;
             Ok::<_, FileError>((original, manifest_copy))
@@ -320,6 +319,12 @@ impl Runtime {
         Err(FileError::Copied { path: path.to_owned(), original: manifest.path.clone() })
     }
 
+    /// Opens the objects of a copy for reading, to examine them.
+    pub(crate) fn open_objects(&self, copy: CopyRef<'_>, owner: u32) -> Result<ObjectSet, TargetError> {
+        let opening = Opening { read_only: true, flags: OFlags::empty() };
+        ObjectSet::open(self.sys(), self.targets_of(copy.targets)?, copy.objects(owner), opening)
+    }
+
     fn open_copy(
         &self,
         manifest: &Arc<Manifest>,
@@ -328,7 +333,7 @@ impl Runtime {
         owner: u32,
         writable: bool,
     ) -> FileResult<OpenCopy> {
-        let targets = self.targets.of_manifest(copy.targets)?;
+        let targets = self.targets_of(copy.targets)?;
         let servers = self.targets.servers(&targets)?;
         let opening = Opening { read_only: !writable, flags: OFlags::empty() };
         let components = ObjectSet::open(self.sys(), targets, copy.objects(owner), opening)?;

@@ -52,12 +52,7 @@ impl Runtime {
     ///
     /// Touches no target: a missing target fails the first file that needs it.
     pub fn new(sys: SysRef, plan: Option<&Plan>) -> Arc<Self> {
-        Self::with_engine(sys, plan, Engine::Auto)
-    }
-
-    /// Same as [`Runtime::new`], with the given fan-out engine.
-    pub fn with_engine(sys: SysRef, plan: Option<&Plan>, engine: Engine) -> Arc<Self> {
-        Self::with_settings(sys, plan, Settings { engine, ..Settings::default() })
+        Self::with_settings(sys, plan, Settings::default())
     }
 
     /// Same as [`Runtime::new`], with the given settings.

@@ -72,9 +72,9 @@ impl TargetTable {
         self.planned.get(index as usize).map(|planned| planned.path.as_path())
     }
 
-    /// Opens the targets that a manifest names.
-    pub fn of_manifest(&self, references: &[TargetRef]) -> Result<Vec<Arc<Target>>, TargetError> {
-        references.iter().map(|reference| self.opened.get(reference)).collect()
+    /// Opens a target that a manifest names.
+    pub fn named(&self, reference: &TargetRef) -> Result<Arc<Target>, TargetError> {
+        self.opened.get(reference)
     }
 
     /// The number of the plan's target in this directory, if there is one.
