@@ -85,8 +85,9 @@ pub(super) fn check(run: &mut Run<'_>, path: &Path, known: &mut Known, stores: &
         let mut unsaid = Vec::new();
         let of_original = if number == 0 { &mut run.findings } else { &mut unsaid };
         let targets = targets(run.runtime, &looked, copy, of_original);
-        let of_copy =
-            targets.as_ref().and_then(|targets| components(run.runtime, &looked, copy, targets, of_original));
+        let of_copy = targets
+            .as_ref()
+            .and_then(|targets| check_objects(run.runtime, &looked, copy, targets, of_original));
         run.findings.extend(unsaid.into_iter().filter(|finding| finding.kind == Kind::Length));
         targets.iter().flatten().for_each(|target| stores.add(run, target.clone()));
         if let (0, Some(target)) = (number, &of_copy) {
@@ -230,7 +231,7 @@ fn read(run: &mut Run<'_>, path: &Path, known: &mut Known, stores: &Stores) -> O
     };
     // From here on its objects count as belonging to a file.
     known.note(Objects { id, owner }, path, FileKey::of(&stat));
-    if restore::has_lost_components(runtime, &copy, owner) {
+    if restore::has_lost_objects(runtime, &copy, owner) {
         let text =
             format!("{error}; but components are lost, too, so that it cannot be brought back; {NEVER_SYNCED}");
         run.findings.push(Finding::new(Kind::Manifest, path, text).of(id));
@@ -248,7 +249,7 @@ fn id_in(text: &[u8]) -> Option<FileId> {
 }
 
 /// Checks the objects of a copy and returns its first target; `None` if an object is lost.
-fn components(
+fn check_objects(
     runtime: &Runtime,
     looked: &Looked,
     copy: CopyRef<'_>,

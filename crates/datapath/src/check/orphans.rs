@@ -107,9 +107,7 @@ fn fate_of(runtime: &Runtime, copy: Manifest, owner: u32) -> Fate {
         Ok(Some(there)) if there.id == id => Fate::There,
         Err(_) => Fate::Damaged(path),
         _ if exists(&temporary) => Fate::OnItsWay(temporary),
-        Ok(None) if exists(&path) && restore::has_lost_components(runtime, &copy, owner) => {
-            Fate::Lost(path, copy)
-        }
+        Ok(None) if exists(&path) && restore::has_lost_objects(runtime, &copy, owner) => Fate::Lost(path, copy),
         Ok(None) if exists(&path) => Fate::Overwritten(path, copy),
         _ => Fate::Gone(Some(Box::new(copy))),
     }

@@ -111,7 +111,7 @@ fn set_aside(runtime: &Runtime, path: &Path) -> Result<(), Errno> {
 }
 
 /// Whether objects of the file are lost although their targets are there.
-pub(super) fn has_lost_components(runtime: &Runtime, manifest: &Manifest, owner: u32) -> bool {
+pub(super) fn has_lost_objects(runtime: &Runtime, manifest: &Manifest, owner: u32) -> bool {
     let opened = runtime.open_objects(manifest.original(), owner);
     matches!(opened, Err(TargetError::Io { errno: Errno::NOENT, .. }))
 }

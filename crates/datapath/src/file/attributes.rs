@@ -88,7 +88,7 @@ impl LogicalFile {
 
     /// The stat results of the objects of every usable copy, the original first.
     pub(super) fn stats(&self) -> Result<Vec<(Vec<Stat>, &Layout)>> {
-        let stats = |copy: &OpenCopy| copy.components().stats().logged();
+        let stats = |copy: &OpenCopy| copy.objects().stats().logged();
         self.present().map(|copy| Ok((stats(copy)?, copy.layout()))).collect()
     }
 
@@ -148,7 +148,7 @@ impl LogicalFile {
             overlay.now_owned_by(new, self.original())?;
         }
         let give = |copy: &OpenCopy| {
-            let set = copy.components();
+            let set = copy.objects();
             new.map_or(Ok(()), |new| set.give_to(new))?;
             group.map_or(Ok(()), |group| set.set_group(group))
         };
@@ -163,7 +163,7 @@ impl LogicalFile {
     /// anchor, and removes the anchor's write permission. Does nothing unless this process belongs
     /// to the owner or root; the owner's next process then does it.
     pub(crate) fn follow_anchor(&self, anchor: &Stat) {
-        let Ok(Some(object)) = self.components().fd(0).map(|fd| self.sys().stat(fd).ok()) else { return };
+        let Ok(Some(object)) = self.objects().fd(0).map(|fd| self.sys().stat(fd).ok()) else { return };
         if ![anchor.st_uid, ROOT].contains(&self.sys().user()) {
             return;
         }
@@ -173,7 +173,7 @@ impl LogicalFile {
         let differs = now != object.st_mode & 0o777 || !is_protected(anchor.st_mode);
         let list = differs.then(|| access_list(self.sys(), self.anchor())).flatten();
         let taken_over = self.present().map(|copy| {
-            let set = copy.components();
+            let set = copy.objects();
             let given = anchor.st_gid == object.st_gid || set.set_group(anchor.st_gid).is_ok();
             if !differs {
                 return Ok(());
@@ -192,8 +192,8 @@ impl LogicalFile {
     /// are looked up under the new owner from now on.
     pub(super) fn follow_owner(&self) -> bool {
         let Ok(anchor) = self.sys().stat(self.anchor()) else { return false };
-        let moved = anchor.st_uid != self.components().objects().owner;
-        self.present().for_each(|copy| copy.components().now_owned_by(anchor.st_uid));
+        let moved = anchor.st_uid != self.objects().objects().owner;
+        self.present().for_each(|copy| copy.objects().now_owned_by(anchor.st_uid));
         moved
     }
 }
@@ -201,7 +201,7 @@ impl LogicalFile {
 const ROOT: u32 = 0;
 
 fn change_of(copy: &OpenCopy, change: &Change) -> std::result::Result<(), TargetError> {
-    let set = copy.components();
+    let set = copy.objects();
     match change {
         Change::Times(times) => set.set_times(times),
         Change::Mode(mode) if copy.is_cache() => set.set_mode(*mode | CACHED),

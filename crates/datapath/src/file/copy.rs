@@ -26,7 +26,7 @@ pub struct IoOptions {
 pub(crate) struct OpenCopy {
     manifest: Arc<Manifest>,
     number: usize,
-    components: ObjectSet,
+    objects: ObjectSet,
     /// The objects opened a second time, with O_DIRECT. The inner `None` means that the file system
     /// does not support it.
     direct: OnceLock<Option<Direct>>,
@@ -35,7 +35,7 @@ pub(crate) struct OpenCopy {
 }
 
 struct Direct {
-    components: ObjectSet,
+    objects: ObjectSet,
     /// Memory addresses, offsets and lengths must be multiples of this number of bytes, for every
     /// object.
     alignment: u64,
@@ -46,12 +46,12 @@ impl OpenCopy {
     pub fn new(
         manifest: Arc<Manifest>,
         number: usize,
-        components: ObjectSet,
+        objects: ObjectSet,
         servers: Vec<Option<Server>>,
         writable: bool,
     ) -> Self {
-        let components = components.with_servers(servers.clone());
-        Self { manifest, number, components, direct: OnceLock::new(), servers, writable }
+        let objects = objects.with_servers(servers.clone());
+        Self { manifest, number, objects, direct: OnceLock::new(), servers, writable }
     }
 
     /// The number of this copy; 0 is the original.
@@ -63,8 +63,8 @@ impl OpenCopy {
         self.manifest.is_cache(self.number)
     }
 
-    pub fn components(&self) -> &ObjectSet {
-        &self.components
+    pub fn objects(&self) -> &ObjectSet {
+        &self.objects
     }
 
     pub fn layout(&self) -> &Layout {
@@ -73,7 +73,7 @@ impl OpenCopy {
 
     /// The logical file size that follows from the sizes of this copy's objects.
     pub fn file_size(&self) -> Result<u64> {
-        let sizes = self.components.sizes().logged()?;
+        let sizes = self.objects.sizes().logged()?;
         Ok(self.layout().file_size(&sizes))
     }
 
@@ -86,7 +86,7 @@ impl OpenCopy {
         };
         let direct = options.direct && aligned(DIRECT_ALIGNMENT_LEAST);
         let direct = direct.then(|| self.direct(sys)).flatten();
-        direct.filter(|direct| aligned(direct.alignment)).map_or(&self.components, |direct| &direct.components)
+        direct.filter(|direct| aligned(direct.alignment)).map_or(&self.objects, |direct| &direct.objects)
     }
 
     fn direct(&self, sys: &SysRef) -> Option<&Direct> {
@@ -99,23 +99,23 @@ impl OpenCopy {
 
     fn open_direct(&self, sys: &SysRef) -> std::result::Result<Direct, TargetError> {
         let opening = Opening { read_only: !self.writable, flags: OFlags::DIRECT };
-        let targets = self.components.targets().to_vec();
-        let components = ObjectSet::open(sys, targets, self.components.objects(), opening)?;
-        let fds = (0..components.len()).map(|index| components.fd(index));
+        let targets = self.objects.targets().to_vec();
+        let objects = ObjectSet::open(sys, targets, self.objects.objects(), opening)?;
+        let fds = (0..objects.len()).map(|index| objects.fd(index));
         let mut alignments = fds.map(|fd| fd.map(|fd| sys.direct_alignment(fd)));
         // Alignments are powers of two, so a multiple of the largest is a multiple of all.
         let alignment =
             alignments.try_fold(DIRECT_ALIGNMENT_LEAST, |most, each| each.map(|each| most.max(each)))?;
-        Ok(Direct { components: components.with_servers(self.servers.clone()), alignment })
+        Ok(Direct { objects: objects.with_servers(self.servers.clone()), alignment })
     }
 
     /// Truncates each object to its size in a file of `size` bytes. Never grows an object.
     pub fn cut(&self, size: u64) -> Result<()> {
-        let sizes = self.components.sizes().logged()?;
+        let sizes = self.objects.sizes().logged()?;
         for (index, now) in sizes.into_iter().enumerate() {
             let then = self.layout().component_size(index as u32, size);
             if now > then {
-                self.components.truncate(index, then).logged()?;
+                self.objects.truncate(index, then).logged()?;
             }
         }
         Ok(())
@@ -128,11 +128,11 @@ impl OpenCopy {
         range: &Range<u64>,
         mut call: impl FnMut(BorrowedFd<'_>, u64, u64) -> Result<()>,
     ) -> Result<()> {
-        for index in 0..self.components.len() {
+        for index in 0..self.objects.len() {
             let start = self.layout().component_size(index as u32, range.start);
             let end = self.layout().component_size(index as u32, range.end);
             if start < end {
-                call(self.components.fd(index).logged()?, start, end - start)?;
+                call(self.objects.fd(index).logged()?, start, end - start)?;
             }
         }
         Ok(())
@@ -142,7 +142,7 @@ impl OpenCopy {
     pub fn grow_to(&self, size: u64) -> Result<()> {
         let Some(last) = size.checked_sub(1) else { return Ok(()) };
         let (target, offset) = self.layout().locate(last);
-        self.components.grow(target as usize, offset + 1).logged()
+        self.objects.grow(target as usize, offset + 1).logged()
     }
 }
 

@@ -57,11 +57,11 @@ impl LogicalFile {
     /// Searches each object of one copy, from the object offset that corresponds to file offset
     /// `offset`. Returns the smallest result, as a file offset.
     pub(super) fn first_in(&self, copy: &OpenCopy, whence: Whence, offset: u64) -> Result<Option<u64>> {
-        let (components, layout) = (copy.components(), copy.layout());
+        let (objects, layout) = (copy.objects(), copy.layout());
         let mut first: Option<u64> = None;
-        for index in 0..components.len() {
+        for index in 0..objects.len() {
             let target = index as u32;
-            let fd = components.fd(index).logged()?;
+            let fd = objects.fd(index).logged()?;
             let found = self.find(fd, whence, layout.component_size(target, offset))?;
             let found = found.and_then(|found| layout.file_offset(target, found));
             // `chain` skips `None`; `min` on `Option` would prefer it.

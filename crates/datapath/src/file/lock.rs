@@ -77,8 +77,8 @@ impl LogicalFile {
     /// false.
     fn open_lock(&self) -> Result<(Fd, bool)> {
         let flags = if self.parts.writable { OFlags::RDWR } else { OFlags::RDONLY };
-        let opened = match self.components().open_manifest(flags) {
-            Err(_) if self.follow_owner() => self.components().open_manifest(flags),
+        let opened = match self.objects().open_manifest(flags) {
+            Err(_) if self.follow_owner() => self.objects().open_manifest(flags),
             opened => opened,
         };
         match opened {

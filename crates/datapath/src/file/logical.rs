@@ -114,8 +114,8 @@ impl LogicalFile {
     }
 
     /// The objects of the original; object `n` lies on target `n` of the manifest.
-    pub fn components(&self) -> &ObjectSet {
-        self.parts.original.components()
+    pub fn objects(&self) -> &ObjectSet {
+        self.parts.original.objects()
     }
 
     /// A private descriptor of the anchor, open for reading.
@@ -160,7 +160,7 @@ impl LogicalFile {
         let mut times = None;
         let left = map.leave(|| {
             // Sync times too: a power cut must not make an object older than its recorded time.
-            self.sync_components(false)?;
+            self.sync_objects(false)?;
             times = Some(self.times_now());
             Ok(())
         });

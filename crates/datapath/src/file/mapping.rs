@@ -23,7 +23,7 @@ pub struct MapExtent {
     /// The private descriptor of the object; it stays open while the [`LogicalFile`] lives.
     pub fd: RawFd,
     /// Offset in the object, bytes.
-    pub component_offset: u64,
+    pub object_offset: u64,
     /// Offset in the file, bytes.
     pub file_offset: u64,
     /// Length, bytes.
@@ -49,7 +49,7 @@ impl LogicalFile {
         self.mapped_to.fetch_max(end, Ordering::AcqRel);
         {
             let _lock = self.lock_size_shared()?;
-            self.grow_components(end, self.parts.writable)?;
+            self.grow_objects(end, self.parts.writable)?;
         }
         let mut extents = Vec::new();
         for piece in self.original().layout().pieces(offset, len) {
@@ -61,10 +61,10 @@ impl LogicalFile {
             if extents.len() == EXTENTS_MAX {
                 return Err(Errno::OVERFLOW);
             }
-            let fd = self.components().fd(piece.target as usize).logged()?;
+            let fd = self.objects().fd(piece.target as usize).logged()?;
             extents.push(MapExtent {
                 fd: fd.as_raw_fd(),
-                component_offset: piece.target_offset,
+                object_offset: piece.target_offset,
                 file_offset: piece.file_offset,
                 len: piece.len,
             });
@@ -81,7 +81,7 @@ impl LogicalFile {
     pub(super) fn grow_mapped(&self) -> Result<()> {
         match self.mapped_to.load(Ordering::Acquire) {
             0 => Ok(()),
-            end => self.grow_components(end, true),
+            end => self.grow_objects(end, true),
         }
     }
 
@@ -97,8 +97,8 @@ impl LogicalFile {
 
     /// Grows every object to its full size in a file that ends at the smaller of `end` and the file
     /// size: pages past the end of an object cannot be accessed. The caller holds the size lock.
-    fn grow_components(&self, end: u64, writable: bool) -> Result<()> {
-        let sizes = self.components().sizes().logged()?;
+    fn grow_objects(&self, end: u64, writable: bool) -> Result<()> {
+        let sizes = self.objects().sizes().logged()?;
         let end = end.min(self.size()?);
         for (index, now) in sizes.into_iter().enumerate() {
             let full = self.original().layout().component_size(index as u32, end);
@@ -108,7 +108,7 @@ impl LogicalFile {
             if !writable {
                 return Err(Errno::NODEV);
             }
-            self.components().grow(index, full).logged()?;
+            self.objects().grow(index, full).logged()?;
         }
         Ok(())
     }

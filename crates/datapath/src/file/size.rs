@@ -134,7 +134,7 @@ impl LogicalFile {
             self.original().grow_to(size)?;
             // The cuts must be durable before the intent is removed, and the removal before any new
             // write.
-            self.sync_components(true)
+            self.sync_objects(true)
         };
         match self.copies()? {
             Some(copies) => copies.cut_map(size, cut)?,

@@ -21,7 +21,7 @@ impl LogicalFile {
     pub fn sync(&self, data_only: bool) -> Result<()> {
         match self.overlay().filter(|overlay| !overlay.is_given_away()) {
             Some(_) => self.sync_copies(data_only)?,
-            None => self.sync_components(data_only)?,
+            None => self.sync_objects(data_only)?,
         }
         if !self.names_synced.load(Ordering::Acquire) {
             self.sync_names()?;
@@ -35,8 +35,8 @@ impl LogicalFile {
         self.copies()?.map_or(Ok(()), |copies| copies.sync(data_only))
     }
 
-    pub(super) fn sync_components(&self, data_only: bool) -> Result<()> {
-        let sync = |copy: &OpenCopy| copy.components().sync(&self.shared.fan_out, data_only);
+    pub(super) fn sync_objects(&self, data_only: bool) -> Result<()> {
+        let sync = |copy: &OpenCopy| copy.objects().sync(&self.shared.fan_out, data_only);
         // Sync all copies even if one fails.
         self.present().map(sync).fold(Ok(()), std::result::Result::and).logged()
     }
@@ -44,7 +44,7 @@ impl LogicalFile {
     /// Syncs the directory entries of the objects, of `ID.manifest` and of the anchor.
     fn sync_names(&self) -> Result<()> {
         for copy in self.present() {
-            copy.components().sync_names().logged()?;
+            copy.objects().sync_names().logged()?;
         }
         sync_directory(self.sys(), None, &self.parts.path)
     }

@@ -90,11 +90,9 @@ impl Contents {
             Self::Plain(_, fd) => is_open(fd.as_fd()),
             Self::Managed(file) => {
                 // A mapping maps objects, and stays after the descriptor of the anchor is closed.
-                let components = file.components();
-                let mapped = |index| components.fd(index).is_ok_and(is_open);
-                is_open(file.anchor())
-                    || (0..components.targets().len()).any(mapped)
-                    || file.has_other_members()
+                let objects = file.objects();
+                let mapped = |index| objects.fd(index).is_ok_and(is_open);
+                is_open(file.anchor()) || (0..objects.targets().len()).any(mapped) || file.has_other_members()
             }
         }
     }

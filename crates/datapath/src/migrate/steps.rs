@@ -131,7 +131,7 @@ fn finish_earlier(runtime: &Runtime, path: &Path, now: &Contents, journal: &Jour
     {
         // On failure `fsck` finds them. The old file had the same owner as the new one.
         let owner = runtime.sys().stat_at(None, path, false).map(|stat| stat.st_uid);
-        let _ = owner.map(|owner| runtime.remove_components(&old, owner));
+        let _ = owner.map(|owner| runtime.remove_objects(&old, owner));
     }
 }
 

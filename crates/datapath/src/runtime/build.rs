@@ -109,7 +109,7 @@ impl Runtime {
             None => create(0, blueprint.original())?,
         };
         let extra = copies.map(|copy| copy.map(Ok)).collect::<Result<_, _>>()?;
-        let manifest_copy = original.components().create_manifest(text.as_bytes(), &access)?;
+        let manifest_copy = original.objects().create_manifest(text.as_bytes(), &access)?;
         sys.write_all_at(anchor.as_fd(), text.as_bytes(), 0).map_err(io("write the manifest"))?;
         let key = FileKey::of(&stat);
         let overlay = self.overlay(&anchored.manifest, &original, owner, true)?;
@@ -135,8 +135,8 @@ impl Runtime {
         let mode = access.mode;
         let mode = if manifest.is_cache(number) { mode | CACHED } else { mode - CACHED };
         let (of, access) = (Objects { id, owner }, Access { mode, ..access.clone() });
-        let components = ObjectSet::create(self.sys(), targets.clone(), of, &access)?;
-        Ok(OpenCopy::new(manifest.clone(), number, components, servers, true))
+        let objects = ObjectSet::create(self.sys(), targets.clone(), of, &access)?;
+        Ok(OpenCopy::new(manifest.clone(), number, objects, servers, true))
     }
 }
 
@@ -290,7 +290,7 @@ impl Runtime {
         let raw = self.open_new(&new, flags)?;
         let file = new.replace(path).map_err(io("replace")).inspect_err(|_| close_public(raw))?;
         // Remove the objects that are left. `fsck` finds the rest.
-        let _ = self.remove_components(lost, stat.st_uid);
+        let _ = self.remove_objects(lost, stat.st_uid);
         Ok(Some(Opened::Managed(raw, self.enter(file))))
     }
 

@@ -298,7 +298,7 @@ impl Runtime {
             return;
         }
         let synced = sync_directory(self.sys(), dir, path).map_err(FileError::io(path, "sync the directory"));
-        if let Err(error) = synced.and_then(|()| self.remove_components(&manifest, owner)) {
+        if let Err(error) = synced.and_then(|()| self.remove_objects(&manifest, owner)) {
             let path = &manifest.path;
             notice::warn_once(&format!(
                 "{error} (components of {path} are left; `stripewise fsck` finds them)"
@@ -336,7 +336,7 @@ impl Runtime {
     ///
     /// # Errors
     /// A target is missing, or an object cannot be removed.
-    pub fn remove_components(&self, manifest: &Manifest, owner: u32) -> FileResult<()> {
+    pub fn remove_objects(&self, manifest: &Manifest, owner: u32) -> FileResult<()> {
         // Remove the original last: its `ID.manifest` shows to which file the other objects belong.
         // All are tried.
         let copies: Vec<_> = manifest.all_copies().collect();

@@ -143,19 +143,19 @@ impl Runtime {
             return Err(self.why_read_only(file));
         }
         // The file was opened earlier, possibly as another user.
-        if known { self.may_write(file.anchor(), file.components()) } else { Ok(()) }
+        if known { self.may_write(file.anchor(), file.objects()) } else { Ok(()) }
     }
 
     /// The errno for a write to a file that this process could open only for reading.
     pub(super) fn why_read_only(&self, file: &LogicalFile) -> Errno {
-        self.may_write(file.anchor(), file.components()).err().unwrap_or(Errno::ACCESS)
+        self.may_write(file.anchor(), file.objects()).err().unwrap_or(Errno::ACCESS)
     }
 
     /// Checks that this process, with its current user, may write to object 0, and so to the file.
     /// (The anchor is never writable.)
-    fn may_write(&self, anchor: BorrowedFd<'_>, components: &ObjectSet) -> Result<()> {
+    fn may_write(&self, anchor: BorrowedFd<'_>, objects: &ObjectSet) -> Result<()> {
         self.refuse_read_only(anchor)?;
-        self.sys().may_write(components.fd(0).logged()?, true)
+        self.sys().may_write(objects.fd(0).logged()?, true)
     }
 
     /// Checks that this process, with its effective or its real user, may write to the managed file
@@ -268,7 +268,7 @@ impl Runtime {
         let open = |writable: bool| {
             let original = self.open_copy(manifest, 0, manifest.original(), owner, writable)?;
             let flags = if writable { OFlags::RDWR } else { OFlags::RDONLY };
-            let manifest_copy = original.components().open_manifest(flags)?;
+            let manifest_copy = original.objects().open_manifest(flags)?;
             Ok::<_, FileError>((original, manifest_copy))
         };
         let mut opened = open(writable);
@@ -336,8 +336,8 @@ impl Runtime {
         let targets = self.targets_of(copy.targets)?;
         let servers = self.targets.servers(&targets)?;
         let opening = Opening { read_only: !writable, flags: OFlags::empty() };
-        let components = ObjectSet::open(self.sys(), targets, copy.objects(owner), opening)?;
-        Ok(OpenCopy::new(manifest.clone(), number, components, servers, writable))
+        let objects = ObjectSet::open(self.sys(), targets, copy.objects(owner), opening)?;
+        Ok(OpenCopy::new(manifest.clone(), number, objects, servers, writable))
     }
 
     /// The overlay of a file with several copies. `create`: the file is being created.
@@ -348,7 +348,7 @@ impl Runtime {
         owner: u32,
         create: bool,
     ) -> FileResult<Option<Overlay>> {
-        let (Some(copies), Some(target)) = (&manifest.copies, original.components().targets().first()) else {
+        let (Some(copies), Some(target)) = (&manifest.copies, original.objects().targets().first()) else {
             return Ok(None);
         };
         let context = &self.shared.context;

@@ -55,7 +55,7 @@ fn finds(stage: &Stage, options: Options, kinds: &[Kind]) {
 
 /// The path of the object on target `target` whose name ends in `suffix`.
 fn component(stage: &Stage, target: usize, suffix: &str) -> PathBuf {
-    let found = stage.components().into_iter().find(|name| name.ends_with(suffix)).unwrap();
+    let found = stage.objects().into_iter().find(|name| name.ends_with(suffix)).unwrap();
     stage.root.path().join(format!("t{target}/stripewise/{}/{found}", home()))
 }
 
@@ -162,7 +162,7 @@ fn orphans_are_named_and_removed_only_when_asked_for() {
     assert!(!run(&stage, REPAIR).is_clean(), "a repair removes nothing");
     finds(&stage, REMOVE, &[Kind::Orphan]);
     finds(&stage, LOOK, &[]);
-    assert_eq!(stage.components().len(), 4);
+    assert_eq!(stage.objects().len(), 4);
     assert_eq!(bytes(&stage, "b"), pattern(1, 300));
 }
 
@@ -188,7 +188,7 @@ fn what_an_interrupted_creation_left() {
     assert_eq!(run(&stage, LOOK).findings.len(), 2);
     finds(&stage, REMOVE, &[Kind::Temporary]);
     finds(&stage, LOOK, &[]);
-    assert_eq!(stage.components().len(), 4);
+    assert_eq!(stage.objects().len(), 4);
 }
 
 fn id_of(stage: &Stage, name: &str) -> String {
@@ -204,7 +204,7 @@ fn nothing_is_removed_while_an_anchor_cannot_be_read() {
     std::fs::write(stage.path("elsewhere"), text.replacen("\nid = \"", "\nxx = \"", 1)).unwrap();
     let report = run(&stage, REMOVE);
     assert!(report.findings.iter().all(|finding| !finding.repaired), "{report:#?}");
-    assert_eq!(stage.components().len(), 4);
+    assert_eq!(stage.objects().len(), 4);
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn an_overwritten_file_with_lost_components() {
     finds(&stage, REMOVE, &[Kind::Orphan]);
     finds(&stage, LOOK, &[]);
     assert_eq!(std::fs::read_to_string(stage.path(lost)).unwrap(), "mine");
-    assert_eq!(stage.components().len(), 4);
+    assert_eq!(stage.objects().len(), 4);
 }
 
 #[test]

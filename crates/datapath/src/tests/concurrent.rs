@@ -240,7 +240,7 @@ fn a_lock_goes_with_its_holder_though_a_child_inherited_it() {
     holder.stderr.take().unwrap().read_exact(&mut ready).unwrap();
     assert!(!holder.wait().unwrap().success(), "it has killed itself");
     let log = open(&runtime, &stage.path("log"), OFlags::RDWR).unwrap();
-    let copy = log.file.components().open_manifest(OFlags::RDWR).unwrap();
+    let copy = log.file.objects().open_manifest(OFlags::RDWR).unwrap();
     let free = runtime.sys().try_lock(copy.as_fd(), 0, 1, stripewise_sys::LockKind::Exclusive);
     assert_eq!(free, Ok(true));
     drop(lives);

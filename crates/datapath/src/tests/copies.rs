@@ -56,16 +56,16 @@ fn a_file_that_is_removed_takes_its_copies_and_its_map_along() {
         let runtime = stage.runtime();
         let opened = open(&runtime, &stage.path("f"), CREATE).unwrap();
         opened.file.write(&pattern(1, 300), 0, 1).unwrap();
-        let components = stage.components();
+        let components = stage.objects();
         assert!(components.iter().any(|name| name.ends_with(".extents")), "{components:?}");
         runtime.unlink(None, &stage.path("f")).unwrap();
-        assert_eq!(stage.components(), Vec::<String>::new());
+        assert_eq!(stage.objects(), Vec::<String>::new());
         // The open file keeps working.
         opened.file.write(&pattern(2, 300), 200, 1).unwrap();
         assert_eq!(opened.file.read(300, 200, 1).unwrap(), pattern(2, 300));
         opened.file.sync(false).unwrap();
         drop(opened);
-        assert_eq!(stage.components(), Vec::<String>::new());
+        assert_eq!(stage.objects(), Vec::<String>::new());
         assert_eq!(left_in(stage.memory()), 0);
     }
 }
@@ -166,7 +166,7 @@ fn mapped_ranges_are_in_the_original() {
             // SAFETY: the file of the descriptor is open.
             let fd = unsafe { stripewise_sys::fd::borrow(extent.fd) };
             let sys: stripewise_sys::SysRef = std::sync::Arc::new(stripewise_sys::Real);
-            sys.read_at(fd, bytes, extent.component_offset + (at - extent.file_offset)).unwrap()
+            sys.read_at(fd, bytes, extent.object_offset + (at - extent.file_offset)).unwrap()
         };
         let mut bytes = [0; 1000];
         assert_eq!(read(&mut bytes, 5000), 1000);

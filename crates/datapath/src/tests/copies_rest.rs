@@ -132,7 +132,7 @@ fn times_that_are_noted_late_are_forgotten() {
     assert_eq!(overlay.known_times(), Default::default(), "set meanwhile");
     stage.runtime().unlink(None, &path).unwrap();
     opened.file.note_times(&opened.file.times_now());
-    assert_eq!(stage.components(), [""; 0], "removed meanwhile");
+    assert_eq!(stage.objects(), [""; 0], "removed meanwhile");
 }
 
 #[test]

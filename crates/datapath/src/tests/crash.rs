@@ -335,7 +335,7 @@ fn unlink(setup: &Setup) {
     at_every_point_of(setup, with_file("f"), act, |stage, ended| {
         let bytes = whole(stage, "f");
         assert!(bytes.is_none() || (bytes == Some(old()) && !ended.finished));
-        assert!(!ended.finished || ended.cut || stage.components().is_empty());
+        assert!(!ended.finished || ended.cut || stage.objects().is_empty());
     });
 }
 

@@ -33,7 +33,7 @@ fn the_anchor_says_what_it_is_and_nobody_may_write_to_it() {
     assert!(text.starts_with(b"stripewise file, format 1\n# This file's bytes"));
     let anchor = std::fs::metadata(&path).unwrap();
     assert_eq!((anchor.mode() & 0o7777, anchor.blocks() <= 16), (0o444, true));
-    assert_eq!(stage.components().len(), 4);
+    assert_eq!(stage.objects().len(), 4);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn exclusive_creation_and_what_is_there_already() {
     let exclusive = CREATE | OFlags::EXCL;
     drop(open(&runtime, &path, exclusive).unwrap());
     assert_eq!(open(&runtime, &path, exclusive).map(drop), Err(Errno::EXIST));
-    assert_eq!(stage.components().len(), 4, "what the second try made is removed");
+    assert_eq!(stage.objects().len(), 4, "what the second try made is removed");
     // A plain file stays plain.
     let plain = stage.path("plain");
     std::fs::write(&plain, "a file of which nobody knows").unwrap();
@@ -150,10 +150,10 @@ fn removing_and_replacing_takes_the_components_along() {
     for name in [&path, &other] {
         open(&runtime, name, CREATE).unwrap().file.write(b"hello", 0, 1).unwrap();
     }
-    assert_eq!(stage.components().len(), 8);
+    assert_eq!(stage.objects().len(), 8);
     let held = open(&runtime, &other, OFlags::RDWR).unwrap();
     runtime.rename(None, &path, None, &other, 0).unwrap();
-    assert_eq!(stage.components().len(), 4);
+    assert_eq!(stage.objects().len(), 4);
     assert_eq!(held.file.read(5, 0, 1).unwrap(), b"hello", "an open file goes on working");
     assert_eq!(held.file.write(b"HE", 0, 1), Ok(2));
     // These take the size lock, whose file is gone.
@@ -163,9 +163,9 @@ fn removing_and_replacing_takes_the_components_along() {
     assert_eq!(held.file.all().unwrap(), b"HEllo!");
     std::fs::hard_link(&other, stage.path("second")).unwrap();
     runtime.unlink(None, &other).unwrap();
-    assert_eq!(stage.components().len(), 4, "it has another name");
+    assert_eq!(stage.objects().len(), 4, "it has another name");
     runtime.unlink(None, &stage.path("second")).unwrap();
-    assert_eq!(stage.components().len(), 0);
+    assert_eq!(stage.objects().len(), 0);
     assert_eq!(runtime.unlink(None, &other), Err(Errno::NOENT));
 }
 
@@ -244,7 +244,7 @@ fn stat_of_a_file_without_a_component_is_left_alone() {
     let stage = Stage::new(small());
     let path = stage.path("f");
     open(&stage.runtime(), &path, CREATE).unwrap().file.write(&pattern(1, 100), 0, 1).unwrap();
-    let name = stage.components().into_iter().find(|name| name.ends_with(".1")).unwrap();
+    let name = stage.objects().into_iter().find(|name| name.ends_with(".1")).unwrap();
     let component = stage.root.path().join(format!("t1/stripewise/{}/{name}", home()));
     std::fs::rename(&component, component.with_extension("away")).unwrap();
     std::os::unix::fs::symlink(component.with_extension("away"), &component).unwrap();
@@ -276,14 +276,14 @@ fn truncation_makes_lost_components_anew() {
     let stage = Stage::new(small());
     let path = stage.path("f");
     open(&stage.runtime(), &path, CREATE).unwrap().file.write(&pattern(1, 100), 0, 1).unwrap();
-    let lost = stage.components().into_iter().find(|name| name.ends_with(".1")).unwrap();
+    let lost = stage.objects().into_iter().find(|name| name.ends_with(".1")).unwrap();
     std::fs::remove_file(stage.root.path().join(format!("t1/stripewise/{}/{lost}", home()))).unwrap();
     assert_eq!(open(&stage.runtime(), &path, OFlags::RDWR).map(drop), Err(Errno::IO));
     assert_eq!(open(&stage.runtime(), &path, CREATE).map(drop), Err(Errno::IO));
     let opened = open(&stage.runtime(), &path, CREATE | OFlags::TRUNC).unwrap();
     opened.file.write(b"new", 0, 1).unwrap();
     assert_eq!(open(&stage.runtime(), &path, OFlags::RDONLY).unwrap().file.all().unwrap(), b"new");
-    assert_eq!(stage.components().len(), 4, "nothing is left of the old one");
+    assert_eq!(stage.objects().len(), 4, "nothing is left of the old one");
     assert_eq!(
         open(&stage.runtime(), &path, OFlags::RDONLY).unwrap().file.attributes().unwrap().permissions,
         0o644
@@ -323,10 +323,10 @@ fn mapping_needs_whole_pages_and_grown_components() {
     let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
     opened.file.write(b"x", 50_000, 1).unwrap();
     let extents = opened.file.map_extents(4096, 50_001 - 4096, 4096).unwrap();
-    let places: Vec<_> = extents.iter().map(|e| (e.component_offset, e.file_offset, e.len)).collect();
+    let places: Vec<_> = extents.iter().map(|e| (e.object_offset, e.file_offset, e.len)).collect();
     assert_eq!(places[..3], [(4096, 4096, 4096), (0, 8192, 8192), (8192, 16384, 8192)]);
     assert_eq!(places.len(), 7);
-    assert_eq!(opened.file.components().sizes().unwrap(), [50_001 - 3 * 8192, 3 * 8192]);
+    assert_eq!(opened.file.objects().sizes().unwrap(), [50_001 - 3 * 8192, 3 * 8192]);
     assert_eq!(opened.file.size(), Ok(50_001));
     let unaligned = Stage::new(small());
     let opened = open(&unaligned.runtime(), &unaligned.path("f"), CREATE).unwrap();

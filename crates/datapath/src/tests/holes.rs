@@ -83,7 +83,7 @@ proptest! {
         let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
         apply(&opened.file, &ops);
         let size = opened.file.size().unwrap();
-        let set = opened.file.components();
+        let set = opened.file.objects();
         let components: Vec<_> = (0..set.len()).map(|index| of_kernel(set.fd(index).unwrap())).collect();
         let expected: Vec<bool> = (0..size).map(|offset| {
             let (target, at) = layout.locate(offset);

@@ -78,7 +78,7 @@ fn survives(prepare: fn(&Stage), goal: Goal<'_>) {
         assert_eq!(names(stage), ["f"]);
         // After a kill every object belongs to a file; after a power cut the newest ones may not.
         if !ended.cut {
-            assert_eq!(stage.components().len(), layout.map_or(0, |layout| layout.target_count() + 1));
+            assert_eq!(stage.objects().len(), layout.map_or(0, |layout| layout.target_count() + 1));
         }
     });
 }
@@ -201,7 +201,7 @@ fn a_change_meanwhile_is_noticed() {
     let result = migrate(&stage.runtime(), &path, Goal::Managed(Shape::from(&small())), change);
     assert_eq!(result, Err(MigrateError::Changed(path.clone())));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "somebody else was here");
-    assert_eq!((names(&stage), stage.components().len()), (vec!["f".to_owned()], 0));
+    assert_eq!((names(&stage), stage.objects().len()), (vec!["f".to_owned()], 0));
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_file_that_is_replaced_meanwhile_stays() {
     let result = migrate(&stage.runtime(), &path, Goal::Managed(Shape::from(&small())), once);
     assert_eq!(result, Err(MigrateError::Changed(path.clone())));
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "another");
-    assert_eq!((names(&stage), stage.components().len()), (vec!["f".to_owned()], 0));
+    assert_eq!((names(&stage), stage.objects().len()), (vec!["f".to_owned()], 0));
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn failures_leave_the_old_file_and_nothing_else() {
         let result = run(&stage.runtime_on(process), &stage.path("f"), Goal::Managed(Shape::from(&small())));
         assert!(result.is_err(), "{call} {path}");
         assert_eq!(read(&stage.runtime(), &stage.path("f")), (bytes(), None));
-        assert_eq!((names(&stage), stage.components().len()), (vec!["f".to_owned()], 0), "{call} {path}");
+        assert_eq!((names(&stage), stage.objects().len()), (vec!["f".to_owned()], 0), "{call} {path}");
     }
 }
 
@@ -263,7 +263,7 @@ fn bytes_that_do_not_arrive_are_noticed() {
     plain(&stage);
     let path = stage.path("f");
     let spoil = |_: crate::migrate::Progress| {
-        let component = stage.components().into_iter().find(|name| name.ends_with(".1"));
+        let component = stage.objects().into_iter().find(|name| name.ends_with(".1"));
         if let Some(name) = component {
             let path = stage.root.path().join(format!("t1/stripewise/{}/{name}", home()));
             std::fs::OpenOptions::new().write(true).open(path).unwrap().write_all_at(b"?", 1).unwrap();
@@ -313,7 +313,7 @@ fn copies_between_all_kinds() {
         assert_eq!(copied, Ok(250));
         assert_eq!(read(&stage.runtime(), &stage.path(to)), (bytes(), expected), "{from} {to}");
     }
-    assert_eq!(stage.components().len(), 8, "what was replaced is gone");
+    assert_eq!(stage.objects().len(), 8, "what was replaced is gone");
     assert!(copy_file(&runtime, &stage.path("no"), &stage.path("a"), None, &mut |_| {}).is_err());
     assert!(copy_file(&runtime, &stage.path("f"), &stage.path(""), None, &mut |_| {}).is_err());
     assert_eq!(std::fs::metadata(stage.path("b")).unwrap().len(), 250);

@@ -304,7 +304,7 @@ fn original(world: &World, size: usize) -> Vec<u8> {
     let file = &world.openings[0].file;
     let mut bytes = vec![0; size];
     for piece in file.manifest().layout.pieces(0, size as u64) {
-        let fd = file.components().fd(piece.target as usize).unwrap();
+        let fd = file.objects().fd(piece.target as usize).unwrap();
         let (from, to) = (piece.file_offset as usize, (piece.file_offset + piece.len) as usize);
         let sys: SysRef = Arc::new(Real);
         sys.read_at(fd, &mut bytes[from..to], piece.target_offset).unwrap();

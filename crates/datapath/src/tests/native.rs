@@ -91,7 +91,7 @@ fn survives(prepare: impl Fn(&Stage), pace: Pace) {
     at_every_point(&prepare, act, |stage, ended| {
         let path = stage.path("f");
         let there = made.lock().unwrap().contains(&path.metadata().unwrap().ino()) && !ended.cut;
-        let is_plain = stage.components().is_empty() || there;
+        let is_plain = stage.objects().is_empty() || there;
         if is_plain {
             assert_eq!(std::fs::read(&path).unwrap(), bytes());
         }
@@ -106,7 +106,7 @@ fn survives(prepare: impl Fn(&Stage), pace: Pace) {
         assert_eq!(names(stage), ["f"]);
         assert!(made.lock().unwrap().contains(&path.metadata().unwrap().ino()));
         if !ended.cut {
-            assert_eq!(stage.components(), Vec::<String>::new());
+            assert_eq!(stage.objects(), Vec::<String>::new());
         }
     });
 }

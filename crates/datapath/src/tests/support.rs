@@ -115,7 +115,7 @@ impl Stage {
     }
 
     /// The names of all objects and `ID.manifest` files on all targets.
-    pub fn components(&self) -> Vec<String> {
+    pub fn objects(&self) -> Vec<String> {
         let mut found = Vec::new();
         for target in self.plan.cluster.targets() {
             let directory = target.path.join("stripewise");

@@ -57,7 +57,7 @@ fn original(file: &LogicalFile, size: usize) -> Vec<u8> {
     let (mut bytes, sys): (_, SysRef) = (vec![0; size], Arc::new(Real));
     for piece in file.manifest().layout.pieces(0, size as u64) {
         let (from, to) = (piece.file_offset as usize, (piece.file_offset + piece.len) as usize);
-        let fd = file.components().fd(piece.target as usize).unwrap();
+        let fd = file.objects().fd(piece.target as usize).unwrap();
         sys.read_at(fd, &mut bytes[from..to], piece.target_offset).unwrap();
     }
     bytes

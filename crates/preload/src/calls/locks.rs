@@ -104,7 +104,7 @@ fn holder(managed: &Managed, command: c_int) -> Result<c_int> {
 }
 
 fn first_object(file: &LogicalFile) -> Result<c_int> {
-    Ok(file.components().fd(0).map_err(|error| error.errno())?.as_raw_fd())
+    Ok(file.objects().fd(0).map_err(|error| error.errno())?.as_raw_fd())
 }
 
 /// Releases the process's POSIX locks on the file, as close(2) does for its inode. Called before a

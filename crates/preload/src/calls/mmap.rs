@@ -175,7 +175,7 @@ impl Request {
         let flags = self.map_flags().difference(MapFlags::FIXED_NOREPLACE) | MapFlags::FIXED;
         let protection = ProtFlags::from_bits_retain(self.protection.cast_unsigned());
         // SAFETY: the caller has reserved the range; the file keeps the descriptor open.
-        unsafe { map(at, extent.len as usize, protection, flags, borrow(extent.fd), extent.component_offset) }
+        unsafe { map(at, extent.len as usize, protection, flags, borrow(extent.fd), extent.object_offset) }
             .map(drop)
     }
 

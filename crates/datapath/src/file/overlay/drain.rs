@@ -348,7 +348,7 @@ impl CopySet<'_> {
     fn tidy(&self) -> Result<()> {
         for copy in self.caches() {
             self.tidy_copy(copy)?;
-            for target in copy.components().targets() {
+            for target in copy.objects().targets() {
                 self.overlay.context.spaces.recount(self.overlay.base(), target)?;
             }
         }

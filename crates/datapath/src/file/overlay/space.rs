@@ -25,7 +25,7 @@ impl<'f> CopySet<'f> {
         if known.get().is_none() {
             let extra = copy.number().checked_sub(1).and_then(|index| overlay.copies.list.get(index));
             let pool_servers = extra.map_or(&[][..], |extra| &extra.pool_servers);
-            let targets = copy.components().targets();
+            let targets = copy.objects().targets();
             let _ = known.set(overlay.context.spaces.accounts(overlay.base(), targets, pool_servers)?);
         }
         known.get()
@@ -45,7 +45,7 @@ impl<'f> CopySet<'f> {
     /// little.
     pub(crate) fn take_space(&self, copy: &OpenCopy, range: &Range<u64>) -> bool {
         let OverlayKind::Cache { capacity_per_server, .. } = self.overlay.copies.kind else { return false };
-        let mut bytes = vec![0; copy.components().len()];
+        let mut bytes = vec![0; copy.objects().len()];
         copy.layout().bytes_per_target(range.start, range.end - range.start, &mut bytes);
         self.accounts(copy).is_some_and(|accounts| take(accounts, &bytes, capacity_per_server))
     }
@@ -58,7 +58,7 @@ impl<'f> CopySet<'f> {
 
     /// Releases the space of these ranges of a copy.
     pub(crate) fn give_space(&self, copy: &OpenCopy, ranges: &[Range<u64>]) {
-        let mut bytes = vec![0; copy.components().len()];
+        let mut bytes = vec![0; copy.objects().len()];
         let mut of_range = bytes.clone();
         for range in ranges {
             copy.layout().bytes_per_target(range.start, range.end - range.start, &mut of_range);
@@ -154,8 +154,7 @@ impl CopySet<'_> {
         let clean = || self.map.list(Select::CleanIn(number), range.clone(), RANGES_MAX);
         let before = clean().logged()?;
         let punch = |parts: &[Range<u64>]| parts.iter().try_for_each(|part| self.punch(copy, part));
-        let evicted =
-            copier.evict(range.clone(), number, || self.file.sync_components(true), punch).logged()?;
+        let evicted = copier.evict(range.clone(), number, || self.file.sync_objects(true), punch).logged()?;
         if evicted > 0 {
             let after = clean().logged()?;
             self.give_space(copy, &without(&before, &after));

@@ -158,7 +158,7 @@ impl Overlay {
     /// # Errors
     /// EBUSY: this process gave the file away before.
     pub fn now_owned_by(&self, user: u32, original: &OpenCopy) -> Result<()> {
-        let target = original.components().targets().first().ok_or(Errno::IO)?;
+        let target = original.objects().targets().first().ok_or(Errno::IO)?;
         let spec = self.context.spec(&self.manifest, target, user).logged()?;
         self.given.set(spec).map_err(|_| Errno::BUSY)
     }

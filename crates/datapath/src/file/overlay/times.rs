@@ -89,7 +89,7 @@ pub(crate) fn check_times(times: &Times, copy: &OpenCopy) -> FileResult<()> {
     if times.is_empty() {
         return Ok(());
     }
-    let set = copy.components();
+    let set = copy.objects();
     for ((index, stat), target) in set.stats()?.into_iter().enumerate().zip(set.targets()) {
         if times.get(&(copy.number(), index)).is_some_and(|&known| stat.st_mtime < known) {
             let path = target.path().join(format!("{}.{index}", set.id()));
@@ -119,7 +119,7 @@ impl LogicalFile {
 
     pub(crate) fn times_now(&self) -> Times {
         let of_copy = |copy: &OpenCopy| {
-            let stats = copy.components().stats().unwrap_or_default();
+            let stats = copy.objects().stats().unwrap_or_default();
             let number = copy.number();
             stats.into_iter().enumerate().map(move |(index, stat)| ((number, index), stat.st_mtime))
         };

@@ -134,7 +134,7 @@ impl CopySet<'_> {
 
     /// Syncs everything, including the map.
     pub(crate) fn sync(&self, data_only: bool) -> Result<()> {
-        self.map.sync(|| self.file.sync_components(data_only)).logged()
+        self.map.sync(|| self.file.sync_objects(data_only)).logged()
     }
 }
 
