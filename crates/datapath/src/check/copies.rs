@@ -6,7 +6,7 @@ use std::path::Path;
 
 use stripewise_extents::{CopyId, MapError, MapSpec, Mask, Span, repair};
 use stripewise_sys::Mode;
-use stripewise_target::{Access, CACHED, ObjectSet, FileId, Objects};
+use stripewise_target::{Access, CACHED, FileId, ObjectSet, Objects};
 
 use super::findings::{Finding, Kind};
 use super::findings::{Options, Run};

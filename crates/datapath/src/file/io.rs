@@ -88,7 +88,7 @@ impl LogicalFile {
     unsafe fn read_again(&self, piece: &Piece, from: usize, to: usize) -> Outcome {
         let mut done = from;
         let failed = |done, error| Outcome { done, error: Some(error) };
-        let fd = match self.objects().fd(piece.component as usize) {
+        let fd = match self.objects().fd(piece.object as usize) {
             Ok(fd) => fd,
             Err(error) => return failed(done, error.log_once()),
         };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stripewise_sys::fd::close_public;
 use stripewise_sys::{Dir, Fd, Kind, LockKind, Mode, OFlags, Stat, SysRef};
-use stripewise_target::{Access, CACHED, ObjectSet, FileId, Objects, access_list};
+use stripewise_target::{Access, CACHED, FileId, ObjectSet, Objects, access_list};
 
 use super::blueprint::{Blueprint, Missing, Placed, Shape};
 

@@ -342,7 +342,7 @@ impl Runtime {
         let copies: Vec<_> = manifest.all_copies().collect();
         let removed = copies.into_iter().rev().map(|copy| {
             let targets = self.targets_of(copy.targets)?;
-            Ok(ObjectSet::remove(self.sys(), &targets, copy.objects(owner))?)
+            Ok(ObjectSet::remove(&targets, copy.objects(owner))?)
         });
         let map = self.remove_map(manifest, owner);
         removed.fold(map, std::result::Result::and)

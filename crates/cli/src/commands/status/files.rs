@@ -46,11 +46,10 @@ pub fn look(runtime: &Runtime, path: &Path) -> FileStatus {
         if let Some(found) = manifest.filter(|(manifest, _)| manifest.copies.is_some()) {
             return Ok(State::Copies(copies::look(runtime, path, found)?));
         }
-        let single = || -> Result<_, FileError> {
-            let Some(file) = runtime.open_file(path)? else { return Ok(plain(path)) };
-            let sizes = file.objects().sizes()?;
-            let (size, manifest) = (file.manifest().layout.file_size(&sizes), file.manifest().clone());
-            Ok(FileStatus { managed: Some((manifest, sizes)), ..FileStatus::of(path, size) })
+        let single = || -> Result<State, FileError> {
+            let Some(file) = runtime.open_file(path)? else { return Ok(plain(path).state) };
+            let (sizes, manifest) = (file.objects().sizes()?, file.manifest().clone());
+            Ok(State::Managed(manifest.layout.file_size(&sizes), manifest, sizes))
         };
         single().map_err(|error| error.to_string())
     };
