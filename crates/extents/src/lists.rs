@@ -52,14 +52,6 @@ impl Map {
         txn.commit()
     }
 
-    /// Removes `range` from the prefetch queue of `copy`.
-    pub fn remove_hints(&self, range: Range<u64>, copy: CopyId) -> Result<()> {
-        let joined = self.joined()?;
-        let mut txn = joined.write()?;
-        joined.index.add_hint(&mut txn, range, copy, false)?;
-        txn.commit()
-    }
-
     /// The first `max` ranges of the selected kind within `range`, in order and cut to it. To
     /// continue, call this with a range from the end of the last one on. Other processes may change
     /// the map meanwhile.
@@ -127,15 +119,6 @@ impl Map {
             }
         }
         Ok(found.spans)
-    }
-
-    /// Number of bytes valid in `copy`, excluding bytes with the default mask: what a cache copy
-    /// holds.
-    pub fn valid_bytes(&self, copy: CopyId) -> Result<u64> {
-        let joined = self.joined()?;
-        let txn = joined.read()?;
-        let state = joined.index.state(&txn)?;
-        Ok(state.listed[copy.index()])
     }
 
     /// Whether a copier operation is in progress, or was when its process died.

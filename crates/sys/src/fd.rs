@@ -85,13 +85,6 @@ impl Fd {
         place_high(fd).map(Self::register)
     }
 
-    /// Releases the descriptor: it is no longer private, and the caller closes it.
-    pub fn into_public(self) -> RawFd {
-        let fd = ManuallyDrop::new(self);
-        unregister(fd.0);
-        fd.0
-    }
-
     fn register(raw: RawFd) -> Self {
         REGISTER[raw as usize / 64].fetch_or(1 << (raw % 64), Ordering::Relaxed);
         Self(raw)
@@ -119,20 +112,7 @@ impl AsRawFd for Fd {
     }
 }
 
-/// A duplicate with the lowest free number for the application, which closes it.
-///
-/// # Errors
-/// EMFILE, EBADF.
-pub fn duplicate_public(fd: BorrowedFd<'_>, close_on_exec: bool) -> Result<RawFd> {
-    let public = fcntl_dupfd_cloexec(fd, 0).map(IntoRawFd::into_raw_fd)?;
-    if !close_on_exec {
-        // SAFETY: just made.
-        rustix::io::fcntl_setfd(unsafe { borrow(public) }, rustix::io::FdFlags::empty())?;
-    }
-    Ok(public)
-}
-
-/// Closes a descriptor made by [`duplicate_public`] that was not passed to the application.
+/// Closes a descriptor of [`crate::Sys::open_public`] that was not passed to the application.
 pub fn close_public(raw: RawFd) {
     close_raw(raw);
 }
@@ -318,8 +298,5 @@ mod tests {
         let duplicate = Fd::duplicate(file.as_fd()).unwrap();
         rustix::fs::seek(&duplicate, rustix::fs::SeekFrom::Start(7)).unwrap();
         assert_eq!(rustix::fs::tell(&file).unwrap(), 7);
-        let raw = duplicate.into_public();
-        assert!(!is_private(raw));
-        close_raw(raw);
     }
 }

@@ -23,8 +23,8 @@ macro_rules! without_features {
             mode: $crate::sys::Mode,
         ) -> $crate::sys::Result<::std::os::fd::RawFd> {
             let fd = self.open(dir, path, flags, mode)?;
-            let close_on_exec = flags.contains($crate::sys::OFlags::CLOEXEC);
-            $crate::sys::fd::duplicate_public(::std::os::fd::AsFd::as_fd(&fd), close_on_exec)
+            let public = ::std::os::fd::AsFd::as_fd(&fd).try_clone_to_owned();
+            public.map(::std::os::fd::IntoRawFd::into_raw_fd).map_err(|_| $crate::sys::Errno::MFILE)
         }
         unsafe fn preadv_cached(
             &self,

@@ -84,11 +84,6 @@ impl FanOut {
         }
     }
 
-    /// The requested engine.
-    pub fn engine(&self) -> Engine {
-        self.engine
-    }
-
     /// Reads all pieces. Returns one outcome per piece, in order. Short transfers are continued up
     /// to the end of the object. Pieces that follow one another in one object become one vectored
     /// read.
