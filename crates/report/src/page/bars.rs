@@ -57,6 +57,11 @@ pub fn bars(name: &str, bars: &[Bar<'_>]) -> Markup {
     )
 }
 
+/// Returns an expected time to draw next to others.
+pub fn time(name: impl Into<String>, elapsed_s: f64) -> Candidate {
+    Candidate { name: name.into(), elapsed_s: Some(elapsed_s), ..Candidate::default() }
+}
+
 /// Candidates to draw, with two of them marked.
 #[derive(Clone, Copy)]
 pub struct Bars<'a> {

@@ -5,9 +5,8 @@ use maud::{Markup, html};
 use stripewise_cluster::Rule;
 use stripewise_plan::expected::{Expected, ExpectedCache, part};
 
-use super::super::bars::Bars;
+use super::super::bars::{Bars, time};
 use super::super::parts::{facts, figure};
-use super::time;
 use crate::{draw, units};
 
 /// Bounds from here on are too large to be informative, and are not shown.

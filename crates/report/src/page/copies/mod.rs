@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use stripewise_cluster::{CacheAdmission, CacheMode, Durability, Overlay, OverlayKind, Rule};
 use stripewise_plan::{Background, Expected};
 
-use super::bars::Bars;
+use super::bars::{Bars, time};
 use super::{parts, regions};
 use crate::results::Candidate;
 use crate::{PlanView, RuleDetails, units};
@@ -46,11 +46,6 @@ pub fn in_card(view: &PlanView, rule: &Rule, overlay: &Overlay, details: &RuleDe
         }
         (bytes_on_servers(view, rule, overlay, details.file_bytes))
     }
-}
-
-/// Returns a time to draw next to others.
-fn time(name: impl Into<String>, elapsed_s: f64) -> Candidate {
-    Candidate { name: name.into(), elapsed_s: Some(elapsed_s), ..Candidate::default() }
 }
 
 /// Draws the time of every replica alone, compared with the choice between them.
