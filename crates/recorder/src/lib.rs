@@ -14,7 +14,8 @@
 //!   are stored in memory shared with a file.
 //! - **Signals**: every function may be called in a signal handler, even in one that interrupted
 //!   another of these functions on the same thread.
-//! - **Fork**: a child detects by itself that it is new (by a page that kernels from 4.14 on clear),
+//! - **Fork**: a child detects by itself that it is new (by a page that kernels from 4.14 on
+//! clear),
 //!   and opens a spool of its own at its first record. File ids stay valid in the child. A **vfork**
 //!   child shares its parent's memory and is recorded as its parent.
 //! - **Exec**: the new program starts a recorder, and hence a spool, of its own.
@@ -154,8 +155,8 @@ impl Recorder {
         }
         let Some(spool) = self.state.spool(reentrant) else { return FileId::NOT_RECORDED };
         let id = self.state.last_file.fetch_add(1, Ordering::Relaxed) + 1;
-        // The number of calls on a file without a name in the spool is unknown; the count of 1 marks
-        // the trace as incomplete.
+        // The number of calls on a file without a name in the spool is unknown; the count of 1
+        // marks the trace as incomplete.
         if !spool.append_or_count(&spool_file::block(BLOCK_NAME, id, path), path, 1) {
             return FileId::NOT_RECORDED;
         }

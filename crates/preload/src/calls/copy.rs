@@ -71,7 +71,8 @@ unsafe fn copy_range(
 }
 
 /// How many of `len` bytes the source has.
-/// Errors: EOVERFLOW: the range exceeds the largest offset. EINVAL: the two ranges overlap in one file.
+/// Errors: EOVERFLOW: the range exceeds the largest offset. EINVAL: the two ranges overlap in one
+/// file.
 fn bytes_to_copy(source: &Cursor<'_>, target: &Cursor<'_>, len: usize) -> Result<usize> {
     for cursor in [source, target] {
         cursor.begin.cast_unsigned().checked_add(len as u64).ok_or(Errno::OVERFLOW)?;

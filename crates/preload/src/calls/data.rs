@@ -52,7 +52,8 @@ interpose!(
             let request = || Transfer::many(Op::Write, vectors, count, Place::of_v2(offset), flags);
             transfer(fd, request, real)
         },
-    // glibc's checked functions abort if `len` exceeds `room`. Such calls go to glibc for every file.
+    // glibc's checked functions abort if `len` exceeds `room`. Such calls go to glibc for every
+    // file.
     __read_chk = |real, fd: c_int, buffer: *mut c_void, len: size_t, room: size_t| -> ssize_t {
         if len > room {
             return real();

@@ -21,8 +21,8 @@ pub struct End {
 }
 
 impl End {
-    /// Both ends of a call, whose descriptors may be invalid. `None` if neither file is managed: the
-    /// kernel serves the call.
+    /// Both ends of a call, whose descriptors may be invalid. `None` if neither file is managed:
+    /// the kernel serves the call.
     pub fn both(from: c_int, to: c_int) -> Option<(Self, Self)> {
         if from < 0 || to < 0 {
             return None;
@@ -79,7 +79,8 @@ impl End {
         Ok((one.st_dev, one.st_ino) == (two.st_dev, two.st_ino))
     }
 
-    /// Errors: EBADF: not open for this operation. EINVAL: a file without offsets, or in append mode.
+    /// Errors: EBADF: not open for this operation. EINVAL: a file without offsets, or in append
+    /// mode.
     pub fn check(&self, op: Op) -> Result<()> {
         let flags = match &self.managed {
             Some(managed) => managed.flags()?,

@@ -167,8 +167,9 @@ fn change_named(
 ) -> c_int {
     on_name((dir, path, flags), &real, |Name { path, certain }| {
         let Some(change) = change() else { return real() };
-        // For a file that this process may not read, the data path is needed only to change the mode:
-        // the new mode may make the file readable to its owner, and the data path then examines it.
+        // For a file that this process may not read, the data path is needed only to change the
+        // mode: the new mode may make the file readable to its owner, and the data path then
+        // examines it.
         if !certain && !matches!(change, Change::Mode(_)) {
             return real();
         }
@@ -232,8 +233,8 @@ fn stands_for_descriptor(path: *const c_char, flags: c_int) -> Result<bool> {
     }
 }
 
-/// The change to two times at this address, which may be null: now. `None` for times that the kernel
-/// refuses.
+/// The change to two times at this address, which may be null: now. `None` for times that the
+/// kernel refuses.
 /// Safety: the application passes two, unless the pointer is null.
 unsafe fn to_times<T: Copy>(times: *const T, to: impl Fn(T) -> Option<Timespec>) -> Option<Change> {
     // SAFETY: as the caller promises.

@@ -18,8 +18,8 @@ static OPEN: Mutex<Vec<(usize, Fd)>> = Mutex::new(Vec::new());
 
 interpose!(
     // Opens the file at once if the child's open would change a managed file, and has the child
-    // duplicate that descriptor. Two differences are visible: the file is opened even if the program
-    // never spawns, and two children with the same actions share the offset.
+    // duplicate that descriptor. Two differences are visible: the file is opened even if the
+    // program never spawns, and two children with the same actions share the offset.
     posix_spawn_file_actions_addopen = |real,
                                         actions: *mut posix_spawn_file_actions_t,
                                         fd: c_int,

@@ -49,8 +49,8 @@ interpose!(
     },
 );
 
-/// Makes a call on a path, and corrects what it has filled in. If the name is replaced meanwhile, the
-/// call is made again.
+/// Makes a call on a path, and corrects what it has filled in. If the name is replaced meanwhile,
+/// the call is made again.
 fn corrected(real: impl Fn() -> c_int, correct: impl Fn() -> Result<()>) -> c_int {
     for _ in 0..sniff::TRIES {
         let result = real();

@@ -55,8 +55,8 @@ fn on_first_use(fd: c_int) -> Option<EntryRef> {
 
 /// Examines a descriptor that was just opened with these flags under this name. Returns that
 /// descriptor, or the one that it was exchanged for.
-/// Errors: the file is managed and cannot be served, or its kind could not be determined. The descriptor is
-/// closed.
+/// Errors: the file is managed and cannot be served, or its kind could not be determined. The
+/// descriptor is closed.
 pub fn opened(fd: c_int, flags: OFlags, name: &CStr) -> Result<(c_int, Option<EntryRef>)> {
     let mut stat = MaybeUninit::uninit();
     let stat = kernel::stat_of(fd, &mut stat).inspect_err(|_| kernel::close(fd))?;

@@ -1,8 +1,8 @@
 //! Open file descriptions that the library tracks: of managed files, and of recorded plain files.
 //!
 //! Entries lie in slots that are never freed, so a thread may look at a slot that another thread is
-//! just releasing: the reference count shows whether it still has an entry. Everything is lock-free,
-//! and therefore usable in signal handlers and after fork.
+//! just releasing: the reference count shows whether it still has an entry. Everything is
+//! lock-free, and therefore usable in signal handlers and after fork.
 
 use std::cell::UnsafeCell;
 use std::ffi::c_int;

@@ -40,7 +40,8 @@ pub struct Absolute {
 
 impl Absolute {
     /// The current path of an open file, or its last one if the file was removed.
-    /// Errors: ENAMETOOLONG, ENOENT if the file has no path (a socket), or the error of readlink(2).
+    /// Errors: ENAMETOOLONG, ENOENT if the file has no path (a socket), or the error of
+    /// readlink(2).
     pub fn of(fd: c_int) -> Result<Self> {
         let mut page = Scratch::new()?;
         let (link, rest) = fs::readlinkat_raw(fs::CWD, FdPath::new(fd).as_c_str(), page.as_uninit())?;

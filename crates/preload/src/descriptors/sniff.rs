@@ -52,8 +52,8 @@ pub fn possible(stat: &Stat) -> bool {
 
 /// The kind of an open file; `flags` are its status flags, if known. The descriptor is left
 /// unchanged.
-/// Errors: the kind could not be determined: the caller must not take the file for a plain one. EACCES if
-/// the process may not read the file.
+/// Errors: the kind could not be determined: the caller must not take the file for a plain one.
+/// EACCES if the process may not read the file.
 pub fn descriptor(fd: BorrowedFd<'_>, stat: &Stat, flags: Option<OFlags>) -> Result<Found> {
     if !possible(stat) {
         return Ok(Found::Plain);

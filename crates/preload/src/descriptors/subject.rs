@@ -141,8 +141,8 @@ impl Managed {
 
     /// The status flags with the access mode that the program asked for. The kernel keeps the other
     /// flags, also for other processes that share the open file description.
-    /// Errors: EBADF for a descriptor with O_PATH. The error with which the kind of the descriptor could
-    /// not be determined: the access mode is unknown then, too.
+    /// Errors: EBADF for a descriptor with O_PATH. The error with which the kind of the descriptor
+    /// could not be determined: the access mode is unknown then, too.
     pub fn flags(&self) -> Result<OFlags> {
         self.entry.file()?;
         let flags = fcntl_getfl(self.fd())?;

@@ -1,4 +1,5 @@
-//! Forks: they wait for calls on managed files and for the heaps, so that a child finds nothing locked.
+//! Forks: they wait for calls on managed files and for the heaps, so that a child finds nothing
+//! locked.
 
 use std::cell::UnsafeCell;
 

@@ -150,8 +150,8 @@ pub fn open_at(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t
     unsafe { call(libc::SYS_openat, arguments) }.map(|fd| fd as c_int)
 }
 
-/// A descriptor of the application, for the duration of a call. If it is not open, the kernel answers
-/// EBADF.
+/// A descriptor of the application, for the duration of a call. If it is not open, the kernel
+/// answers EBADF.
 pub fn borrow(fd: c_int) -> BorrowedFd<'static> {
     // A BorrowedFd must not be negative.
     const NEVER_OPEN: c_int = c_int::MAX;

@@ -40,8 +40,8 @@ impl<T> Lazily<T> {
     }
 
     /// Returns the value. Other threads wait while one makes it.
-    /// Errors: EBUSY where the calling thread is making the value at this moment. The error of `make`; the
-    /// next caller then tries again.
+    /// Errors: EBUSY where the calling thread is making the value at this moment. The error of
+    /// `make`; the next caller then tries again.
     fn get(&self, make: impl FnOnce() -> Result<T>) -> Result<&T> {
         if let Some(value) = self.value.get() {
             return Ok(value);
@@ -65,7 +65,8 @@ static RUNTIME: Lazily<Arc<Runtime>> = Lazily::new();
 static RECORDER: Lazily<Option<Recorder>> = Lazily::new();
 
 /// The data path.
-/// Errors: EBUSY where the calling thread is making it at this moment, or the error of reading the plan.
+/// Errors: EBUSY where the calling thread is making it at this moment, or the error of reading the
+/// plan.
 pub fn runtime() -> Result<&'static Runtime> {
     let runtime = match RUNTIME.value.get() {
         Some(runtime) => runtime,
@@ -186,7 +187,8 @@ fn make_runtime() -> Result<Arc<Runtime>> {
 }
 
 /// Reads the plan. Returns `None`, and logs a line to stderr, where there is no usable plan.
-/// Errors: a temporary failure to read the plan. Going on without the plan would create plain files.
+/// Errors: a temporary failure to read the plan. Going on without the plan would create plain
+/// files.
 fn find_plan(sys: &SysRef, path: &Path) -> Result<Option<Plan>> {
     let name = format!("STRIPEWISE_PLAN={}", path.display());
     use Errno as E;

@@ -1,5 +1,5 @@
-//! The mode of a stream, and the members of glibc's `FILE` that are needed. All are part of glibc's ABI: programs have had
-//! them compiled in (by `getc` macros) for decades.
+//! The mode of a stream, and the members of glibc's `FILE` that are needed. All are part of glibc's
+//! ABI: programs have had them compiled in (by `getc` macros) for decades.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
