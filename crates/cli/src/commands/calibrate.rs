@@ -204,7 +204,7 @@ fn print_server(server: &ServerReport, points: bool) {
         }
     }
     if points {
-        server.kinds.iter().for_each(|kind| print_points(kind));
+        server.kinds.iter().for_each(print_points);
     }
     println!();
 }

@@ -24,7 +24,7 @@ enum State {
     /// Its size and manifest, and the bytes on each of the manifest's targets.
     Managed(u64, Manifest, Vec<u64>),
     /// A file with several copies.
-    Copies(CopiesStatus),
+    Copies(Box<CopiesStatus>),
     /// Why the file cannot be used.
     Problem(String),
 }
@@ -44,7 +44,7 @@ pub fn look(runtime: &Runtime, path: &Path) -> FileStatus {
     let look = || -> Result<State, String> {
         let manifest = manifest_of(runtime, path).map_err(|error| error.to_string())?;
         if let Some(found) = manifest.filter(|(manifest, _)| manifest.copies.is_some()) {
-            return Ok(State::Copies(copies::look(runtime, path, found)?));
+            return Ok(State::Copies(Box::new(copies::look(runtime, path, found)?)));
         }
         let single = || -> Result<State, FileError> {
             let Some(file) = runtime.open_file(path)? else { return Ok(plain(path).state) };
