@@ -164,10 +164,10 @@ fn proposed(
     is_meant: impl Fn(&Candidate) -> bool,
 ) -> Result<Candidate, PlanError> {
     let planner = planners::by_name(planner).expect("the planners' names are constants");
-    let candidates = planner.propose(problem)?.candidates;
+    let candidates = (planner.propose)(problem)?.candidates;
     let names: Vec<String> = candidates.iter().map(|candidate| candidate.name.clone()).collect();
     candidates.into_iter().find(is_meant).ok_or_else(|| {
-        PlanError::new(format!("{}: no such candidate among {}", planner.name(), names.join(", ")))
+        PlanError::new(format!("{}: no such candidate among {}", planner.name, names.join(", ")))
     })
 }
 

@@ -45,7 +45,7 @@ impl Cil {
     ) -> Result<Self, ModelError> {
         network.check()?;
         service.check()?;
-        error::count("the number of servers", servers)?;
+        error::at_least_1("the number of servers", servers)?;
         error::processes(procs, procs_per_node)?;
         Ok(Self { network, service, servers, procs, procs_per_node })
     }

@@ -1,7 +1,7 @@
 //! The four terms of a cost.
 
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Mul};
+use std::ops::{Add, Mul};
 
 use serde::Deserialize;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
@@ -51,12 +51,6 @@ impl Add for Cost {
             startup_s: self.startup_s + other.startup_s,
             io_s: self.io_s + other.io_s,
         }
-    }
-}
-
-impl AddAssign for Cost {
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
     }
 }
 

@@ -14,7 +14,7 @@
 
 pub mod cil;
 mod cost;
-mod error;
+pub mod error;
 pub mod general;
 pub mod params;
 mod prepared;

@@ -22,8 +22,7 @@ impl Network {
     /// A value that is negative, infinite or not a number.
     pub fn check(&self) -> Result<(), ModelError> {
         error::time("establishing a connection (e)", self.establish_s)?;
-        error::time("the network time per byte (t)", self.per_byte_s)?;
-        Ok(())
+        error::time("the network time per byte (t)", self.per_byte_s)
     }
 }
 
@@ -44,8 +43,7 @@ impl Service {
     /// A value that is negative, infinite or not a number.
     pub fn check(&self) -> Result<(), ModelError> {
         error::time("the startup time (alpha)", self.startup_s)?;
-        error::time("the I/O time per byte (beta)", self.per_byte_s)?;
-        Ok(())
+        error::time("the I/O time per byte (beta)", self.per_byte_s)
     }
 
     /// The seconds that a sub-request of `bytes` keeps the server busy; 0 for 0 bytes, which do not

@@ -40,10 +40,8 @@ impl PreparedCost {
         startup: Startup,
     ) -> Result<Self, ModelError> {
         network.check()?;
-        error::count("the number of processes per node", procs_per_node)?;
-        if let Some(target) = layout.targets().find(|&target| target as usize >= servers.len()) {
-            return Err(ModelError::UnknownTarget { target, known: servers.len() });
-        }
+        error::at_least_1("the number of processes per node", procs_per_node)?;
+        error::targets_known(layout, servers.len())?;
         let (kinds, number) = group(layout, servers);
         let layout = layout
             .renumbered(|target| number[target as usize])

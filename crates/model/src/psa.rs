@@ -30,7 +30,7 @@ impl Psa {
         procs_per_node: u32,
     ) -> Result<Self, ModelError> {
         network.check()?;
-        error::count("the number of servers", hservers.saturating_add(sservers))?;
+        error::at_least_1("the number of servers", hservers.saturating_add(sservers))?;
         error::processes(procs, procs_per_node)?;
         let (h_server, s_server) = (Server::new(h_service, procs)?, Server::new(s_service, procs)?);
         Ok(Self { network, h_server, s_server, hservers, sservers, procs_per_node })
@@ -44,7 +44,7 @@ impl Psa {
     pub fn heterogeneous(&self, h_stripe: f64, s_stripe: f64) -> Result<Cost, ModelError> {
         for (name, value) in [("the stripe on HServers", h_stripe), ("the stripe on SServers", s_stripe)] {
             if !value.is_finite() || value < 0.0 {
-                return Err(ModelError::BadSize { name, value, least: "of 0 or more" });
+                return Err(error::bad_size(name, value, "of 0 or more"));
             }
         }
         let size = f64::from(self.hservers) * h_stripe + f64::from(self.sservers) * s_stripe;
@@ -62,7 +62,7 @@ impl Psa {
     /// # Errors
     /// No HServers; a size that is not above 0.
     pub fn homogeneous(&self, size: f64) -> Result<Cost, ModelError> {
-        error::count("the number of HServers", self.hservers)?;
+        error::at_least_1("the number of HServers", self.hservers)?;
         self.heterogeneous(error::request_size(size)? / f64::from(self.hservers), 0.0)
     }
 }

@@ -39,11 +39,9 @@ impl Sla {
     /// A count or the stripe is 0, or a time is invalid.
     pub fn new(service: Service, servers: u32, procs: u32, stripe: u64) -> Result<Self, ModelError> {
         service.check()?;
-        error::count("the number of servers", servers)?;
-        error::count("the number of processes", procs)?;
-        if stripe == 0 {
-            return Err(ModelError::Zero { name: "the stripe" });
-        }
+        error::at_least_1("the number of servers", servers)?;
+        error::at_least_1("the number of processes", procs)?;
+        error::at_least_1("the stripe", stripe)?;
         Ok(Self { service, servers, procs, stripe })
     }
 
@@ -58,7 +56,7 @@ impl Sla {
         striping.check(self.servers)?;
         error::request_size(size as f64)?;
         if offset.checked_add(size).is_none_or(|end| end > MAX_OFFSET) {
-            return Err(ModelError::PastEnd { offset, size });
+            return Err(ModelError(format!("a request of {size} bytes at offset {offset} ends past 2^63")));
         }
         let (n, p) = (self.servers, self.procs);
         let (most, fewest, sharing) = match striping {

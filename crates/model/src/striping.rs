@@ -25,9 +25,9 @@ impl Striping {
     /// 2-D with no groups, or with more groups than servers.
     pub(crate) fn check(self, servers: u32) -> Result<(), ModelError> {
         match self {
-            Self::TwoD { groups } if groups == 0 || groups > servers => {
-                Err(ModelError::Groups { groups, servers })
-            }
+            Self::TwoD { groups } if groups == 0 || groups > servers => Err(ModelError(format!(
+                "{groups} groups of {servers} servers; 2-D needs 1 to {servers} groups"
+            ))),
             _ => Ok(()),
         }
     }

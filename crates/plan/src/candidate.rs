@@ -6,7 +6,7 @@ use stripewise_model::Cost;
 
 use crate::form::Form;
 use crate::spread::layout_of;
-use crate::workload::FileSet;
+use crate::workload::{File, FileSet};
 
 /// One way to lay out the files of a set.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,6 +63,16 @@ impl Candidate {
         self.by_file.clone().unwrap_or_else(|| layout_of(set, &self.spread, self.layouts.len()))
     }
 
+    /// All copies, the original first.
+    pub fn placements(&self, set: &FileSet) -> Vec<Placement<'_>> {
+        let mut placements = vec![Placement { layouts: &self.layouts, layout_of: self.layout_of(set) }];
+        placements.extend(self.copies().iter().map(|copy| Placement {
+            layouts: &copy.layouts,
+            layout_of: layout_of(set, &copy.spread, copy.layouts.len()),
+        }));
+        placements
+    }
+
     /// Number of distinct targets in the layouts of all copies.
     pub fn targets(&self) -> usize {
         let layouts = self.copies().iter().flat_map(|copy| &copy.layouts).chain(&self.layouts);
@@ -71,6 +81,68 @@ impl Candidate {
         targets.dedup();
         targets.len()
     }
+}
+
+/// The candidates of a planner.
+#[derive(Clone, Debug, Default)]
+pub struct Proposal {
+    /// At least one candidate.
+    pub candidates: Vec<Candidate>,
+    /// Index of the only candidate that competes; `None`: all of them compete.
+    pub pick: Option<usize>,
+}
+
+impl Proposal {
+    /// Drops the candidates that `admit` refuses. If the pick is among them, all remaining
+    /// candidates compete. Returns the names of the dropped ones with the reasons.
+    pub(crate) fn retain<E>(&mut self, admit: impl Fn(&mut Candidate) -> Result<(), E>) -> Vec<(String, E)> {
+        let (mut kept, mut pick, mut dropped) = (Vec::new(), None, Vec::new());
+        for (index, mut candidate) in std::mem::take(&mut self.candidates).into_iter().enumerate() {
+            match admit(&mut candidate) {
+                Ok(()) => {
+                    pick = pick.or((self.pick == Some(index)).then_some(kept.len()));
+                    kept.push(candidate);
+                }
+                Err(reason) => dropped.push((candidate.name, reason)),
+            }
+        }
+        *self = Self { candidates: kept, pick };
+        dropped
+    }
+}
+
+/// One copy of all files of a set.
+pub struct Placement<'a> {
+    /// The layouts of the files.
+    pub layouts: &'a [Layout],
+    /// Per file: index of its layout.
+    pub layout_of: Vec<u32>,
+}
+
+impl<'a> Placement<'a> {
+    /// The layout of a file.
+    pub fn layout(&self, file: usize) -> &'a Layout {
+        &self.layouts[self.layout_of[file] as usize]
+    }
+}
+
+/// Bytes of files on each of `targets` targets if every file ended at `boundary`. The file with
+/// index f has `layouts[layout_of[f]]`.
+pub fn bytes_by_target(
+    files: &[File],
+    (layouts, layout_of): (&[Layout], &[u32]),
+    targets: usize,
+    boundary: u64,
+) -> Vec<u64> {
+    let mut bytes = vec![0u64; targets];
+    for (file, &layout) in files.iter().zip(layout_of) {
+        let layout = &layouts[layout as usize];
+        for target in layout.targets() {
+            let here = layout.component_size(target, file.size.min(boundary));
+            bytes[target as usize] = bytes[target as usize].saturating_add(here);
+        }
+    }
+    bytes
 }
 
 /// How much of the trace was replayed ([`crate::elapsed::replay`]) to find `elapsed_s`.

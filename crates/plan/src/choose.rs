@@ -4,24 +4,16 @@ use stripewise_cluster::{CopySpec, OverlayKind, Spread, size};
 use stripewise_layout::constructors;
 use stripewise_model::Op;
 
-use crate::candidate::{Candidate, Judged, Method};
+use crate::candidate::{Candidate, Judged};
 use crate::error::PlanError;
-use crate::evaluate::{Entry, judge};
-use crate::mapped;
-use crate::options::{Objective, Scheme};
+use crate::evaluate::{Entry, best_of, judge};
+use crate::feasible;
+use crate::options::Scheme;
 use crate::planners::{self, Planner, Tiers};
-use crate::pools;
 use crate::present::Present;
-use crate::problem::Problem;
+use crate::problem::{PAGE, Problem};
 use crate::serving::{Alone, Expected};
 use crate::workload::File;
-
-/// Elapsed times within this fraction of the least count as equal: the predictions are no more
-/// exact than this.
-const EQUAL_ELAPSED: f64 = 0.005;
-/// Overall costs within this fraction of the least count as equal: they are sums of formulas, so
-/// only rounding differs.
-const EQUAL_COST: f64 = 1e-9;
 
 /// The decision for one file set.
 #[derive(Clone, Debug)]
@@ -125,7 +117,11 @@ fn expected(problem: &Problem<'_>, candidate: &Candidate) -> Option<Expected> {
     let alone = alone
         .iter()
         .map(|judged| Alone { alone_predicted_s: judged.predicted_s(), alone_elapsed_s: judged.elapsed_s });
-    Expected::of(problem, candidate, &alone.collect::<Vec<_>>())
+    let mut expected = Expected::of(problem, candidate, &alone.collect::<Vec<_>>())?;
+    if let Some(cache) = &mut expected.cache {
+        cache.layouts = planners::cache_layouts(problem, candidate);
+    }
+    Some(expected)
 }
 
 /// All candidates of the planners that run.
@@ -144,18 +140,18 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
         Scheme::Planner(name) => Some(name.as_str()),
         Scheme::Auto | Scheme::Named(_) => None,
     };
-    let wanted = |planner: &&dyn Planner| match only {
-        Some(name) => name == planner.name(),
-        None => planner.unasked() || problem.options.with.iter().any(|name| name == planner.name()),
+    let wanted = |planner: &&Planner| match only {
+        Some(name) => name == planner.name,
+        None => planner.by_default || problem.options.with.iter().any(|name| name == planner.name),
     };
-    let asked: Vec<&dyn Planner> = planners::ALL.into_iter().filter(wanted).collect();
+    let asked: Vec<&Planner> = planners::ALL.iter().filter(wanted).collect();
     if asked.is_empty() {
-        let names: Vec<&str> = planners::ALL.iter().map(|planner| planner.name()).collect();
+        let names: Vec<&str> = planners::ALL.iter().map(|planner| planner.name).collect();
         let name = only.unwrap_or_default();
         return Err(PlanError::new(format!("there is no planner {name:?}; known: auto, {}", names.join(", "))));
     }
     for planner in asked {
-        let proposal = match planner.propose(problem) {
+        let mut proposal = match (planner.propose)(problem) {
             Ok(proposal) => proposal,
             Err(error) if only.is_none() => {
                 notes.push(error.to_string());
@@ -163,24 +159,7 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
             }
             Err(error) => return Err(error),
         };
-        let (proposal, dropped) = pools::foldable(planner.name(), proposal, problem.cluster);
-        notes.extend(dropped);
-        let proposal = match problem.is_mapped() {
-            true => {
-                let (proposal, dropped) = mapped::filter(planner.name(), proposal);
-                notes.extend(dropped);
-                proposal
-            }
-            false => proposal,
-        };
-        let proposal = match &problem.options.native {
-            Some(only) => {
-                let (proposal, dropped) = only.filter(planner.name(), proposal, problem.set, problem.cluster);
-                notes.extend(dropped);
-                proposal
-            }
-            None => proposal,
-        };
+        notes.extend(feasible::filter(problem, planner.name, &mut proposal));
         for (index, candidate) in proposal.candidates.into_iter().enumerate() {
             let competes = proposal.pick.is_none_or(|pick| pick == index);
             if let Some(known) = entries.iter().position(|entry| same(&entry.candidate, &candidate)) {
@@ -225,14 +204,12 @@ fn present(problem: &Problem<'_>) -> Result<Candidate, PlanError> {
             Ok(Candidate { by_file, ..Candidate::spread("present", name, layouts, Spread::default()) })
         }
         Present::Def => {
-            let proposed =
-                planners::by_name("def").expect("there is a planner of this name").propose(problem)?;
-            let def = proposed.candidates.into_iter().next().expect("it proposes one candidate");
+            let def = planners::def(problem)?.candidates.swap_remove(0);
             Ok(Candidate { scheme: "present", ..def })
         }
         Present::Plain => {
             let target = Tiers::of(problem).by_speed[0].1[0];
-            let layout = constructors::on_one(target).map_err(|error| PlanError::new(error.to_string()))?;
+            let layout = constructors::on_one(target)?;
             let name = &problem.cluster.targets()[target as usize].name;
             Ok(Candidate::single("present", format!("plain files on {name} (assumed)"), layout))
         }
@@ -248,47 +225,14 @@ fn named(candidates: &[Judged], name: &str) -> Result<usize, PlanError> {
     })
 }
 
-/// Index of the candidate with the least objective. Among equally good ones ([`EQUAL_ELAPSED`],
-/// [`EQUAL_COST`]) the least value of the other objective decides, then the fewest servers, then
-/// the name. When elapsed times are compared, candidates with only a short replay do not compete:
-/// they were far from the best.
-pub(crate) fn best_of(problem: &Problem<'_>, candidates: &[Judged], picks: &[usize]) -> usize {
-    let exact = |index: &usize| {
-        candidates[*index].method == Method::Full || problem.options.objective == Objective::Cost
-    };
-    let known: Vec<usize> = picks.iter().copied().filter(exact).collect();
-    let picks = if known.is_empty() { picks } else { &known };
-    let first = |index: usize| objective(problem, &candidates[index]);
-    let least = picks.iter().map(|&index| first(index)).fold(f64::INFINITY, f64::min);
-    let (equal, second): (f64, fn(&Judged) -> f64) = match problem.options.objective {
-        Objective::Elapsed => (EQUAL_ELAPSED, Judged::predicted_s),
-        Objective::Cost => (EQUAL_COST, |judged| judged.elapsed_s),
-    };
-    let as_good = picks.iter().copied().filter(|&index| first(index) <= least * (1.0 + equal));
-    let order = |&a: &usize, &b: &usize| {
-        let (a, b) = (&candidates[a], &candidates[b]);
-        let servers = || a.candidate.targets().cmp(&b.candidate.targets());
-        let name = || a.candidate.name.cmp(&b.candidate.name);
-        second(a).total_cmp(&second(b)).then_with(servers).then_with(name)
-    };
-    as_good.min_by(order).unwrap_or(0)
-}
-
-pub(crate) fn objective(problem: &Problem<'_>, judged: &Judged) -> f64 {
-    match problem.options.objective {
-        Objective::Elapsed => judged.elapsed_s,
-        Objective::Cost => judged.predicted_s(),
-    }
-}
-
 fn gain(problem: &Problem<'_>, present: &Judged, best: &Judged) -> f64 {
-    let (now, then) = (objective(problem, present), objective(problem, best));
+    let (now, then) = (problem.options.objective.of(present), problem.options.objective.of(best));
     if now > 0.0 { 1.0 - then / now } else { 0.0 }
 }
 
 /// Why a change is recommended or, if the user requested it, how it compares.
 fn reason_for(problem: &Problem<'_>, present: &Judged, best: &Judged, gain: f64) -> String {
-    let what = objective_name(problem);
+    let what = problem.options.objective.name();
     let group = problem.main_group();
     let server = &problem.cluster.targets()[best.busiest as usize].name;
     let load = 100.0 * best.busiest_s / best.elapsed_s.max(f64::MIN_POSITIVE);
@@ -298,7 +242,7 @@ fn reason_for(problem: &Problem<'_>, present: &Judged, best: &Judged, gain: f64)
         format!("was asked for, although it takes {:.0} % more {what} than the present layout", -gain * 100.0)
     };
     let pages = match problem.is_mapped() {
-        true => format!("; programs map the files, so stripes are multiples of {}", size::format(mapped::PAGE)),
+        true => format!("; programs map the files, so stripes are multiples of {}", size::format(PAGE)),
         false => String::new(),
     };
     format!(
@@ -322,14 +266,7 @@ fn reason_against(problem: &Problem<'_>, best: &Judged, gain: f64) -> String {
     format!(
         "keep the present layout: the best candidate, {}, would save {saves} of its {}, and a change must save {:.1} %",
         best.candidate.name,
-        objective_name(problem),
+        problem.options.objective.name(),
         problem.options.min_gain * 100.0
     )
-}
-
-pub(crate) fn objective_name(problem: &Problem<'_>) -> &'static str {
-    match problem.options.objective {
-        Objective::Elapsed => "time",
-        Objective::Cost => "overall cost",
-    }
 }

@@ -10,6 +10,7 @@ use stripewise_layout::Layout;
 
 use crate::candidate::{Candidate, Judged, Method};
 use crate::elapsed::{estimate, replay};
+use crate::options::Objective;
 use crate::problem::Problem;
 use crate::serving::Serving;
 use crate::windows::{RUN, windows};
@@ -25,6 +26,13 @@ const FULL_BUDGET: usize = 1 << 24;
 /// Number of candidates that are always replayed in full in addition to the notable ones: the best
 /// by the short replay.
 const FULL_LEAST: usize = 8;
+
+/// Elapsed times within this fraction of the least count as equal: the predictions are no more
+/// exact than this.
+const EQUAL_ELAPSED: f64 = 0.005;
+/// Overall costs within this fraction of the least count as equal: they are sums of formulas, so
+/// only rounding differs.
+const EQUAL_COST: f64 = 1e-9;
 
 /// How many requests of a group are replayed.
 #[derive(Clone, Copy)]
@@ -139,7 +147,7 @@ fn judge_one(problem: &Problem<'_>, entry: &Entry, wanted: bool, candidates: usi
     for group in &problem.set.groups {
         let sample = problem.cost_sample(group, candidates);
         let served = serving.serve(group, &sample);
-        judged.cost += served.mapped.cost(group, problem.servers);
+        judged.cost = judged.cost + served.mapped.cost(group, problem.servers);
         touched += served.mapped.add_busy(group, problem.servers, &mut busy_s);
     }
     judged.background = serving.background();
@@ -167,6 +175,32 @@ pub fn elapsed(problem: &Problem<'_>, candidate: &Candidate, effort: Effort) -> 
         servers_s.max(problem.client_link_s(group))
     };
     problem.set.groups.iter().map(of_group).sum::<f64>() + serving.wait_at_close_s()
+}
+
+/// Index of the candidate with the least objective. Among equally good ones ([`EQUAL_ELAPSED`],
+/// [`EQUAL_COST`]) the least value of the other objective decides, then the fewest servers, then
+/// the name. When elapsed times are compared, candidates with only a short replay do not compete:
+/// they were far from the best.
+pub fn best_of(problem: &Problem<'_>, candidates: &[Judged], picks: &[usize]) -> usize {
+    let exact = |index: &usize| {
+        candidates[*index].method == Method::Full || problem.options.objective == Objective::Cost
+    };
+    let known: Vec<usize> = picks.iter().copied().filter(exact).collect();
+    let picks = if known.is_empty() { picks } else { &known };
+    let first = |index: usize| problem.options.objective.of(&candidates[index]);
+    let least = picks.iter().map(|&index| first(index)).fold(f64::INFINITY, f64::min);
+    let (equal, second): (f64, fn(&Judged) -> f64) = match problem.options.objective {
+        Objective::Elapsed => (EQUAL_ELAPSED, Judged::predicted_s),
+        Objective::Cost => (EQUAL_COST, |judged| judged.elapsed_s),
+    };
+    let as_good = picks.iter().copied().filter(|&index| first(index) <= least * (1.0 + equal));
+    let order = |&a: &usize, &b: &usize| {
+        let (a, b) = (&candidates[a], &candidates[b]);
+        let servers = || a.candidate.targets().cmp(&b.candidate.targets());
+        let name = || a.candidate.name.cmp(&b.candidate.name);
+        second(a).total_cmp(&second(b)).then_with(servers).then_with(name)
+    };
+    as_good.min_by(order).unwrap_or(0)
 }
 
 /// The effort of a short replay.

@@ -101,6 +101,14 @@ impl fmt::Display for Form {
     }
 }
 
+/// Formats a byte count for humans, with at most one decimal.
+pub fn about(bytes: f64) -> String {
+    let units = ["", "K", "M", "G", "T", "P", "E"];
+    let power = (bytes.max(1.0).log2() / 10.0) as usize;
+    let number = format!("{:.1}", bytes / (1u64 << (10 * power.min(6))) as f64);
+    format!("{}{}", number.strip_suffix(".0").unwrap_or(&number), units[power.min(6)])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 use stripewise_cluster::{CacheAdmission, CacheMode, Durability};
 
+use crate::candidate::Judged;
 use crate::only_native::OnlyNative;
 
 /// The prediction by which candidates are compared.
@@ -12,6 +13,23 @@ pub enum Objective {
     Elapsed,
     /// The papers' overall cost.
     Cost,
+}
+
+impl Objective {
+    /// The prediction for a candidate, seconds.
+    pub(crate) fn of(self, judged: &Judged) -> f64 {
+        match self {
+            Self::Elapsed => judged.elapsed_s,
+            Self::Cost => judged.predicted_s(),
+        }
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Elapsed => "time",
+            Self::Cost => "overall cost",
+        }
+    }
 }
 
 /// Which planners run and which candidate is chosen.

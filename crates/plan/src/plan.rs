@@ -1,6 +1,9 @@
 //! The whole plan: a decision per file set, and the plan file made from them.
 
+use std::collections::BTreeMap;
+
 use stripewise_cluster::{Cluster, KEEP, Plan, Rule, Spread};
+use stripewise_native::NativeLayout;
 
 use crate::candidate::Judged;
 use crate::choose::{Decision, decide};
@@ -39,17 +42,65 @@ pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result
     }
     keep_what_hardly_counts(&mut decisions);
     if let Some(only) = &options.native {
-        let objective = |judged: &Judged| match options.objective {
-            Objective::Elapsed => judged.elapsed_s,
-            Objective::Cost => judged.predicted_s(),
-        };
-        for (index, layout) in only.shared(&decisions, &workload.file_sets, cluster, objective) {
+        for (index, layout) in
+            layouts_of_directories(only, &decisions, &workload.file_sets, cluster, options.objective)
+        {
             let only = OnlyNative { layout: Some(layout), ..only.clone() };
             let options = Options { native: Some(only), ..options.clone() };
             decisions[index] = of_set(&workload.file_sets[index], &options)?;
         }
     }
     Ok(decisions)
+}
+
+/// The file sets to decide again because files of their directory need another layout. Each
+/// comes with the layout that is best for the whole directory.
+fn layouts_of_directories(
+    only: &OnlyNative,
+    decisions: &[Decision],
+    sets: &[FileSet],
+    cluster: &Cluster,
+    objective: Objective,
+) -> Vec<(usize, NativeLayout)> {
+    let mut directories: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (index, decision) in decisions.iter().enumerate().filter(|(_, decision)| !decision.keep) {
+        let directory = decision.pattern.rsplit_once('/').map_or("", |(directory, _)| directory);
+        directories.entry(directory).or_default().push(index);
+    }
+    let mut anew = Vec::new();
+    for members in directories.values() {
+        let chosen = |&index: &usize| only.native(&decisions[index].best().candidate, &sets[index], cluster);
+        let mut layouts: Vec<_> = members.iter().map(chosen).collect();
+        layouts.dedup();
+        if layouts.len() < 2 {
+            continue;
+        }
+        let costs: Vec<Vec<(NativeLayout, f64)>> = members
+            .iter()
+            .map(|&index| {
+                let candidates = decisions[index].candidates.iter();
+                let cost = |judged: &Judged| {
+                    Some((only.native(&judged.candidate, &sets[index], cluster).ok()?, objective.of(judged)))
+                };
+                candidates.filter_map(cost).collect()
+            })
+            .collect();
+        if let Some(best) = cheapest_of_all(&costs) {
+            anew.extend(members.iter().map(|&index| (index, best.clone())));
+        }
+    }
+    anew
+}
+
+/// The layout with the least total cost among those that every set has a cost for.
+fn cheapest_of_all(costs: &[Vec<(NativeLayout, f64)>]) -> Option<&NativeLayout> {
+    let least = |of: &[(NativeLayout, f64)], layout: &NativeLayout| {
+        of.iter().filter(|(known, _)| known == layout).map(|(_, cost)| *cost).min_by(f64::total_cmp)
+    };
+    let total = |layout| costs.iter().map(|of| least(of, layout)).sum::<Option<f64>>();
+    let candidates = costs.first()?.iter().map(|(layout, _)| layout);
+    let all = candidates.filter_map(|layout| Some((layout, total(layout)?)));
+    all.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(layout, _)| layout)
 }
 
 /// File sets whose I/O takes less than this fraction of the total time are not worth a change.

@@ -6,12 +6,15 @@ use stripewise_cluster::{Cluster, CopySpec, Overlay, OverlayKind};
 use stripewise_model::Cost;
 
 use crate::candidate::Candidate;
-use crate::mapped::PAGE;
 use crate::mapping::Mapped;
 use crate::options::Options;
 use crate::servers::Servers;
 use crate::windows::windows;
 use crate::workload::{FileSet, Group, Request};
+
+/// Page size, bytes. A trace does not record it. A machine with larger pages maps files in these
+/// stripes only if the stripes are also multiples of its page size.
+pub const PAGE: u64 = 4 << 10;
 
 /// Maximum number of costed requests of a file set, over all candidates and groups.
 const COST_BUDGET: usize = 1 << 25;
@@ -82,7 +85,7 @@ impl<'a> Problem<'a> {
     }
 
     fn part_of_space(&self, target: u32, bytes: u64) -> u64 {
-        let capacity = self.servers.capacity(target);
+        let capacity = self.servers.capacities[target as usize];
         let share = u128::from(capacity) * u128::from(bytes) / u128::from(self.plan_bytes.max(1));
         u64::try_from(share).unwrap_or(u64::MAX).min(capacity)
     }
@@ -111,7 +114,7 @@ impl<'a> Problem<'a> {
     /// Seconds that a client node's network link needs for its processes' share of a group.
     pub fn client_link_s(&self, group: &Group) -> f64 {
         let share = f64::from(group.procs_per_node) / f64::from(group.procs.max(1));
-        group.bytes as f64 * share * self.servers.network().per_byte_s
+        group.bytes as f64 * share * self.servers.network.per_byte_s
     }
 
     /// The overall cost of `candidate`, which is one of `candidates` that share the budget.

@@ -8,10 +8,20 @@ use crate::error::PlanError;
 /// Parameters and capacities by target index.
 #[derive(Clone, Debug)]
 pub struct Servers {
-    classes: Vec<ClassParams>,
-    capacities: Vec<u64>,
-    one_arm: Vec<bool>,
-    network: Network,
+    /// α and β.
+    pub(crate) classes: Vec<ClassParams>,
+    /// Bytes.
+    pub(crate) capacities: Vec<u64>,
+    /// Whether an access is sequential on this target only while no other process uses the target.
+    ///
+    /// Calibration measures sequential access with a single process. A real server that several
+    /// processes use in turns seeks between their positions, so the measured value holds for one
+    /// process alone. Emulated servers keep every process's position. Parameters that a user wrote
+    /// into the cluster file mean what they mean in the papers: `q` sequential processes cost `q`
+    /// sequential startups.
+    pub(crate) one_arm: Vec<bool>,
+    /// e and t.
+    pub(crate) network: Network,
 }
 
 impl Servers {
@@ -42,32 +52,6 @@ impl Servers {
     /// Number of targets.
     pub fn count(&self) -> usize {
         self.classes.len()
-    }
-
-    /// The class parameters (α and β) by target.
-    pub fn classes(&self) -> &[ClassParams] {
-        &self.classes
-    }
-
-    /// The network parameters e and t.
-    pub fn network(&self) -> &Network {
-        &self.network
-    }
-
-    /// Capacity of a target, bytes.
-    pub fn capacity(&self, target: u32) -> u64 {
-        self.capacities[target as usize]
-    }
-
-    /// Whether an access is sequential on this target only while no other process uses the target.
-    ///
-    /// Calibration measures sequential access with a single process. A real server that several
-    /// processes use in turns seeks between their positions, so the measured value holds for one
-    /// process alone. Emulated servers keep every process's position. Parameters that a user wrote
-    /// into the cluster file mean what they mean in the papers: `q` sequential processes cost `q`
-    /// sequential startups.
-    pub fn has_one_arm(&self, target: u32) -> bool {
-        self.one_arm[target as usize]
     }
 
     /// α and β of a target for one operation and access.
@@ -111,7 +95,7 @@ mod tests {
             cluster.measured = cluster.classes.clone();
         }
         cluster.tiers[0].emulate = emulate;
-        Servers::of(&cluster).unwrap().has_one_arm(1)
+        Servers::of(&cluster).unwrap().one_arm[1]
     }
 
     #[test]

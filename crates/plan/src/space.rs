@@ -1,10 +1,10 @@
 //! Whether a candidate's files fit on the targets, and where the rest goes if they do not.
 
-use stripewise_layout::{Layout, LayoutError, constructors};
+use stripewise_layout::{Layout, constructors};
 
+use crate::candidate::bytes_by_target;
 use crate::error::PlanError;
-use crate::mapped::PAGE;
-use crate::problem::Problem;
+use crate::problem::{PAGE, Problem};
 
 /// Makes layouts fit. If targets would hold more than the set's share of their space, the files get
 /// a second region from the byte where the first of these targets is full, on the targets that are
@@ -64,20 +64,19 @@ pub fn two_part(
     bounding: &[u32],
     second: &[(u32, u64)],
 ) -> Result<Layout, PlanError> {
-    let failed = |error: LayoutError| PlanError::new(error.to_string());
     let space: Vec<(u32, u64)> =
         bounding.iter().map(|&target| (target, problem.space_for_file(target))).collect();
-    let layout = constructors::until_full(first, &space, second).map_err(failed)?;
+    let layout = constructors::until_full(first, &space, second)?;
     let layout_of = vec![0; problem.set.files.len()];
     let use_of = Use { problem, layout_of: &layout_of };
     let over = |layout: &Layout| use_of.overfull(std::slice::from_ref(layout), u64::MAX);
     if over(&layout).iter().all(|target| !bounding.contains(target)) {
         return fitting(layout, over);
     }
-    let whole = constructors::varied(first).map_err(failed)?;
+    let whole = constructors::varied(first)?;
     let cycle = first.iter().map(|stripe| stripe.1).fold(0u64, u64::saturating_add).max(1);
     let boundary = use_of.largest_boundary_of(std::slice::from_ref(&whole), bounding) / cycle * cycle;
-    fitting(constructors::two_part(first, boundary, second).map_err(failed)?, over)
+    fitting(constructors::two_part(first, boundary, second)?, over)
 }
 
 fn fitting(layout: Layout, over: impl Fn(&Layout) -> Vec<u32>) -> Result<Layout, PlanError> {
@@ -95,14 +94,8 @@ struct Use<'p> {
 impl Use<'_> {
     /// Targets that would hold more than the set's share if every file ended at `boundary`.
     fn overfull(&self, layouts: &[Layout], boundary: u64) -> Vec<u32> {
-        let mut bytes = vec![0u64; self.problem.servers.count()];
-        for (file, &layout) in self.problem.set.files.iter().zip(self.layout_of) {
-            let layout = &layouts[layout as usize];
-            for target in 0..layout.target_count() as u32 {
-                let here = layout.component_size(target, file.size.min(boundary));
-                bytes[target as usize] = bytes[target as usize].saturating_add(here);
-            }
-        }
+        let (files, servers) = (&self.problem.set.files, self.problem.servers.count());
+        let bytes = bytes_by_target(files, (layouts, self.layout_of), servers, boundary);
         let over = |target: &u32| bytes[*target as usize] > self.problem.space_for_set(*target);
         (0..bytes.len() as u32).filter(over).collect()
     }

@@ -15,8 +15,8 @@ use stripewise_cluster::CacheMode;
 use stripewise_extents::{CopyId, Map, MapSpec, Mask, Node};
 use stripewise_layout::Layout;
 use stripewise_layout::constructors::{on_one, striped};
-use stripewise_model::{Access, ByAccess, ClassParams, Op, Service};
-use stripewise_policy::{Balance, CacheView, Cdt, Identifier, Kind, Request, Sent, Space, Span, Want};
+use stripewise_model::{Access, ByAccess, ClassParams, Network, Op, Service};
+use stripewise_policy::{Balance, Cdt, CopyView, Identifier, Kind, Request, Sent, Space, Span, Want};
 use stripewise_sys::{Real, SysRef};
 
 const BLOCK: u64 = 4096;
@@ -75,13 +75,16 @@ fn identifier(balanced: bool) -> Identifier {
         (on_one(8).expect("valid"), 4),
         (striped(&ssds[..2], 64 << 10).expect("valid"), 2),
     ];
-    let views: Vec<_> = copies.iter().map(|(layout, groups)| CacheView { layout, groups: *groups }).collect();
+    let views: Vec<_> =
+        copies.iter().map(|(layout, groups)| CopyView { layout, spread_over: 4, groups: *groups }).collect();
+    let slow = CopyView { layout: &original, spread_over: 8, groups: 1 };
     let identifier = Identifier::new(CacheMode::Sla, &original, &views, &classes, 32).expect("valid");
     if !balanced {
         return identifier;
     }
-    let layouts = std::iter::once((&original, 8)).chain(copies.iter().map(|(layout, _)| (layout, 4)));
-    identifier.balanced(Balance::new(&layouts.collect::<Vec<_>>(), &classes, 32).expect("valid"))
+    identifier.balanced(
+        Balance::new(&[&[slow][..], &views].concat(), &classes, Network::default(), 32).expect("valid"),
+    )
 }
 
 /// CPU time of this thread in ns; other processes may be running.

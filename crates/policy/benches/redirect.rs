@@ -9,9 +9,7 @@ use stripewise_cluster::CacheMode;
 use stripewise_layout::Layout;
 use stripewise_layout::constructors::{on_one, striped};
 use stripewise_model::{Access, ByAccess, ClassParams, Network, Op, Service};
-use stripewise_policy::{
-    Balance, CacheView, Cdt, CopyView, Costs, Identifier, Kind, Request, Sent, Space, Span, Want,
-};
+use stripewise_policy::{Balance, Cdt, CopyView, Costs, Identifier, Kind, Request, Sent, Space, Span, Want};
 
 const KIB: u64 = 1 << 10;
 /// More requests than the table holds, so that each one replaces an entry.
@@ -51,10 +49,11 @@ fn identifier(balanced: bool) -> Identifier {
         (on_one(8).expect("valid"), 4),
         (striped(&SSERVERS[..2], 64 * KIB).expect("valid"), 2),
     ];
-    let views: Vec<CacheView<'_>> =
-        copies.iter().map(|(layout, groups)| CacheView { layout, groups: *groups }).collect();
-    let layouts = std::iter::once((&original, 8)).chain(copies.iter().map(|(layout, _)| (layout, 4)));
-    let balance = Balance::new(&layouts.collect::<Vec<_>>(), &classes(), 32).expect("valid");
+    let views: Vec<CopyView<'_>> =
+        copies.iter().map(|(layout, groups)| CopyView { layout, spread_over: 4, groups: *groups }).collect();
+    let slow = CopyView { layout: &original, spread_over: 8, groups: 1 };
+    let balance =
+        Balance::new(&[&[slow][..], &views].concat(), &classes(), Network::default(), 32).expect("valid");
     let identifier = Identifier::new(CacheMode::Sla, &original, &views, &classes(), 32).expect("valid");
     if balanced { identifier.balanced(balance) } else { identifier }
 }
@@ -106,7 +105,7 @@ fn replicas(criterion: &mut Criterion) {
     let layouts: Vec<Layout> =
         [16, 256, 4096].iter().map(|stripe| striped(&HSERVERS, stripe * KIB).expect("valid")).collect();
     let views: Vec<CopyView<'_>> =
-        layouts.iter().map(|layout| CopyView { layout, spread_over: HSERVERS.len() }).collect();
+        layouts.iter().map(|layout| CopyView { layout, spread_over: HSERVERS.len(), groups: 1 }).collect();
     let network = Network { establish_s: 3e-4, per_byte_s: 7.95e-9 };
     let costs = Costs::new(&views, &classes(), network, (32, 4)).expect("valid");
     let mut group = criterion.benchmark_group("replicas");

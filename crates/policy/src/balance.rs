@@ -26,14 +26,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_layout::Layout;
+use stripewise_model::error::{at_least_1, targets_known};
 use stripewise_model::{ClassParams, ModelError, Network, Service};
 
-use crate::costs::try_all_kinds;
+use crate::costs::{CopyView, try_all_kinds, with_bytes_per_target};
 use crate::kind::Kind;
 use crate::span::ORIGINAL;
 
-/// Maximum number of targets of a copy whose bytes fit on the stack.
-const TARGETS_ON_STACK: usize = 64;
 /// The process forgets the fraction 1/`REMEMBERED` of its lead with every request. A long time with
 /// nothing to balance must not determine what happens afterwards.
 const REMEMBERED: f64 = 64.0;
@@ -84,34 +83,28 @@ struct Load {
 }
 
 impl Balance {
-    /// For a file whose original and cache copies have these layouts, on targets whose parameters
-    /// are in `classes` by index. Each layout comes with the number of servers over which this copy
-    /// of the processes' files is spread, at least its own targets; `procs` is p.
+    /// For a file with these copies, the original first, on targets whose parameters are in
+    /// `classes` by index; `procs` is p. A network link and the device behind it work on different
+    /// requests at the same time, so the slower of the two determines how long a server is busy.
     ///
     /// # Errors
     /// A target without a class; p of 0.
-    pub fn new(copies: &[(&Layout, usize)], classes: &[ClassParams], procs: u32) -> Result<Self, ModelError> {
-        if procs == 0 {
-            return Err(ModelError::Zero { name: "the number of processes" });
-        }
-        let work = |&(layout, servers): &(&Layout, usize)| {
-            if let Some(target) = layout.targets().find(|&target| target as usize >= classes.len()) {
-                return Err(ModelError::UnknownTarget { target, known: classes.len() });
-            }
+    pub fn new(
+        copies: &[CopyView<'_>],
+        classes: &[ClassParams],
+        network: Network,
+        procs: u32,
+    ) -> Result<Self, ModelError> {
+        at_least_1("the number of processes", procs)?;
+        let work = |&CopyView { layout, spread_over, .. }: &CopyView<'_>| {
+            targets_known(layout, classes.len())?;
             let services =
                 |kind: Kind| Ok(classes.iter().map(|class| class.service(kind.op, kind.access)).collect());
-            let servers = servers.max(layout.targets().count()) as f64;
+            let servers = spread_over.max(layout.targets().count()) as f64;
             Ok(Work { layout: layout.clone(), services: try_all_kinds(services)?, servers })
         };
         let copies = copies.iter().map(work).collect::<Result<_, ModelError>>()?;
-        Ok(Self { copies, procs: f64::from(procs), network: Network::default() })
-    }
-
-    /// Puts the servers behind a network. A link and the device behind it work on different
-    /// requests at the same time, so the slower of the two determines how long a server is busy.
-    #[must_use]
-    pub fn over(self, network: Network) -> Self {
-        Self { network, ..self }
+        Ok(Self { copies, procs: f64::from(procs), network })
     }
 
     /// Seconds that a request keeps the tier of a copy busy, with the work divided over all of its
@@ -150,26 +143,16 @@ impl Balance {
     }
 
     fn load(&self, copy: usize, kind: Kind, offset: u64, len: u64) -> Load {
-        let work = &self.copies[copy];
-        match work.layout.target_count() {
-            count @ 0..=TARGETS_ON_STACK => {
-                work.load(&self.network, kind, (offset, len), &mut [0; TARGETS_ON_STACK][..count])
+        let Work { layout, services, servers } = &self.copies[copy];
+        with_bytes_per_target(layout, offset, len, |bytes| {
+            let (mut busy_s, mut touched) = (0.0, 0.0);
+            let touched_servers = bytes.iter().zip(&services[kind.index()]).filter(|(bytes, _)| **bytes > 0);
+            for (&bytes, service) in touched_servers {
+                let link_s = self.network.establish_s + bytes as f64 * self.network.per_byte_s;
+                busy_s += service.busy_s(bytes).max(link_s);
+                touched += 1.0;
             }
-            many => work.load(&self.network, kind, (offset, len), &mut vec![0; many]),
-        }
-    }
-}
-
-impl Work {
-    fn load(&self, network: &Network, kind: Kind, (offset, len): (u64, u64), bytes: &mut [u64]) -> Load {
-        self.layout.bytes_per_target(offset, len, bytes);
-        let (mut busy_s, mut touched) = (0.0, 0.0);
-        for (&bytes, service) in bytes.iter().zip(&self.services[kind.index()]).filter(|(bytes, _)| **bytes > 0)
-        {
-            let link_s = network.establish_s + bytes as f64 * network.per_byte_s;
-            busy_s += service.busy_s(bytes).max(link_s);
-            touched += 1.0;
-        }
-        Load { tier_s: busy_s / self.servers, at_once: self.servers / f64::max(touched, 1.0) }
+            Load { tier_s: busy_s / servers, at_once: servers / f64::max(touched, 1.0) }
+        })
     }
 }

@@ -6,7 +6,7 @@ use stripewise_model::{ClassParams, ModelError, Network, PreparedCost, Startup};
 use crate::kind::Kind;
 use crate::mean::MeanCosts;
 
-/// A copy of a file, as the costs need it.
+/// A copy of a file, as the models see it.
 #[derive(Clone, Copy, Debug)]
 pub struct CopyView<'a> {
     /// The copy's layout.
@@ -14,6 +14,9 @@ pub struct CopyView<'a> {
     /// Number of servers over which the processes' files are spread in this copy: the targets of
     /// all layouts of the plan's rule for the copy, which are at least those of `layout`.
     pub spread_over: usize,
+    /// g, the number of groups of a cache copy: 1 is 1-DH, the number of the copy's servers is 1-DV,
+    /// anything in between is 2-D. Unused for the original and for replicas.
+    pub groups: u32,
 }
 
 /// The costs of a file's copies. Must be created again when the concurrency changes.
@@ -76,11 +79,6 @@ impl Costs {
         })
     }
 
-    /// Number of copies.
-    pub fn copies(&self) -> usize {
-        self.copies.len()
-    }
-
     /// The cost in seconds, on a copy, of a request of `len` bytes that begins in the region of
     /// `offset`. Exact at eight sizes per power of two, and interpolated between them.
     ///
@@ -133,4 +131,24 @@ pub(crate) fn in_mask(mask: u8, count: usize) -> impl Iterator<Item = usize> {
 pub(crate) fn try_all_kinds<T>(make: impl Fn(Kind) -> Result<T, ModelError>) -> Result<[T; 4], ModelError> {
     let [a, b, c, d] = Kind::ALL.map(make);
     Ok([a?, b?, c?, d?])
+}
+
+/// Calls `use_bytes` with the bytes of a range on each target of a layout. Up to 64 targets nothing
+/// is allocated.
+pub(crate) fn with_bytes_per_target<T>(
+    layout: &Layout,
+    offset: u64,
+    len: u64,
+    use_bytes: impl FnOnce(&[u64]) -> T,
+) -> T {
+    let (mut on_stack, mut on_heap) = ([0; 64], Vec::new());
+    let bytes = match on_stack.get_mut(..layout.target_count()) {
+        Some(bytes) => bytes,
+        None => {
+            on_heap.resize(layout.target_count(), 0);
+            &mut on_heap[..]
+        }
+    };
+    layout.bytes_per_target(offset, len, bytes);
+    use_bytes(bytes)
 }

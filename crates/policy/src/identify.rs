@@ -3,22 +3,13 @@
 
 use stripewise_cluster::CacheMode;
 use stripewise_layout::Layout;
+use stripewise_model::error::at_least_1;
 use stripewise_model::{ClassParams, ModelError, Network, PreparedCost, Server, Startup};
 
 use crate::balance::Balance;
-use crate::costs::try_all_kinds;
+use crate::costs::{CopyView, try_all_kinds};
 use crate::kind::Kind;
 use crate::span::ORIGINAL;
-
-/// A cache copy of a file, as the Identifier needs it.
-#[derive(Clone, Copy, Debug)]
-pub struct CacheView<'a> {
-    /// The copy's layout.
-    pub layout: &'a Layout,
-    /// g, the number of groups: 1 is 1-DH, the number of the copy's servers is 1-DV, anything in
-    /// between is 2-D.
-    pub groups: u32,
-}
 
 /// The costs of requests on the original and on every cache copy by SLA's model: the expected
 /// startup under contention and the largest sub-request, without the network. Must be created again
@@ -46,7 +37,7 @@ impl Identifier {
     pub fn new(
         mode: CacheMode,
         original: &Layout,
-        copies: &[CacheView<'_>],
+        copies: &[CopyView<'_>],
         classes: &[ClassParams],
         procs: u32,
     ) -> Result<Self, ModelError> {
@@ -55,9 +46,7 @@ impl Identifier {
             let servers: Vec<Server> = classes.iter().map(server).collect::<Result<_, _>>()?;
             PreparedCost::new(layout, &servers, Network::default(), 1, Startup::Expected)
         };
-        if procs == 0 {
-            return Err(ModelError::Zero { name: "the number of processes" });
-        }
+        at_least_1("the number of processes", procs)?;
         let mut costs = vec![try_all_kinds(|kind| prepare(original, procs, kind))?];
         for copy in copies {
             let sharing = procs / copy.groups.max(1);
@@ -75,13 +64,8 @@ impl Identifier {
         Self { balance: Some(balance), ..self }
     }
 
-    /// The admission mode.
-    pub fn mode(&self) -> CacheMode {
-        self.mode
-    }
-
     /// Number of copies, the original included.
-    pub fn copies(&self) -> usize {
+    pub(crate) fn copies(&self) -> usize {
         self.costs.len()
     }
 

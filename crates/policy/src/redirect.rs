@@ -2,14 +2,11 @@
 
 use crate::balance::Sent;
 use crate::cdt::Cdt;
-use crate::costs::in_mask;
+use crate::costs::{in_mask, with_bytes_per_target};
 use crate::identify::Identifier;
 use crate::kind::Kind;
 use crate::span::{ORIGINAL, Part, Span, cover, runs};
 use stripewise_model::Op;
-
-/// Maximum number of targets of a copy whose needs fit on the stack.
-const TARGETS_ON_STACK: usize = 64;
 
 /// A request on a file with cache copies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,25 +176,17 @@ impl Identifier {
 
     /// Lines 4 to 18: takes space for a range of a critical write.
     fn admit(&self, copy: usize, file: u64, span: &Span, space: &mut impl Space) -> (usize, Why) {
-        let layout = self.layout(copy);
-        let (mut on_stack, mut on_heap) = ([0; TARGETS_ON_STACK], Vec::new());
-        let bytes = match layout.target_count() {
-            count @ 0..=TARGETS_ON_STACK => &mut on_stack[..count],
-            count => {
-                on_heap.resize(count, 0);
-                &mut on_heap[..]
-            }
-        };
         let &Span { start, end, .. } = span;
-        layout.bytes_per_target(start, end - start, bytes);
-        let want = Want { file, copy, start, end, bytes };
-        if space.take_free(&want) {
-            (copy, Why::Free)
-        } else if space.take_clean(&want) {
-            (copy, Why::Clean)
-        } else {
-            (ORIGINAL, Why::Full)
-        }
+        with_bytes_per_target(self.layout(copy), start, end - start, |bytes| {
+            let want = Want { file, copy, start, end, bytes };
+            if space.take_free(&want) {
+                (copy, Why::Free)
+            } else if space.take_clean(&want) {
+                (copy, Why::Clean)
+            } else {
+                (ORIGINAL, Why::Full)
+            }
+        })
     }
 
     /// Whether one read of the original, which must be valid throughout, is cheaper than a read in

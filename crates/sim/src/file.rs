@@ -84,13 +84,20 @@ impl Files {
         procs: (u32, u32),
         known: &mut Known,
     ) -> Result<File, SimError> {
-        let not_placed = || SimError::NotPlaced { path: path.display().to_string() };
+        let not_placed = || {
+            let path = path.display();
+            SimError(format!(
+                "{path}: no rule of the plan places it: plan for a trace with this file, or leave it out"
+            ))
+        };
         let rule = plan.rule_for(path).ok_or_else(not_placed)?;
         let original = rule.choose(path).ok_or_else(not_placed)?;
         let (specs, mut copies) = (rule.copies_for(path).map(|(spec, _)| spec).collect::<Vec<_>>(), Vec::new());
         for layout in std::iter::once(original).chain(rule.copies_for(path).map(|(_, layout)| layout)) {
             if let Some(target) = layout.targets().find(|&target| target as usize >= servers) {
-                return Err(SimError::UnknownTarget { path: path.display().to_string(), target, servers });
+                let path = path.display();
+                let text = format!("{path}: its layout uses server {target} of {servers}: make the plan anew");
+                return Err(SimError(text));
             }
             copies.push(self.placed(layout, known));
         }

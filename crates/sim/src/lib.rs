@@ -22,7 +22,6 @@
 
 mod ends;
 mod error;
-mod event;
 mod file;
 mod network;
 mod options;

@@ -30,7 +30,7 @@ impl Default for Options {
 impl Options {
     pub(crate) fn check(&self) -> Result<(), SimError> {
         if !(0.0..1.0).contains(&self.jitter) {
-            return Err(SimError::Option("the jitter of service times must be at least 0 and below 1"));
+            return Err(SimError("the jitter of service times must be at least 0 and below 1".to_owned()));
         }
         Ok(())
     }

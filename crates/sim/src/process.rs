@@ -1,9 +1,10 @@
 //! The processes of a run.
 
+use std::collections::HashMap;
+
 use stripewise_policy::{Cdt, Sent, Streams};
 
 use crate::ends::Order;
-use crate::overlay::Memory;
 
 /// A process's use of a file.
 #[derive(Clone, Copy, Debug)]
@@ -44,5 +45,32 @@ impl Process {
     /// The ends of the process's requests on a file.
     pub fn streams(&mut self, file: u32) -> &Streams {
         self.memory.get_or_insert_default().streams.entry(file).or_default()
+    }
+}
+
+/// The policy's state of one process.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    cdt: Cdt,
+    /// Per file, the work sent.
+    sent: HashMap<u32, Sent>,
+    /// Per file, the ends of requests.
+    streams: HashMap<u32, Streams>,
+}
+
+/// The sender of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sender {
+    Process(u32),
+    Background,
+}
+
+impl Sender {
+    /// The number by which servers know it.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::Process(process) => process,
+            Self::Background => u32::MAX,
+        }
     }
 }

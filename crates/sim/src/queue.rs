@@ -1,83 +1,58 @@
-//! The event queue, a heap.
+//! The event queue.
 
-/// Events ordered by time. Of events at the same time the one with the lowest number comes first,
-/// so that the result does not depend on the order of calls.
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// An event. Of events at the same time the least one comes first, so that the result does not
+/// depend on the order of calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Event {
+    /// A process continues.
+    Ready(u32),
+    /// A process has closed a file.
+    Closed(u32),
+    /// A step of a file's background copying is done.
+    Copied(u32),
+    /// Time to check whether a file has data to copy.
+    Look(u32),
+    /// A sub-request in the network reaches its next step.
+    Moves(u32),
+}
+
+/// Events ordered by time.
 ///
 /// The last event taken leaves its place open. Usually the next event of the same process takes
 /// that place, which halves the work.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    heap: Vec<(u64, u64)>,
+    heap: BinaryHeap<Reverse<(u64, Event)>>,
     open: bool,
 }
 
-/// Children per node. This gives fewer levels than a binary heap, with siblings adjacent in memory.
-const WIDE: usize = 4;
-
 impl Queue {
     /// Adds an event at a time, ns.
-    pub fn push(&mut self, at_ns: u64, event: u64) {
-        if self.open {
-            self.open = false;
-            self.sink((at_ns, event));
-            return;
+    pub fn push(&mut self, at_ns: u64, event: Event) {
+        let event = Reverse((at_ns, event));
+        if !std::mem::take(&mut self.open) {
+            self.heap.push(event);
+        } else if let Some(mut first) = self.heap.peek_mut() {
+            *first = event;
         }
-        let mut place = self.heap.len();
-        self.heap.push((at_ns, event));
-        while place > 0 {
-            let parent = (place - 1) / WIDE;
-            if self.heap[parent] <= (at_ns, event) {
-                break;
-            }
-            self.heap[place] = self.heap[parent];
-            place = parent;
-        }
-        self.heap[place] = (at_ns, event);
     }
 
     /// Takes the next event.
-    pub fn pop(&mut self) -> Option<(u64, u64)> {
+    pub fn pop(&mut self) -> Option<(u64, Event)> {
         if self.open {
-            self.open = false;
-            let last = self.heap.pop()?;
-            if !self.heap.is_empty() {
-                self.sink(last);
-            }
+            self.heap.pop();
         }
-        let first = self.heap.first().copied();
-        self.open = first.is_some();
-        first
+        self.open = !self.heap.is_empty();
+        self.heap.peek().map(|first| first.0)
     }
 
     /// Removes all events.
     pub fn clear(&mut self) {
         self.heap.clear();
         self.open = false;
-    }
-
-    /// Puts an event in the first place and sinks it to its position.
-    fn sink(&mut self, event: (u64, u64)) {
-        let heap = &mut self.heap[..];
-        let mut place = 0;
-        loop {
-            let first = WIDE * place + 1;
-            if first >= heap.len() {
-                break;
-            }
-            let children = &heap[first..heap.len().min(first + WIDE)];
-            let mut least = 0;
-            for child in 1..children.len() {
-                if children[child] < children[least] {
-                    least = child;
-                }
-            }
-            if event <= children[least] {
-                break;
-            }
-            heap[place] = children[least];
-            place = first + least;
-        }
-        heap[place] = event;
     }
 }
 
@@ -97,8 +72,9 @@ mod tests {
                 if take {
                     prop_assert_eq!(queue.pop(), sorted.pop_first());
                 } else {
-                    queue.push(at, number as u64);
-                    sorted.insert((at, number as u64));
+                    let event = Event::Ready(number as u32);
+                    queue.push(at, event);
+                    sorted.insert((at, event));
                 }
             }
             while let Some(next) = sorted.pop_first() {

@@ -5,26 +5,10 @@ use std::ops::Range;
 use stripewise_model::Op;
 
 use crate::ends::Order;
-use crate::event::Event;
 use crate::network::{Moving, Place, after_connecting};
-use crate::process::{Handle, Process};
+use crate::process::{Handle, Process, Sender};
+use crate::queue::Event;
 use crate::{Outcome, Simulator, Step, Streams};
-
-/// The sender of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sender {
-    Process(u32),
-    Background,
-}
-
-impl Sender {
-    fn number(self) -> u32 {
-        match self {
-            Self::Process(process) => process,
-            Self::Background => u32::MAX,
-        }
-    }
-}
 
 impl Simulator {
     /// Starts all processes.
@@ -54,7 +38,7 @@ impl Simulator {
 
     #[inline]
     pub(crate) fn push(&mut self, at_ns: u64, event: Event) {
-        self.queue.push(at_ns, event.bits());
+        self.queue.push(at_ns, event);
     }
 
     /// Runs until the last process has ended.
@@ -62,7 +46,7 @@ impl Simulator {
         while self.alive > 0 {
             let Some((now_ns, event)) = self.queue.pop() else { return };
             self.now_ns = now_ns;
-            match Event::from_bits(event) {
+            match event {
                 Event::Ready(process) => self.step(process, streams),
                 Event::Closed(process) => self.closed(process),
                 Event::Copied(file) => self.copied(file),
@@ -208,7 +192,7 @@ impl Simulator {
             let service_ns = self.servers.service_ns(server, process, op, sequential, sub.bytes);
             let moving = Moving { process, server, op, bytes: sub.bytes, service_ns, at: Place::Connects };
             let (number, next_ns) = net.start(node, self.now_ns, moving);
-            self.queue.push(next_ns, Event::Moves(number).bits());
+            self.queue.push(next_ns, Event::Moves(number));
         }
     }
 

@@ -53,7 +53,12 @@ impl Servers {
         let mut one_arm = Vec::new();
         for (index, tier) in cluster.tiers.iter().enumerate() {
             let params = params(cluster, index)
-                .ok_or_else(|| SimError::NoClass { tier: tier.name.clone(), class: tier.class.clone() })?;
+                .ok_or_else(|| {
+                let (tier, class) = (&tier.name, &tier.class);
+                SimError(format!(
+                    "tier {tier}: class {class} has no parameters: add [class.{class}] to the cluster, or calibrate"
+                ))
+            })?;
             let mut times = [Times::default(); 4];
             for op in [Op::Read, Op::Write] {
                 for access in [Access::Random, Access::Sequential] {

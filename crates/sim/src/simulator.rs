@@ -44,7 +44,7 @@ pub struct Simulator {
     pub(crate) waiting: Vec<u32>,
     /// Log of all transfers of files with several copies.
     #[cfg(test)]
-    pub(crate) log: Vec<(u32, stripewise_model::Op, crate::run::Sender, Vec<stripewise_policy::Part>)>,
+    pub(crate) log: Vec<(u32, stripewise_model::Op, crate::process::Sender, Vec<stripewise_policy::Part>)>,
     /// Results of the current run.
     pub(crate) outcome: Outcome,
 }
@@ -97,7 +97,10 @@ impl Simulator {
     ) -> Result<Range<u32>, SimError> {
         let (planned, there) = (plan.cluster.target_count(), self.servers.len());
         if planned != there {
-            return Err(SimError::OtherCluster { plan: planned, cluster: there });
+            return Err(SimError(format!(
+                "the plan has {planned} servers and the simulated cluster {there}: simulate the cluster that the plan was \
+                 made for"
+            )));
         }
         let first = self.files.files.len() as u32;
         self.files.open(plan, paths, there, (procs.max(1), procs_per_node.clamp(1, procs.max(1))))?;

@@ -114,7 +114,7 @@ fn costs_add_up_and_show_their_sum() {
     assert_eq!(twice, cost * 2.0);
     assert_eq!(twice.total_s(), 30.0);
     let mut more = cost;
-    more += cost;
+    more = more + cost;
     assert_eq!(more, twice);
     let json = serde_json::to_string(&cost).unwrap();
     assert_eq!(json, r#"{"establish_s":1.0,"transfer_s":2.0,"startup_s":4.0,"io_s":8.0,"total_s":15.0}"#);

@@ -6,7 +6,7 @@ use stripewise_layout::{Layout, MAX_OFFSET};
 
 use super::{DISK, ETHERNET, FLASH, KIB, assert_same, cases};
 use crate::psa::Psa;
-use crate::{Cost, ModelError, PreparedCost, Server, Share, Startup, general};
+use crate::{Cost, PreparedCost, Server, Share, Startup, general};
 
 fn directly(layout: &Layout, servers: &[Server], startup: Startup, offset: u64, size: u64) -> Cost {
     let mut bytes = vec![0; layout.target_count()];
@@ -80,7 +80,7 @@ fn every_target_needs_a_server() {
     let layout = striped(&[0, 3], 4096).unwrap();
     let servers = [Server::new(DISK, 1).unwrap(); 3];
     let prepare = |servers: &[Server], c| PreparedCost::new(&layout, servers, ETHERNET, c, Startup::default());
-    assert_eq!(prepare(&servers, 1).unwrap_err(), ModelError::UnknownTarget { target: 3, known: 3 });
+    assert_eq!(prepare(&servers, 1).err(), crate::error::targets_known(&layout, 3).err());
     assert_eq!(
         prepare(&[servers[0]; 4], 0).unwrap_err().to_string(),
         "the number of processes per node is 0; it must be at least 1"

@@ -8,7 +8,7 @@ use stripewise_layout::constructors::{group_members, two_d, two_part};
 use super::{DISK, ETHERNET, FLASH, assert_same, cases};
 use crate::Striping::{OneDh, OneDv, TwoD};
 use crate::cil::Cil;
-use crate::{ModelError, PreparedCost, Server, Service, Share, Startup, general, sharing};
+use crate::{PreparedCost, Server, Service, Share, Startup, general, sharing};
 
 const BLOCK: u64 = 1 << 20;
 
@@ -82,5 +82,5 @@ fn impossible_processes_are_refused() {
     assert!(prepare((4, 4)).is_ok());
     assert!(prepare((0, 0)).is_err() && prepare((4, 5)).is_err());
     let other = PreparedCost::by_reach(&layout, &[], 1, ETHERNET, (1, 1), Startup::EverySharer);
-    assert_eq!(other.unwrap_err(), ModelError::UnknownTarget { target: 0, known: 0 });
+    assert_eq!(other.err(), crate::error::targets_known(&layout, 0).err());
 }

@@ -10,159 +10,19 @@
 //!   may move over the servers in step, or crowd on one.
 //! - [`estimate`]: a closed form for requests that meet by chance, for more processes than a sample
 //!   can represent.
-//! - [`bounds`]: no run is faster than the busiest server, or than one process's chain of
-//!   latencies.
 //!
 //! Sources: `docs/decisions/0002-costs-and-elapsed.md`. Errors against a brute-force simulation:
 //! `bench/RESULTS.md`.
 
-use std::borrow::Cow;
-use std::ops::Range;
-
-use stripewise_model::Op;
-
+mod chains;
 mod estimate;
+mod flow;
 mod network;
 mod replay;
 
 #[cfg(test)]
-pub(crate) mod oracle;
-#[cfg(test)]
 mod tests;
 
-pub use estimate::{Bounds, bounds, estimate};
+pub use estimate::estimate;
+pub use flow::{Flow, Links, Sub};
 pub use replay::replay;
-
-/// A sub-request: the share of one request that one server serves.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sub {
-    /// Target index.
-    pub server: u32,
-    /// Seconds that it keeps the server busy.
-    pub busy_s: f64,
-    /// The same if another process used the server since this one did, because the disk arm has
-    /// moved.
-    pub after_others_s: f64,
-    /// Seconds that its bytes take on a network link.
-    pub transfer_s: f64,
-}
-
-impl Sub {
-    /// A sub-request that takes the same time whichever process used the server before.
-    pub fn new(server: u32, busy_s: f64) -> Self {
-        Self { server, busy_s, after_others_s: busy_s, transfer_s: 0.0 }
-    }
-}
-
-/// The network between processes and servers.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Links {
-    /// e: seconds that a connection keeps each of its ends busy.
-    pub establish_s: f64,
-    /// c: number of chains on one node, which share its link.
-    pub per_node: u32,
-    /// Direction of the bytes.
-    pub op: Op,
-}
-
-/// Sampled requests as the servers see them. Requests with the same sub-requests share a *shape*.
-#[derive(Clone, Debug, Default)]
-pub struct Flow {
-    /// The sub-requests of all shapes, one shape after the other.
-    subs: Vec<Sub>,
-    /// Per shape: the end of its sub-requests in `subs`.
-    ends: Vec<u32>,
-    /// Per shape: number of sampled requests that have it.
-    counts: Vec<u32>,
-    /// Per sampled request, in order: its shape.
-    order: Vec<u32>,
-    /// Per sampled request, in order: the process that issues it.
-    chains: Vec<u32>,
-    /// The network; `None` if it takes no time.
-    links: Option<Links>,
-    /// Requests come in rounds: a process issues its next request when the current ones of all
-    /// processes are done.
-    pub rounds: bool,
-}
-
-impl Flow {
-    /// An empty flow of requests over a network.
-    pub fn over(links: Links) -> Self {
-        Self { links: Some(links), ..Self::default() }
-    }
-
-    /// Adds a shape: the sub-requests of a request, at most one per server. Returns the shape's
-    /// number.
-    pub fn add_shape(&mut self, subs: impl IntoIterator<Item = Sub>) -> u32 {
-        self.subs.extend(subs);
-        self.ends.push(self.subs.len() as u32);
-        self.counts.push(0);
-        (self.ends.len() - 1) as u32
-    }
-
-    /// Adds the next request: its shape, and the process (0..) that issues it.
-    pub fn push(&mut self, shape: u32, chain: u32) {
-        self.counts[shape as usize] += 1;
-        self.order.push(shape);
-        self.chains.push(chain);
-    }
-
-    /// Number of requests.
-    pub fn len(&self) -> usize {
-        self.order.len()
-    }
-
-    /// Whether there is no request.
-    pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
-    }
-
-    /// One more than the largest server index.
-    fn servers(&self) -> usize {
-        self.subs.iter().map(|sub| sub.server as usize + 1).max().unwrap_or(0)
-    }
-
-    /// An equivalent without order and network, for the closed form. Every access to a server that
-    /// several processes use costs as much as after another process's. A server's link and its
-    /// device work on different sub-requests at the same time, so only the slower of the two
-    /// counts. Borrowed if nothing changes.
-    fn simplified(&self) -> Cow<'_, Self> {
-        if self.links.is_none() && self.subs.iter().all(|sub| sub.busy_s == sub.after_others_s) {
-            return Cow::Borrowed(self);
-        }
-        let mut first = vec![None; self.servers()];
-        let mut shared = vec![false; self.servers()];
-        for (&shape, &chain) in self.order.iter().zip(&self.chains) {
-            for sub in self.subs_of(shape) {
-                let server = sub.server as usize;
-                shared[server] |= *first[server].get_or_insert(chain) != chain;
-            }
-        }
-        let mut flow = self.clone();
-        let others = flow.subs.iter_mut().filter(|sub| shared[sub.server as usize]);
-        others.for_each(|sub| sub.busy_s = sub.after_others_s);
-        if let Some(links) = flow.links.take() {
-            let link_s = |sub: &Sub| links.establish_s + sub.transfer_s;
-            flow.subs.iter_mut().for_each(|sub| sub.busy_s = sub.busy_s.max(link_s(sub)));
-        }
-        Cow::Owned(flow)
-    }
-
-    fn subs_of(&self, shape: u32) -> &[Sub] {
-        &self.subs[self.range_of(shape)]
-    }
-
-    /// The range of a shape's sub-requests in `subs`.
-    fn range_of(&self, shape: u32) -> Range<usize> {
-        let shape = shape as usize;
-        let start = if shape == 0 { 0 } else { self.ends[shape - 1] };
-        start as usize..self.ends[shape] as usize
-    }
-
-    /// The shapes that occur, each with its fraction of all requests.
-    fn shapes(&self) -> impl Iterator<Item = (f64, &[Sub])> + Clone {
-        let total = self.order.len().max(1) as f64;
-        let shapes = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
-        shapes.map(move |(shape, &count)| (f64::from(count) / total, self.subs_of(shape as u32)))
-    }
-}

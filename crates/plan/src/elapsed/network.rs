@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 
 use stripewise_model::Op;
 
-use super::replay::{Chains, Devices, Gate};
-use super::{Flow, Links, Sub};
+use super::chains::{Chains, Devices, Gate};
+use super::flow::{Flow, Links, Sub};
 
 /// Like [`super::replay`], with a network whose links are FIFO, too.
 ///
@@ -15,9 +15,8 @@ use super::{Flow, Links, Sub};
 /// earlier than the sender. A write is sent, then served; a read is served, then sent. Different
 /// sub-requests overlap. O(sub-requests · log(sub-requests in flight)).
 pub(super) fn replay(flow: &Flow, links: Links, total: u64) -> f64 {
-    let chains = Chains::of(flow);
-    let mut run = Run::new(flow, links, &chains);
-    (0..chains.len() as u32).for_each(|chain| run.go_on(0.0, chain));
+    let mut run = Run::new(flow, links);
+    (0..run.chains.len() as u32).for_each(|chain| run.go_on(0.0, chain));
     while let Some(Reverse((bits, _, moving))) = run.events.pop() {
         run.step(f64::from_bits(bits), moving);
     }
@@ -54,9 +53,7 @@ struct End {
 struct Run<'a> {
     flow: &'a Flow,
     links: Links,
-    chains: &'a Chains,
-    /// Per chain: index of its next request.
-    next: Vec<u32>,
+    chains: Chains,
     /// Per chain: sub-requests of its current request that are in flight.
     left: Vec<u32>,
     nodes: Vec<End>,
@@ -70,18 +67,17 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(flow: &'a Flow, links: Links, chains: &'a Chains) -> Self {
-        let servers = flow.servers();
+    fn new(flow: &'a Flow, links: Links) -> Self {
+        let (servers, chains) = (flow.servers(), Chains::of(flow));
         Self {
             flow,
             links,
-            chains,
-            next: chains.firsts(),
             left: vec![0; chains.len()],
             nodes: vec![End::default(); chains.len().div_ceil(links.per_node.max(1) as usize)],
             servers: vec![End::default(); servers],
             devices: Devices::new(servers),
             gate: Gate::new(flow.rounds, chains.len()),
+            chains,
             events: BinaryHeap::new(),
             added: 0,
             end_s: 0.0,
@@ -102,14 +98,14 @@ impl<'a> Run<'a> {
     /// wait for others.
     fn go_on(&mut self, now_s: f64, chain: u32) {
         self.end_s = self.end_s.max(now_s);
-        for chain in self.gate.through(chain, self.chains.is_done(&self.next, chain)) {
+        for chain in self.gate.through(chain, self.chains.is_done(chain)) {
             self.issue(now_s, chain);
         }
     }
 
     /// The chain's next request begins to establish its connections.
     fn issue(&mut self, now_s: f64, chain: u32) {
-        let Some(shape) = self.chains.next(self.flow, &mut self.next, chain) else { return };
+        let Some(shape) = self.chains.next(chain) else { return };
         let subs = self.flow.range_of(shape);
         debug_assert!(!subs.is_empty(), "a request has bytes somewhere");
         self.left[chain as usize] = subs.len() as u32;

@@ -1,9 +1,10 @@
 use stripewise_layout::constructors::striped;
-use stripewise_model::Service;
+use stripewise_model::{Op, Service};
 use stripewise_sim::Step;
 
-use super::oracle::simulate;
+use super::estimate::Servers;
 use super::*;
+use crate::tests::oracle::simulate;
 use crate::tests::{Random, cluster, in_simulator};
 
 /// `per_process` requests of each of `procs` processes, each on `touched` of `servers` servers
@@ -80,11 +81,10 @@ fn the_bounds_are_the_busiest_server_and_the_chain() {
     let on = Sub::new;
     let (pair, single) = (flow.add_shape([on(0, 1.0), on(1, 4.0)]), flow.add_shape([on(0, 2.0)]));
     [pair, single, single, single].into_iter().for_each(|shape| flow.push(shape, 0));
-    let found = bounds(&flow, 1);
-    assert_eq!((found.bottleneck_s, found.busiest, found.latency_s), (7.0 / 4.0, 0, 10.0 / 4.0));
-    assert_eq!(found.most_s(), 2.5);
-    assert_eq!(bounds(&flow, 5).most_s(), 1.75);
-    assert_eq!(bounds(&Flow::default(), 3), Bounds::default());
+    let floor_s = |flow, procs| Servers::of(flow, procs).floor_s();
+    assert_eq!(floor_s(&flow, 1), 10.0 / 4.0, "the chain");
+    assert_eq!(floor_s(&flow, 5), 7.0 / 4.0, "server 0");
+    assert_eq!(floor_s(&Flow::default(), 3), 0.0);
     assert_eq!((estimate(&Flow::default(), 3), replay(&Flow::default(), 10)), (0.0, 0.0));
 }
 

@@ -149,7 +149,7 @@ impl Mapped {
                     count: 1,
                 };
                 let shares = self.pieces_of(index).iter().map(share);
-                let (network, per_node) = (servers.network(), group.procs_per_node);
+                let (network, per_node) = (&servers.network, group.procs_per_node);
                 general::cost(Startup::EverySharer, network, per_node, shape.size as f64, shares)
             })
             .collect()
@@ -172,7 +172,7 @@ impl Mapped {
 
     /// The mapped requests as a flow through the servers. `sample` is the sample that was mapped.
     pub fn flow(&self, group: &Group, sample: &[Request], servers: &Servers) -> Flow {
-        let network = servers.network();
+        let network = &servers.network;
         let mut flow = match *network == Network::default() {
             true => Flow::default(),
             false => Flow::over(Links {
@@ -212,12 +212,12 @@ impl Piece {
     fn sub(&self, group: &Group, servers: &Servers) -> Sub {
         let device_s = |access| servers.service(self.target, group.op, access).busy_s(self.bytes);
         let busy_s = device_s(self.access);
-        let one_arm = servers.has_one_arm(self.target);
+        let one_arm = servers.one_arm[self.target as usize];
         Sub {
             server: self.target,
             busy_s,
             after_others_s: if one_arm { device_s(Access::Random) } else { busy_s },
-            transfer_s: self.bytes as f64 * servers.network().per_byte_s,
+            transfer_s: self.bytes as f64 * servers.network.per_byte_s,
         }
     }
 }

@@ -2,13 +2,13 @@
 //! most from the fast servers is kept there, in the layout in which it gains most.
 
 use stripewise_cluster::{CacheMode, CopySpec, Overlay, OverlayKind, Spread, size};
-use stripewise_layout::{Layout, LayoutError, constructors};
+use stripewise_layout::{Layout, constructors};
 
-use super::{Planner, Proposal, Tiers, about};
-use crate::candidate::Candidate;
+use super::overall;
+use super::tiers::Tiers;
+use crate::candidate::{Candidate, Proposal};
 use crate::error::PlanError;
-use crate::form::{Form, Shape};
-use crate::planners;
+use crate::form::{Form, Shape, about};
 use crate::present::Present;
 use crate::problem::Problem;
 use crate::serving::{Admission, CacheCosts, CacheLayout};
@@ -22,29 +22,17 @@ const STRIPE: u64 = 64 << 10;
 /// Proposes originals on the slowest class of servers: in their present layout, in stripes of 64
 /// KiB, and in the layout of least overall cost. Each original has cache copies in 1-DH, 1-DV and
 /// 2-D on the fastest class. The 2-D copy has the group count that costs least by SLA's model.
-pub struct Cache;
-
-impl Planner for Cache {
-    fn name(&self) -> &'static str {
-        "cache"
-    }
-
-    fn unasked(&self) -> bool {
-        false
-    }
-
-    fn propose(&self, problem: &Problem<'_>) -> Result<Proposal, PlanError> {
-        let tiers = Tiers::of(problem);
-        let [(_, slow), .., (_, fast)] = &tiers.by_speed[..] else {
-            let problem = "cache needs a faster class of servers than the one that the files are on, and the cluster has \
-                           one class only; describe one, or use --scheme overall";
-            return Err(PlanError::new(problem));
-        };
-        let capacity = capacity(problem, fast)?;
-        let originals = originals(problem, slow)?;
-        let candidates = originals.into_iter().map(|original| cached(problem, original, fast, capacity));
-        Ok(Proposal { candidates: candidates.collect::<Result<_, _>>()?, pick: None })
-    }
+pub fn propose(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
+    let tiers = Tiers::of(problem);
+    let [(_, slow), .., (_, fast)] = &tiers.by_speed[..] else {
+        let problem = "cache needs a faster class of servers than the one that the files are on, and the cluster has \
+                       one class only; describe one, or use --scheme overall";
+        return Err(PlanError::new(problem));
+    };
+    let capacity = capacity(problem, fast)?;
+    let originals = originals(problem, slow)?;
+    let candidates = originals.into_iter().map(|original| cached(problem, original, fast, capacity));
+    Ok(Proposal { candidates: candidates.collect::<Result<_, _>>()?, pick: None })
 }
 
 /// Bytes that cached data may fill on each of the fast servers.
@@ -75,14 +63,13 @@ fn originals(problem: &Problem<'_>, slow: &[u32]) -> Result<Vec<Candidate>, Plan
     {
         originals.push(Candidate::single("cache", name.as_str(), layout.clone()));
     }
-    let striped = constructors::striped(slow, STRIPE).map_err(failed)?;
+    let striped = constructors::striped(slow, STRIPE).map_err(PlanError::by("cache"))?;
     let striped = Candidate::single("cache", Form::new(Shape::Striped(STRIPE), None), striped);
     let everywhere = vec![0; problem.set.files.len()];
     if space::fit(problem, striped.layouts.clone(), &everywhere, |_, _| None).is_some() {
         originals.push(striped);
     }
-    let overall = planners::by_name("overall").expect("it is one of the planners").propose(problem);
-    let overall = overall.map(|proposal| proposal.candidates).unwrap_or_default();
+    let overall = overall::propose(problem).map(|proposal| proposal.candidates).unwrap_or_default();
     let overall: Vec<Candidate> = overall.into_iter().filter(on_slow).collect();
     let cost_s = |candidate: &&Candidate| problem.cost(candidate, overall.len()).total_s();
     originals.extend(overall.iter().min_by(|a, b| cost_s(a).total_cmp(&cost_s(b))).cloned());
@@ -119,7 +106,7 @@ fn cached(
         let of_two_d = groups.map(|groups| copy(problem, fast, groups)).transpose()?;
         let copies = copies.iter().cloned().chain(of_two_d).collect();
         let candidate = with_copies(problem, &original, copies, capacity);
-        let costs = Admission::new(problem, &candidate, problem.options.copies.cache_mode, capacity).costs();
+        let costs = Admission::new(problem, &candidate, problem.options.copies.cache_mode, capacity).costs;
         if best.as_ref().is_none_or(|(_, least)| costs.cached_s < least.cached_s * (1.0 - 1e-12)) {
             best = Some((candidate, costs));
         }
@@ -144,7 +131,7 @@ pub fn layouts(problem: &Problem<'_>, candidate: &Candidate) -> Vec<CacheLayout>
         let only = copy(problem, &fast, groups).ok()?;
         let (name, of_plan) = (only.name.clone(), copies.iter().any(|copy| copy.groups == only.groups));
         let alone = with_copies(problem, candidate, vec![only], *capacity_per_server);
-        let cached_s = Admission::new(problem, &alone, *mode, *capacity_per_server).costs().cached_s;
+        let cached_s = Admission::new(problem, &alone, *mode, *capacity_per_server).costs.cached_s;
         Some(CacheLayout { name, chosen: of_plan, cached_s })
     };
     (1..=most).filter_map(layout).collect()
@@ -168,19 +155,15 @@ fn with_copies(
 fn copy(problem: &Problem<'_>, fast: &[u32], groups: usize) -> Result<CopySpec, PlanError> {
     let name = Shape::grouped(groups, fast.len()).to_string();
     let layouts: Vec<Layout> = if groups == 1 {
-        vec![constructors::striped(fast, STRIPE).map_err(failed)?]
+        vec![constructors::striped(fast, STRIPE).map_err(PlanError::by("cache"))?]
     } else if problem.set.private {
         let on_group = |group| constructors::striped(constructors::group_members(fast, groups, group), STRIPE);
-        (0..groups).map(on_group).collect::<Result<_, _>>().map_err(failed)?
+        (0..groups).map(on_group).collect::<Result<_, _>>().map_err(PlanError::by("cache"))?
     } else {
-        vec![constructors::two_d(fast, groups, problem.size, problem.align()).map_err(failed)?]
+        vec![constructors::two_d(fast, groups, problem.size, problem.align()).map_err(PlanError::by("cache"))?]
     };
     let spread = if layouts.len() > 1 { choose_spread(problem.set, layouts.len()) } else { Spread::default() };
     Ok(CopySpec { name, layouts, spread, groups: groups as u32 })
-}
-
-fn failed(error: LayoutError) -> PlanError {
-    PlanError::new(format!("cache: {error}"))
 }
 
 fn remarks(problem: &Problem<'_>, candidate: &Candidate, costs: &CacheCosts) -> Vec<String> {

@@ -3,8 +3,7 @@
 use stripewise_cluster::Spread;
 use stripewise_layout::{Layout, constructors};
 
-use super::{Planner, Proposal};
-use crate::candidate::Candidate;
+use crate::candidate::{Candidate, Proposal};
 use crate::error::PlanError;
 use crate::form::{Form, Shape};
 use crate::problem::Problem;
@@ -17,29 +16,21 @@ const WEIGHTED_MAX: usize = 256;
 
 /// All layouts of CIL, over all servers and over each tier alone. Where a tier is too small for the
 /// files, each file continues on other servers in the same kind of layout.
-pub struct Overall;
-
-impl Planner for Overall {
-    fn name(&self) -> &'static str {
-        "overall"
-    }
-
-    fn propose(&self, problem: &Problem<'_>) -> Result<Proposal, PlanError> {
-        let mut made = Made { problem, candidates: Vec::new() };
-        let all: Vec<u32> = (0..problem.servers.count() as u32).collect();
-        made.scope(&all, None);
-        if problem.cluster.tiers.len() > 1 {
-            for (tier, spec) in problem.cluster.tiers.iter().enumerate() {
-                let targets: Vec<u32> = problem.cluster.targets_of(tier).collect();
-                made.scope(&targets, Some(&spec.name));
-            }
+pub fn propose(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
+    let mut made = Made { problem, candidates: Vec::new() };
+    let all: Vec<u32> = (0..problem.servers.count() as u32).collect();
+    made.scope(&all, None);
+    if problem.cluster.tiers.len() > 1 {
+        for (tier, spec) in problem.cluster.tiers.iter().enumerate() {
+            let targets: Vec<u32> = problem.cluster.targets_of(tier).collect();
+            made.scope(&targets, Some(&spec.name));
         }
-        if made.candidates.is_empty() {
-            let problem = "the files do not fit on the servers under any layout; raise capacity_per_server";
-            return Err(PlanError::new(problem));
-        }
-        Ok(Proposal { candidates: made.candidates, pick: None })
     }
+    if made.candidates.is_empty() {
+        let problem = "the files do not fit on the servers under any layout; raise capacity_per_server";
+        return Err(PlanError::new(problem));
+    }
+    Ok(Proposal { candidates: made.candidates, pick: None })
 }
 
 struct Made<'p> {

@@ -1,22 +1,22 @@
-//! PSA's Algorithm 1, and PA, the scheme that it is compared with.
+//! PSA's Algorithm 1, and PA and DEF, the schemes that it is compared with.
 //!
-//! Both lay a file out in two regions. Heterogeneous requests lie on all servers, with stripes of h
+//! PSA and PA lay a file out in two regions. Heterogeneous requests lie on all servers, with stripes of h
 //! bytes on each of the M HServers and s bytes on each of the N SServers, `M·h + N·s = S`. When the
 //! SServers are full, homogeneous requests follow on the HServers with stripes of S/M. S is the
 //! request size that moves the most bytes; requests of other sizes are costed by their real place
 //! in the layout.
 //!
-//! **Tie rule** (both): of stripe pairs whose costs agree to a relative 1e-12, the one with the
+//! **Tie rule** (PSA and PA): of stripe pairs whose costs agree to a relative 1e-12, the one with the
 //! larger h wins, because it takes less space on the SServers. With this rule the search gives the
 //! paper's result, <120K,8K>.
 
 use rayon::prelude::*;
 
 use stripewise_cluster::size;
-use stripewise_layout::{Layout, constructors};
+use stripewise_layout::constructors;
 
-use super::{Planner, Proposal, Tiers, divide, homogeneous};
-use crate::candidate::Candidate;
+use super::tiers::{Tiers, divide, homogeneous};
+use crate::candidate::{Candidate, Proposal};
 use crate::error::PlanError;
 use crate::problem::Problem;
 use crate::space;
@@ -29,54 +29,49 @@ const PAIRS_MAX: u64 = 4096;
 
 /// PSA, performance and space: h from S/(M+N) to S/M. Picks the pair with the least total cost of
 /// all requests.
-pub struct Psa;
+pub fn psa(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
+    let search = Search::new(problem, "psa")?;
+    let pairs = search.that_there_are(search.pairs(search.even()..=search.most()))?;
+    let candidates = search.candidates("PSA", &pairs)?;
+    let cost_s = |candidate: &Candidate| problem.cost(candidate, pairs.len()).total_s();
+    let pick = cheapest(candidates.par_iter().map(cost_s).collect());
+    Ok(Proposal { candidates, pick })
+}
 
 /// PA, performance alone: any h below S/M. Picks the pair with which a heterogeneous request costs
 /// least, however fast it fills the SServers.
-pub struct Pa;
-
-impl Planner for Psa {
-    fn name(&self) -> &'static str {
-        "psa"
+pub fn pa(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
+    let search = Search::new(problem, "pa")?;
+    let step = search.step(search.most());
+    // PSA's grid, continued below S/(M+N). The SServers get bytes in every pair.
+    let below = search.even() % step;
+    let from = if below == 0 { step.min(search.most()) } else { below };
+    let mut pairs = search.pairs(from..=search.most());
+    pairs.retain(|pair| pair.1 > 0);
+    if pairs.is_empty() {
+        pairs.push(search.pair(search.even()));
     }
-
-    fn propose(&self, problem: &Problem<'_>) -> Result<Proposal, PlanError> {
-        let tiers = Tiers::of(problem);
-        let search = Search::new(problem, &tiers, "psa")?;
-        let pairs = search.that_there_are("psa", search.pairs(search.even()..=search.most()))?;
-        let candidates = search.candidates("psa", "PSA", &pairs)?;
-        let cost_s = |candidate: &Candidate| problem.cost(candidate, pairs.len()).total_s();
-        let pick = cheapest(candidates.par_iter().map(cost_s).collect());
-        Ok(Proposal { candidates, pick })
-    }
+    let pairs = search.that_there_are(pairs)?;
+    let candidates = search.candidates("PA", &pairs)?;
+    let cost_s = |&pair: &(u64, u64)| {
+        let heterogeneous = constructors::varied(&search.cycle(pair)).expect("a cycle of S bytes has a stripe");
+        problem.cost(&Candidate::single("pa", "", heterogeneous), pairs.len()).total_s()
+    };
+    let pick = cheapest(pairs.par_iter().map(cost_s).collect());
+    Ok(Proposal { candidates, pick })
 }
 
-impl Planner for Pa {
-    fn name(&self) -> &'static str {
-        "pa"
-    }
-
-    fn propose(&self, problem: &Problem<'_>) -> Result<Proposal, PlanError> {
-        let tiers = Tiers::of(problem);
-        let search = Search::new(problem, &tiers, "pa")?;
-        let step = search.step(search.most());
-        // PSA's grid, continued below S/(M+N). The SServers get bytes in every pair.
-        let below = search.even() % step;
-        let from = if below == 0 { step.min(search.most()) } else { below };
-        let mut pairs = search.pairs(from..=search.most());
-        pairs.retain(|pair| pair.1 > 0);
-        if pairs.is_empty() {
-            pairs.push(search.pair(search.even()));
-        }
-        let pairs = search.that_there_are("pa", pairs)?;
-        let candidates = search.candidates("pa", "PA", &pairs)?;
-        let cost_s = |&pair: &(u64, u64)| {
-            let heterogeneous = Candidate::single("pa", "", search.heterogeneous(pair));
-            problem.cost(&heterogeneous, pairs.len()).total_s()
-        };
-        let pick = cheapest(pairs.par_iter().map(cost_s).collect());
-        Ok(Proposal { candidates, pick })
-    }
+/// DEF, the default layout of parallel file systems (PSA §4.1): stripes of 64 KiB over all servers
+/// until one of the faster servers is full, then stripes of S/M over the M servers of the slowest
+/// class.
+pub fn def(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
+    let tiers = Tiers::of(problem);
+    let all: Vec<(u32, u64)> = (0..problem.servers.count() as u32).map(|target| (target, 64 << 10)).collect();
+    let (slowest, faster) = tiers.by_speed.split_first().expect("a cluster has a tier");
+    let faster: Vec<u32> = faster.iter().flat_map(|(_, targets)| targets).copied().collect();
+    let layout = space::two_part(problem, &all, &faster, &homogeneous(problem, &slowest.1));
+    let layout = layout.map_err(PlanError::by("def"))?;
+    Ok(Proposal { candidates: vec![Candidate::single("def", "DEF", layout)], pick: Some(0) })
 }
 
 /// The index of the least cost. Among equal ones ([`TIE`]) the last, which has the largest h.
@@ -88,14 +83,15 @@ fn cheapest(costs: Vec<f64>) -> Option<usize> {
 /// The search over the stripe pairs of one problem; `h` and `s` are the HServers and the SServers.
 struct Search<'p> {
     problem: &'p Problem<'p>,
+    scheme: &'static str,
     h: Vec<u32>,
     s: Vec<u32>,
 }
 
 impl<'p> Search<'p> {
-    fn new(problem: &'p Problem<'p>, tiers: &Tiers, scheme: &str) -> Result<Self, PlanError> {
-        let (h, s) = tiers.two(scheme)?;
-        Ok(Self { problem, h: h.to_vec(), s: s.to_vec() })
+    fn new(problem: &'p Problem<'p>, scheme: &'static str) -> Result<Self, PlanError> {
+        let (h, s) = Tiers::of(problem).two(scheme)?;
+        Ok(Self { problem, scheme, h, s })
     }
 
     /// S/(M+N): the same stripe on all servers, at least 1 byte.
@@ -136,7 +132,7 @@ impl<'p> Search<'p> {
 
     /// The pairs that are possible where a file system stripes over a pool or programs map the
     /// files: stripes are multiples of the width unit and add up to S exactly.
-    fn that_there_are(&self, scheme: &str, mut pairs: Vec<(u64, u64)>) -> Result<Vec<(u64, u64)>, PlanError> {
+    fn that_there_are(&self, mut pairs: Vec<(u64, u64)>) -> Result<Vec<(u64, u64)>, PlanError> {
         let Some(unit) = self.problem.width_unit() else { return Ok(pairs) };
         let size = self.problem.size;
         let exact = |(h, s): (u64, u64)| h * self.h.len() as u64 + s * self.s.len() as u64 == size;
@@ -151,8 +147,9 @@ impl<'p> Search<'p> {
                 }
             };
             return Err(PlanError::new(format!(
-                "{scheme}: requests of {size} do not divide over {} and {} servers in stripes that are multiples of \
+                "{}: requests of {size} do not divide over {} and {} servers in stripes that are multiples of \
                  {unit}, {why}",
+                self.scheme,
                 self.h.len(),
                 self.s.len()
             )));
@@ -176,26 +173,14 @@ impl<'p> Search<'p> {
         cycle
     }
 
-    /// The layout of a file that is heterogeneous throughout.
-    fn heterogeneous(&self, pair: (u64, u64)) -> Layout {
-        constructors::varied(&self.cycle(pair)).expect("a cycle of S bytes has a stripe")
-    }
-
-    /// Heterogeneous for the first `j = ⌊C_s/s⌋` requests, then homogeneous.
-    fn layout(&self, pair: (u64, u64)) -> Result<Layout, PlanError> {
-        space::two_part(self.problem, &self.cycle(pair), &self.s, &homogeneous(self.problem, &self.h))
-    }
-
-    fn candidates(
-        &self,
-        scheme: &'static str,
-        title: &str,
-        pairs: &[(u64, u64)],
-    ) -> Result<Vec<Candidate>, PlanError> {
+    /// Per pair: the layout that is heterogeneous for the first `j = ⌊C_s/s⌋` requests, then
+    /// homogeneous.
+    fn candidates(&self, title: &str, pairs: &[(u64, u64)]) -> Result<Vec<Candidate>, PlanError> {
+        let second = homogeneous(self.problem, &self.h);
         let candidate = |&(h, s): &(u64, u64)| {
             let name = format!("{title} <{},{}>", size::format(h), size::format(s));
-            let layout = self.layout((h, s)).map_err(|error| PlanError::new(format!("{scheme}: {error}")))?;
-            Ok(Candidate::single(scheme, name, layout))
+            let layout = space::two_part(self.problem, &self.cycle((h, s)), &self.s, &second);
+            Ok(Candidate::single(self.scheme, name, layout.map_err(PlanError::by(self.scheme))?))
         };
         pairs.iter().map(candidate).collect()
     }

@@ -38,10 +38,10 @@ impl Tiers {
     ///
     /// # Errors
     /// There are fewer or more than two classes.
-    pub fn two(&self, scheme: &str) -> Result<(&[u32], &[u32]), PlanError> {
-        match self.by_speed.as_slice() {
-            [(_, h), (_, s)] => Ok((h, s)),
-            other => {
+    pub fn two(self, scheme: &str) -> Result<(Vec<u32>, Vec<u32>), PlanError> {
+        match <[_; 2]>::try_from(self.by_speed) {
+            Ok([(_, h), (_, s)]) => Ok((h, s)),
+            Err(other) => {
                 let names: Vec<&str> = other.iter().map(|(class, _)| class.as_str()).collect();
                 Err(PlanError::new(format!(
                     "{scheme} needs exactly two classes of servers, and the cluster has {}: {}; use --scheme overall, \

@@ -1,10 +1,10 @@
 //! The background copying between the copies of files.
 
-use stripewise_layout::Layout;
+use stripewise_cluster::OverlayKind;
 use stripewise_model::{Access, Op};
 
-use super::{CopyOfFiles, Serving};
-use crate::candidate::Background;
+use super::assign::Serving;
+use crate::candidate::{Background, Placement, bytes_by_target};
 
 /// Bytes copied from one copy to another.
 struct Flow {
@@ -13,38 +13,54 @@ struct Flow {
     bytes: f64,
 }
 
-/// The background copying of a candidate. Replicas: bytes written to one copy are copied to all
-/// others. Every byte of the files is copied at most once, because the synchronization is lazy.
-/// Cache copies: bytes written to them are written back, bytes read from them were fetched; both at
-/// most once.
-pub fn of(serving: &Serving<'_>) -> Background {
-    let copies = serving.copies.len();
-    let mut bytes = [vec![0.0; copies], vec![0.0; copies]];
-    for group in &serving.problem.set.groups {
-        let sample = serving.sample(group);
-        let served = serving.serve(group, &sample);
-        let weight = group.count as f64 / sample.len().max(1) as f64;
-        for (request, &copy) in sample.iter().zip(&served.copy_of) {
-            bytes[usize::from(group.op == Op::Write)][usize::from(copy)] += weight * request.size as f64;
+impl Serving<'_> {
+    /// The background copying of a candidate. Replicas: bytes written to one copy are copied to all
+    /// others. Every byte of the files is copied at most once, because the synchronization is lazy.
+    /// Cache copies: bytes written to them are written back, bytes read from them were fetched; both at
+    /// most once.
+    pub fn background(&self) -> Background {
+        if self.copies.len() == 1 {
+            return Background::default();
+        }
+        let copies = self.copies.len();
+        let mut bytes = [vec![0.0; copies], vec![0.0; copies]];
+        for group in &self.problem.set.groups {
+            let sample = self.sample(group);
+            let served = self.serve(group, &sample);
+            let weight = group.count as f64 / sample.len().max(1) as f64;
+            for (request, &copy) in sample.iter().zip(&served.copy_of) {
+                bytes[usize::from(group.op == Op::Write)][usize::from(copy)] += weight * request.size as f64;
+            }
+        }
+        let [read, written] = bytes.map(|bytes| at_most(bytes, self.problem.set.total_size() as f64));
+        let flows: Vec<Flow> = match &self.admission {
+            None => (0..copies * copies)
+                .map(|pair| Flow { from: pair / copies, to: pair % copies, bytes: written[pair / copies] })
+                .filter(|flow| flow.from != flow.to)
+                .collect(),
+            Some(_) => (1..copies)
+                .flat_map(|copy| {
+                    let fetched = Flow { from: 0, to: copy, bytes: read[copy] };
+                    [Flow { from: copy, to: 0, bytes: written[copy] }, fetched]
+                })
+                .collect(),
+        };
+        let total = flows.iter().map(|flow| flow.bytes).sum::<f64>();
+        let limit = self.candidate.overlay.as_ref().and_then(|overlay| overlay.background);
+        let at_limit_s = limit.map_or(0.0, |limit| total / limit as f64);
+        Background { bytes: total.round() as u64, seconds: busiest_s(self, &flows).max(at_limit_s) }
+    }
+
+    /// Seconds that the last close waits for the replicas to be in sync, if it does. It includes
+    /// all of the copying, because the servers have no time for it while they serve requests.
+    pub fn wait_at_close_s(&self) -> f64 {
+        match &self.candidate.overlay {
+            Some(overlay) if overlay.kind == OverlayKind::Replicas && !overlay.lazy_close => {
+                self.background().seconds
+            }
+            _ => 0.0,
         }
     }
-    let [read, written] = bytes.map(|bytes| at_most(bytes, serving.problem.set.total_size() as f64));
-    let flows: Vec<Flow> = match &serving.admission {
-        None => (0..copies * copies)
-            .map(|pair| Flow { from: pair / copies, to: pair % copies, bytes: written[pair / copies] })
-            .filter(|flow| flow.from != flow.to)
-            .collect(),
-        Some(_) => (1..copies)
-            .flat_map(|copy| {
-                let fetched = Flow { from: 0, to: copy, bytes: read[copy] };
-                [Flow { from: copy, to: 0, bytes: written[copy] }, fetched]
-            })
-            .collect(),
-    };
-    let total = flows.iter().map(|flow| flow.bytes).sum::<f64>();
-    let limit = serving.candidate.overlay.as_ref().and_then(|overlay| overlay.background);
-    let at_limit_s = limit.map_or(0.0, |limit| total / limit as f64);
-    Background { bytes: total.round() as u64, seconds: busiest_s(serving, &flows).max(at_limit_s) }
 }
 
 /// Scales `amounts` down so that their sum is at most `most`.
@@ -64,7 +80,7 @@ fn busiest_s(serving: &Serving<'_>, flows: &[Flow]) -> f64 {
     let busy_s = |target: usize| -> f64 {
         let per_byte_s = |op| {
             let service = servers.service(target as u32, op, Access::Sequential);
-            service.per_byte_s.max(servers.network().per_byte_s)
+            service.per_byte_s.max(servers.network.per_byte_s)
         };
         let (read_s, write_s) = (per_byte_s(Op::Read), per_byte_s(Op::Write));
         let of_flow =
@@ -75,14 +91,10 @@ fn busiest_s(serving: &Serving<'_>, flows: &[Flow]) -> f64 {
 }
 
 /// The fraction of the files' bytes that a copy has on each target.
-fn shares(serving: &Serving<'_>, copy: &CopyOfFiles<'_>) -> Vec<f64> {
-    let mut bytes = vec![0.0; serving.problem.servers.count()];
-    for (file, &layout) in serving.problem.set.files.iter().zip(&copy.layout_of) {
-        let layout: &Layout = &copy.layouts[layout as usize];
-        for target in layout.targets() {
-            bytes[target as usize] += layout.component_size(target, file.size) as f64;
-        }
-    }
+fn shares(serving: &Serving<'_>, copy: &Placement<'_>) -> Vec<f64> {
+    let (files, servers) = (&serving.problem.set.files, serving.problem.servers.count());
+    let bytes = bytes_by_target(files, (copy.layouts, &copy.layout_of), servers, u64::MAX);
+    let bytes: Vec<f64> = bytes.into_iter().map(|bytes| bytes as f64).collect();
     let total: f64 = bytes.iter().sum::<f64>().max(1.0);
     bytes.iter().map(|bytes| bytes / total).collect()
 }

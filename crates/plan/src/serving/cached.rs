@@ -5,23 +5,24 @@ use std::collections::HashMap;
 use std::hash::Hasher;
 
 use stripewise_cluster::{CacheMode, CopySpec};
-use stripewise_layout::Layout;
-use stripewise_policy::{CacheView, Identifier, Kind};
+use stripewise_policy::{CopyView, Identifier, Kind};
 
-use crate::candidate::Candidate;
+use crate::candidate::{Candidate, Placement};
 use crate::mapping::Mixer;
 use crate::problem::Problem;
-use crate::spread::layout_of;
 use crate::workload::{Group, Request};
 
 /// Decides which requests are critical, and which of their data fits into the cache.
 pub struct Admission<'a> {
-    chooser: Chooser<'a>,
-    /// The fraction of the critical data that fits.
-    fits: f64,
+    problem: &'a Problem<'a>,
+    /// All copies, the original first, and g of each cache copy.
+    copies: Vec<Placement<'a>>,
+    groups: Vec<u32>,
+    mode: CacheMode,
     /// Bytes that cached data of the files may fill, on all servers together.
-    space: f64,
-    costs: CacheCosts,
+    pub capacity_bytes: f64,
+    /// The effect of the cache.
+    pub costs: CacheCosts,
 }
 
 /// The predicted handling of one request.
@@ -60,7 +61,14 @@ impl<'a> Admission<'a> {
         mode: CacheMode,
         capacity_per_server: u64,
     ) -> Self {
-        let chooser = Chooser::new(problem, candidate, mode);
+        let mut admission = Self {
+            problem,
+            copies: candidate.placements(problem.set),
+            groups: candidate.copies().iter().map(|copy| copy.groups).collect(),
+            mode,
+            capacity_bytes: 0.0,
+            costs: CacheCosts::default(),
+        };
         let mut costs = CacheCosts::default();
         // The gain of the critical requests if all their data fits.
         let (mut saved_s, mut bytes) = (0.0, 0.0);
@@ -70,7 +78,7 @@ impl<'a> Admission<'a> {
             let weight = group.count as f64 / sample.len().max(1) as f64;
             let mut identifiers = HashMap::new();
             for request in sample.iter() {
-                let (identifier, kind) = (chooser.identifier(&mut identifiers, group, request), kind(group));
+                let (identifier, kind) = (admission.identifier(&mut identifiers, group, request), kind(group));
                 let &Request { file, offset, size, .. } = request;
                 let cost_s = |copy| weight * identifier.cost_s(copy, kind, offset, size);
                 costs.requests += weight;
@@ -89,83 +97,61 @@ impl<'a> Admission<'a> {
         let space = capacity_per_server as f64 * servers * of_set.min(1.0);
         costs.fits = if costs.critical_bytes > space { space / costs.critical_bytes } else { 1.0 };
         costs.cached_s = costs.original_s - costs.fits * saved_s;
-        Self { chooser, fits: costs.fits, space, costs }
-    }
-
-    /// The effect of the cache.
-    pub fn costs(&self) -> CacheCosts {
-        self.costs
-    }
-
-    /// Bytes that cached data of the files may fill, on all servers together.
-    pub fn capacity_bytes(&self) -> f64 {
-        self.space
+        (admission.capacity_bytes, admission.costs) = (space, costs);
+        admission
     }
 
     /// Calls `tell` with the cost and the copy of every request of a sample, in order.
     pub fn expect(&self, group: &Group, sample: &[Request], mut tell: impl FnMut(Expectation<'_>)) {
-        let copies = 1 + self.chooser.copies.len();
         let mut identifiers = HashMap::new();
-        let mut costs_s = Vec::new();
-        for (request, &served) in sample.iter().zip(&self.copies(group, sample)) {
-            let identifier = self.chooser.identifier(&mut identifiers, group, request);
+        let mut costs_s = vec![0.0; self.copies.len()];
+        for request in sample {
+            let identifier = self.identifier(&mut identifiers, group, request);
             let (kind, &Request { offset, size, .. }) = (kind(group), request);
-            costs_s.clear();
-            costs_s.extend((0..copies).map(|copy| identifier.cost_s(copy, kind, offset, size)));
+            for (copy, cost_s) in costs_s.iter_mut().enumerate() {
+                *cost_s = identifier.cost_s(copy, kind, offset, size);
+            }
             let critical = identifier.critical(kind, offset, size).unwrap_or(0);
-            tell(Expectation { costs_s: &costs_s, critical, served: usize::from(served) });
+            tell(Expectation { costs_s: &costs_s, critical, served: self.served(critical, request) });
         }
     }
 
-    /// The copy that serves each request of a sample. Whether a request's critical data fits is
-    /// random by file and offset, but deterministic.
+    /// The copy that serves each request of a sample.
     pub fn copies(&self, group: &Group, sample: &[Request]) -> Vec<u8> {
         let mut identifiers = HashMap::new();
         let copy_of = |request: &Request| {
-            let identifier = self.chooser.identifier(&mut identifiers, group, request);
-            let copy = identifier.critical(kind(group), request.offset, request.size);
-            copy.filter(|_| chance(request) < self.fits).unwrap_or(0) as u8
+            let identifier = self.identifier(&mut identifiers, group, request);
+            let critical = identifier.critical(kind(group), request.offset, request.size);
+            self.served(critical.unwrap_or(0), request) as u8
         };
         sample.iter().map(copy_of).collect()
     }
-}
 
-/// Creates the [`Identifier`]s of a problem's files.
-struct Chooser<'a> {
-    problem: &'a Problem<'a>,
-    original: (&'a [Layout], Vec<u32>),
-    copies: Vec<(&'a CopySpec, Vec<u32>)>,
-    mode: CacheMode,
-}
-
-/// Identifiers by the layouts that a file has in its copies, the original's first.
-type Identifiers = HashMap<Vec<u32>, Identifier>;
-
-impl<'a> Chooser<'a> {
-    fn new(problem: &'a Problem<'a>, candidate: &'a Candidate, mode: CacheMode) -> Self {
-        let set = problem.set;
-        let of_copy = |copy: &'a CopySpec| (copy, layout_of(set, &copy.spread, copy.layouts.len()));
-        let copies = candidate.copies().iter().map(of_copy).collect();
-        Self { problem, original: (&candidate.layouts, candidate.layout_of(set)), copies, mode }
+    /// The copy that serves a request whose data should be in the copy `critical`. Whether the data
+    /// fit is random by file and offset, but deterministic.
+    fn served(&self, critical: usize, request: &Request) -> usize {
+        if chance(request) < self.costs.fits { critical } else { 0 }
     }
 
     /// The identifier of a request's file, for the concurrency of its group.
     fn identifier<'i>(&self, known: &'i mut Identifiers, group: &Group, request: &Request) -> &'i Identifier {
         let file = request.file as usize;
-        let original = self.original.1[file];
-        let layouts = std::iter::once(original).chain(self.copies.iter().map(|copy| copy.1[file])).collect();
-        known.entry(layouts).or_insert_with_key(|layouts| {
-            let view = |(copy, &layout): (&(&'a CopySpec, Vec<u32>), &u32)| CacheView {
-                layout: &copy.0.layouts[layout as usize],
-                groups: copy.0.groups,
+        let layouts = self.copies.iter().map(|copy| copy.layout_of[file]).collect();
+        known.entry(layouts).or_insert_with(|| {
+            let view = |(copy, &groups): (&Placement<'a>, &u32)| {
+                let layout = copy.layout(file);
+                CopyView { layout, spread_over: 1, groups }
             };
-            let views: Vec<CacheView<'_>> = self.copies.iter().zip(&layouts[1..]).map(view).collect();
-            let (original, classes) = (&self.original.0[original as usize], self.problem.servers.classes());
-            let procs = group.procs.max(1);
-            Identifier::new(self.mode, original, &views, classes, procs).expect("the parameters were checked")
+            let views: Vec<CopyView<'_>> = self.copies[1..].iter().zip(&self.groups).map(view).collect();
+            let (classes, procs) = (&self.problem.servers.classes, group.procs.max(1));
+            Identifier::new(self.mode, self.copies[0].layout(file), &views, classes, procs)
+                .expect("the parameters were checked")
         })
     }
 }
+
+/// Identifiers by the layouts that a file has in its copies, the original's first.
+type Identifiers = HashMap<Vec<u32>, Identifier>;
 
 fn kind(group: &Group) -> Kind {
     Kind { op: group.op, access: group.access }

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use stripewise_layout::Layout;
 use stripewise_model::Cost;
 
+use crate::candidate::Placement;
 use crate::workload::Request;
 
 /// A group's sampled requests, classified by the regions that they begin in, in every copy.
@@ -19,16 +19,16 @@ pub struct Classes {
 }
 
 impl Classes {
-    /// Classifies `sample` for copies given as (layouts, index of the layout by file).
-    pub fn of(sample: &[Request], copies: &[(&[Layout], &Vec<u32>)]) -> Self {
+    /// Classifies `sample` for these copies.
+    pub fn of(sample: &[Request], copies: &[Placement<'_>]) -> Self {
         let mut known = HashMap::<Vec<u32>, u32>::new();
         // Copies whose layouts have one region do not distinguish requests.
         let parted: Vec<_> =
-            copies.iter().filter(|copy| copy.0.iter().any(|l| l.regions().len() > 1)).collect();
+            copies.iter().filter(|copy| copy.layouts.iter().any(|l| l.regions().len() > 1)).collect();
         let mut class_of = Vec::with_capacity(sample.len());
         for request in sample {
-            let region = |&&(layouts, layout_of): &&(&[Layout], &Vec<u32>)| {
-                let regions = layouts[layout_of[request.file as usize] as usize].regions();
+            let region = |copy: &&Placement<'_>| {
+                let regions = copy.layout(request.file as usize).regions();
                 regions.partition_point(|r| r.end.is_some_and(|end| end <= request.offset)) as u32
             };
             let next = known.len() as u32;

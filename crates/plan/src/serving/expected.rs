@@ -3,16 +3,14 @@
 
 use serde::{Deserialize, Serialize};
 use stripewise_cluster::OverlayKind;
-use stripewise_layout::Layout;
 use stripewise_model::{Access, Op};
 
+use super::assign::Serving;
 use super::cached::Expectation;
-use super::{CopyOfFiles, Serving};
 use crate::candidate::Candidate;
 use crate::mapping::Mapped;
-use crate::planners;
 use crate::problem::Problem;
-use crate::workload::{Group, Request};
+use crate::workload::Group;
 
 /// The predicted use of a candidate's copies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -198,7 +196,7 @@ pub fn part(some: f64, all: f64) -> f64 {
 
 impl Expected {
     /// The prediction for a candidate with several copies; `None` if it has only one. `alone` holds
-    /// the cost of each copy alone.
+    /// the cost of each copy alone. The costs of a cache's single layouts are left to the caller.
     pub fn of(problem: &Problem<'_>, candidate: &Candidate, alone: &[Alone]) -> Option<Self> {
         let overlay = candidate.overlay.as_ref()?;
         let serving = Serving::new(problem, candidate);
@@ -207,11 +205,7 @@ impl Expected {
         let classes: Vec<RequestClass> = groups.iter().map(|group| class(&serving, group)).collect();
         let cache = match overlay.kind {
             OverlayKind::Replicas => None,
-            OverlayKind::Cache { mode, .. } => {
-                let mut cache = of_cache(&serving, mode.name());
-                cache.layouts = planners::cache_layouts(problem, candidate);
-                Some(cache)
-            }
+            OverlayKind::Cache { mode, .. } => Some(of_cache(&serving, mode.name())),
         };
         let space_factor = match &cache {
             None => 1.0 + overlay.copies.len() as f64,
@@ -242,7 +236,10 @@ fn class<'a>(serving: &Serving<'a>, group: &'a Group) -> RequestClass {
     match &serving.admission {
         None => {
             for (cost_s, copy) in cost_s.iter_mut().zip(&serving.copies) {
-                *cost_s = sum_of_costs(serving, group, &sample, copy);
+                // The cost of all sampled requests if this copy served them all.
+                let mapped = Mapped::new(&sample, copy.layouts, &copy.layout_of);
+                let costs = mapped.costs(group, serving.problem.servers);
+                *cost_s = costs.iter().map(|cost| cost.total_s()).sum();
             }
             for &copy in &serving.cheapest(group, &sample) {
                 served[usize::from(copy)] += 1.0;
@@ -274,13 +271,6 @@ fn class<'a>(serving: &Serving<'a>, group: &'a Group) -> RequestClass {
     }
 }
 
-/// Cost of all sampled requests if one copy served them all, seconds.
-fn sum_of_costs(serving: &Serving<'_>, group: &Group, sample: &[Request], copy: &CopyOfFiles<'_>) -> f64 {
-    let layouts: &[Layout] = copy.layouts;
-    let costs = Mapped::new(sample, layouts, &copy.layout_of).costs(group, serving.problem.servers);
-    costs.iter().map(|cost| cost.total_s()).sum()
-}
-
 fn of_cache(serving: &Serving<'_>, mode: &str) -> ExpectedCache {
     let admission = serving.admission.as_ref().expect("a cache admits");
     let (mut all_s, mut hits_s) = (0.0, 0.0);
@@ -300,10 +290,10 @@ fn of_cache(serving: &Serving<'_>, mode: &str) -> ExpectedCache {
             }
         });
     }
-    let costs = admission.costs();
+    let costs = admission.costs;
     ExpectedCache {
         mode: mode.to_owned(),
-        capacity_bytes: admission.capacity_bytes(),
+        capacity_bytes: admission.capacity_bytes,
         critical_requests: requests,
         critical_request_bytes: bytes,
         critical_bytes: costs.critical_bytes,

@@ -10,11 +10,11 @@ use std::collections::HashMap;
 use stripewise_cluster::Cluster;
 use stripewise_model::{Access, Op};
 
+use super::oracle::simulate;
 use super::{Pattern, Random, cluster, ior, with_order};
 use crate::candidate::Candidate;
 use crate::collect::sampled;
 use crate::elapsed::Sub;
-use crate::elapsed::oracle::simulate;
 use crate::evaluate::{Effort, FULL, elapsed, short};
 use crate::planners;
 use crate::problem::Problem;
@@ -145,7 +145,7 @@ fn compare(
     let set = &whole.file_sets[0];
     let problem = Problem::new(set, cluster, &servers, &options, set.total_size());
     let seen = Problem::new(&seen.file_sets[0], cluster, &servers, &options, set.total_size());
-    let mut candidates = planners::by_name("overall").unwrap().propose(&seen).unwrap().candidates;
+    let mut candidates = (planners::by_name("overall").unwrap().propose)(&seen).unwrap().candidates;
     // Only a few of the stripe sizes, because the brute force is slow.
     let mut stripes = 0;
     candidates.retain(|candidate| {

@@ -5,6 +5,7 @@ mod decisions;
 mod from_traces;
 mod grid;
 mod only_native;
+pub(crate) mod oracle;
 mod overall_cost;
 mod pools;
 mod properties;

@@ -167,7 +167,7 @@ proptest! {
                     }
                 };
                 let shares: Vec<Share> = (0..n).map(share).collect();
-                let (network, c, size) = (servers.network(), group.procs_per_node, request.size as f64);
+                let (network, c, size) = (&servers.network, group.procs_per_node, request.size as f64);
                 sum += general::cost(Startup::EverySharer, network, c, size, shares.into_iter()).total_s();
             }
             let expected = sum * group.count as f64 / group.sample.len() as f64;

@@ -10,14 +10,18 @@ use stripewise_model::{Network, Op};
 use super::identify::identifier;
 use super::{HSERVERS, KIB, MIB, READ, WRITE, cached_file, cases, class, classes, kind, spans};
 use crate::redirect::{Chosen, Why};
-use crate::{Balance, Cdt, Identifier, Kind, Request, Sent, Space, Span, Want};
+use crate::{Balance, Cdt, CopyView, Identifier, Kind, Request, Sent, Space, Span, Want};
 
 /// The balance for the file of `cached_file`: 8 HServers, 4 SServers.
 fn balance(procs: u32) -> Balance {
     let (original, copies) = cached_file();
-    let copies: Vec<(&Layout, usize)> =
-        std::iter::once((&original, 8)).chain(copies.iter().map(|copy| (&copy.0, 4))).collect();
-    Balance::new(&copies, &classes(), procs).unwrap()
+    let mut views = vec![view(&original, 8)];
+    views.extend(copies.iter().map(|copy| view(&copy.0, 4)));
+    Balance::new(&views, &classes(), Network::default(), procs).unwrap()
+}
+
+fn view(layout: &Layout, spread_over: usize) -> CopyView<'_> {
+    CopyView { layout, spread_over, groups: 1 }
 }
 
 fn balanced(mode: CacheMode, procs: u32) -> Identifier {
@@ -51,9 +55,10 @@ fn ask(identifier: &Identifier, sent: &Sent, kind: Kind, spans: &[Span], room: &
 fn loads_are_what_keeps_the_tiers_busy() {
     let slow = striped(&HSERVERS, 64 * KIB).unwrap();
     let fast = on_one(9).unwrap();
+    let views = [view(&slow, 8), view(&fast, 4)];
     let (hdd, ssd) = (class(3e-4, 1e-4, 120.0 * MIB as f64), class(5e-5, 5e-5, 400.0 * MIB as f64));
     let classes: Vec<_> = (0..12).map(|target| if target < 8 { hdd } else { ssd }).collect();
-    let balance = Balance::new(&[(&slow, 8), (&fast, 4)], &classes, 32).unwrap();
+    let balance = Balance::new(&views, &classes, Network::default(), 32).unwrap();
     let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
     near(balance.tier_s(0, WRITE, 0, 8 * KIB), (3e-4 + 8.0 / (120.0 * 1024.0)) / 8.0);
     near(balance.tier_s(1, WRITE, 0, 8 * KIB), (5e-5 + 8.0 / (400.0 * 1024.0)) / 4.0);
@@ -62,7 +67,7 @@ fn loads_are_what_keeps_the_tiers_busy() {
     near(balance.tier_s(1, WRITE, 0, 0), 0.0);
     // Links of 120 MB/s slow the SServers down, but not the HServers.
     let network = Network { establish_s: 0.0, per_byte_s: 1.0 / (120.0 * MIB as f64) };
-    let linked = balance.clone().over(network);
+    let linked = Balance::new(&views, &classes, network, 32).unwrap();
     near(linked.tier_s(0, WRITE, 0, 4 * MIB), balance.tier_s(0, WRITE, 0, 4 * MIB));
     near(linked.tier_s(1, WRITE, 0, 4 * MIB), 4.0 / 120.0 / 4.0);
     near(linked.tier_s(1, WRITE, 0, 4 * KIB), (5e-5 + 4.0 / (400.0 * 1024.0)) / 4.0);
@@ -122,8 +127,11 @@ fn what_was_long_ago_is_forgotten() {
 #[test]
 fn bad_parameters_are_refused() {
     let layout = on_one(12).unwrap();
-    assert!(Balance::new(&[(&layout, 1)], &classes(), 4).is_err(), "target 12 has no class");
-    assert!(Balance::new(&[], &classes(), 0).is_err());
+    assert!(
+        Balance::new(&[view(&layout, 1)], &classes(), Network::default(), 4).is_err(),
+        "target 12 has no class"
+    );
+    assert!(Balance::new(&[], &classes(), Network::default(), 0).is_err());
 }
 
 proptest! {

@@ -15,7 +15,8 @@ fn layouts() -> [Layout; 3] {
 }
 
 fn costs(layouts: &[Layout], procs: (u32, u32)) -> Costs {
-    let copies: Vec<CopyView> = layouts.iter().map(|layout| CopyView { layout, spread_over: 16 }).collect();
+    let copies: Vec<CopyView> =
+        layouts.iter().map(|layout| CopyView { layout, spread_over: 16, groups: 1 }).collect();
     let disk = class(3e-4, 1e-4, (120 * MIB) as f64);
     Costs::new(&copies, &[disk; 16], ETHERNET, procs).unwrap()
 }
@@ -92,7 +93,7 @@ fn order_and_direction_choose_the_parameters() {
     let layout = on_one(0).unwrap();
     let mut disk = class(5e-3, 1e-4, 120e6);
     disk.write = class(1e-2, 1e-3, 60e6).write;
-    let view = CopyView { layout: &layout, spread_over: 1 };
+    let view = CopyView { layout: &layout, spread_over: 1, groups: 1 };
     let costs = Costs::new(&[view], &[disk], ETHERNET, (1, 1)).unwrap();
     for kind in Kind::ALL {
         let service = disk.service(kind.op, kind.access);
@@ -107,7 +108,8 @@ fn order_and_direction_choose_the_parameters() {
 fn a_request_does_not_choose_by_its_own_place() {
     let all: Vec<u32> = (0..8).collect();
     let layouts = [two_d(&all, 8, MIB, 4096).unwrap(), two_d(&all, 6, MIB, 4096).unwrap()];
-    let views: Vec<CopyView> = layouts.iter().map(|layout| CopyView { layout, spread_over: 8 }).collect();
+    let views: Vec<CopyView> =
+        layouts.iter().map(|layout| CopyView { layout, spread_over: 8, groups: 1 }).collect();
     let costs = Costs::new(&views, &[class(2e-3, 2e-3, 1e8); 8], ETHERNET, (64, 1)).unwrap();
     let chosen: Vec<_> = (0..64).map(|block| costs.cheapest(READ, block * MIB, MIB, 0b11)).collect();
     assert!(chosen.iter().all(|copy| *copy == chosen[0]), "{chosen:?}");
@@ -131,7 +133,7 @@ proptest! {
         let turn: u64 = cycle.iter().map(|stripe| stripe.1).sum();
         let boundary = boundary * turn * size;
         let layout = two_part(&cycle, boundary, &[(7, unit), (8, unit)]).unwrap();
-        let view = CopyView { layout: &layout, spread_over: 12 };
+        let view = CopyView { layout: &layout, spread_over: 12, groups: 1 };
         let costs = Costs::new(&[view], &classes(), ETHERNET, (p, 1)).unwrap();
         let services: Vec<_> = classes().iter().map(|class| class.service(kind.op, kind.access)).collect();
         let prepared =
@@ -171,7 +173,7 @@ proptest! {
         let layouts: Vec<Layout> = (stripes.iter())
             .map(|&stripe| two_d(&(0..12).collect::<Vec<_>>(), 1 + stripe as usize % 12, stripe * KIB, KIB).unwrap())
             .collect();
-        let views: Vec<CopyView> = layouts.iter().map(|layout| CopyView { layout, spread_over: 12 }).collect();
+        let views: Vec<CopyView> = layouts.iter().map(|layout| CopyView { layout, spread_over: 12, groups: 1 }).collect();
         let costs = Costs::new(&views, &classes(), ETHERNET, (p, 1)).unwrap();
         let cost = |copy: usize| costs.cost_s(copy, kind, offset, len);
         let usable: Vec<usize> = (0..layouts.len()).filter(|copy| mask & 1 << copy != 0).collect();
@@ -197,7 +199,7 @@ proptest! {
             striped(&(0..servers).collect::<Vec<_>>(), (64 * KIB) << (2 * log)).unwrap()
         };
         let layouts: Vec<Layout> = files.iter().map(layout).collect();
-        let views: Vec<CopyView> = layouts.iter().map(|layout| CopyView { layout, spread_over: 12 }).collect();
+        let views: Vec<CopyView> = layouts.iter().map(|layout| CopyView { layout, spread_over: 12, groups: 1 }).collect();
         let disk = class(3e-4, 1e-4, (120 * MIB) as f64);
         let costs = Costs::new(&views, &[disk; 12], ETHERNET, (p, 1)).unwrap();
         let cost = |copy: usize| costs.cost_s(copy, kind, 0, len);

@@ -1,16 +1,16 @@
 use proptest::prelude::*;
 use stripewise_cluster::CacheMode;
 use stripewise_layout::constructors::{on_one, striped};
-use stripewise_model::ModelError;
+use stripewise_model::error::{at_least_1, targets_known};
 use stripewise_model::sla::{Sla, verdict};
 
 use super::{HSERVERS, KIB, MIB, READ, SSERVERS, WRITE, cached_file, cases, classes, kind};
-use crate::{CacheView, Identifier, Kind};
+use crate::{CopyView, Identifier, Kind};
 
 pub fn identifier(mode: CacheMode, procs: u32) -> Identifier {
     let (original, copies) = cached_file();
-    let views: Vec<CacheView> =
-        copies.iter().map(|(layout, groups)| CacheView { layout, groups: *groups }).collect();
+    let views: Vec<CopyView> =
+        copies.iter().map(|(layout, groups)| CopyView { layout, spread_over: 4, groups: *groups }).collect();
     Identifier::new(mode, &original, &views, &classes(), procs).unwrap()
 }
 
@@ -38,7 +38,7 @@ fn small_requests_are_critical_and_large_ones_not() {
     let mut classes = classes();
     classes[8..].fill(slow(200e6));
     let (original, copies) = cached_file();
-    let view = CacheView { layout: &copies[0].0, groups: 1 };
+    let view = CopyView { layout: &copies[0].0, spread_over: 4, groups: 1 };
     let slow = Identifier::new(CacheMode::Sla, &original, &[view], &classes, 1).unwrap();
     assert_eq!(slow.critical(stream, 0, 64 * MIB), None);
 }
@@ -65,7 +65,7 @@ fn modes() {
 #[test]
 fn without_a_copy_in_1dh_only_sla_admits() {
     let (original, copies) = cached_file();
-    let view = CacheView { layout: &copies[1].0, groups: 4 };
+    let view = CopyView { layout: &copies[1].0, spread_over: 4, groups: 4 };
     for (mode, expected) in [(CacheMode::Sla, Some(1)), (CacheMode::Sca, None), (CacheMode::Nsca, None)] {
         let identifier = Identifier::new(mode, &original, &[view], &classes(), 32).unwrap();
         assert_eq!(identifier.critical(WRITE, 0, 8 * KIB), expected);
@@ -76,7 +76,7 @@ fn without_a_copy_in_1dh_only_sla_admits() {
 #[test]
 fn ties() {
     let (layout, other) = (on_one(0).unwrap(), on_one(8).unwrap());
-    let view = |layout| CacheView { layout, groups: 1 };
+    let view = |layout| CopyView { layout, spread_over: 4, groups: 1 };
     let same = Identifier::new(CacheMode::Sla, &layout, &[view(&layout)], &classes(), 4).unwrap();
     assert_eq!(same.critical(WRITE, 0, 8 * KIB), None);
     let views = [view(&layout), view(&other), view(&other)];
@@ -88,8 +88,8 @@ fn ties() {
 fn impossible_values_are_refused() {
     let layout = striped(&HSERVERS, KIB).unwrap();
     let new = |classes: &[_], procs| Identifier::new(CacheMode::Sla, &layout, &[], classes, procs).err();
-    assert_eq!(new(&classes(), 0), Some(ModelError::Zero { name: "the number of processes" }));
-    assert_eq!(new(&classes()[..4], 1), Some(ModelError::UnknownTarget { target: 4, known: 4 }));
+    assert_eq!(new(&classes(), 0), at_least_1("the number of processes", 0u32).err());
+    assert_eq!(new(&classes()[..4], 1), targets_known(&layout, 4).err());
     assert_eq!(SSERVERS.len(), 4);
 }
 

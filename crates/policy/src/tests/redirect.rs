@@ -8,7 +8,7 @@ use stripewise_model::Op;
 use super::identify::identifier;
 use super::{KIB, MIB, READ, SSERVERS, WRITE, cases, kind, spans};
 use crate::redirect::{Chosen, Why};
-use crate::{CacheView, Cdt, Critical, Identifier, Kind, Part, Redirected, Request, Sent, Space, Span, Want};
+use crate::{Cdt, CopyView, Critical, Identifier, Kind, Part, Redirected, Request, Sent, Space, Span, Want};
 
 /// Bytes per server that are free and that clean data uses, and the requests for space.
 #[derive(Clone, Default)]
@@ -98,7 +98,7 @@ fn line_26_of_several_copies_the_cheapest_the_first_in_a_tie() {
 #[test]
 fn line_26_a_tie() {
     let (original, copies) = super::cached_file();
-    let view = CacheView { layout: &copies[1].0, groups: 4 };
+    let view = CopyView { layout: &copies[1].0, spread_over: 4, groups: 4 };
     let mut bed = Bed::new(CacheMode::Sla, 0, 0);
     bed.identifier = Identifier::new(CacheMode::Sla, &original, &[view; 2], &super::classes(), 32).unwrap();
     assert_eq!(bed.redirect(READ, &[(0, SMALL, 0b110)]).1, [part(0, SMALL, 1, Why::Hit)]);

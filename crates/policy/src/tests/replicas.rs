@@ -10,7 +10,8 @@ fn costs(p: u32) -> Costs {
     let servers: Vec<u32> = (0..8).collect();
     let layouts: Vec<Layout> =
         [16 * KIB, 256 * KIB, 4 * MIB].iter().map(|&stripe| striped(&servers, stripe).unwrap()).collect();
-    let views: Vec<CopyView> = layouts.iter().map(|layout| CopyView { layout, spread_over: 8 }).collect();
+    let views: Vec<CopyView> =
+        layouts.iter().map(|layout| CopyView { layout, spread_over: 8, groups: 1 }).collect();
     Costs::new(&views, &classes(), ETHERNET, (p, 1)).unwrap()
 }
 
@@ -43,7 +44,8 @@ fn a_file_in_sync_is_read_from_the_cheapest_copy() {
 fn the_choice_is_the_fastest_as_measured() {
     let servers: Vec<u32> = (0..16).collect();
     let layouts = [16 * KIB, 256 * KIB, 4 * MIB].map(|stripe| striped(&servers, stripe).unwrap());
-    let views: Vec<CopyView> = layouts.iter().map(|layout| CopyView { layout, spread_over: 16 }).collect();
+    let views: Vec<CopyView> =
+        layouts.iter().map(|layout| CopyView { layout, spread_over: 16, groups: 1 }).collect();
     let disk = super::class(3e-4, 1e-4, (120 * MIB) as f64);
     for (p, len, fastest) in [
         (1, 256 * KIB, &[0][..]),

@@ -10,12 +10,10 @@ use stripewise_policy::background::{
 };
 use stripewise_policy::{Part, Span};
 
-use super::Overlay;
-use super::job::Job;
+use super::{Job, Overlay};
 use crate::Simulator;
-use crate::event::Event;
-use crate::process::Handle;
-use crate::run::Sender;
+use crate::process::{Handle, Sender};
+use crate::queue::Event;
 
 impl Simulator {
     pub(super) fn overlay(&mut self, file: u32) -> &mut Overlay {

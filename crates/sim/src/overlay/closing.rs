@@ -1,11 +1,11 @@
-//! Processes that close a file with replicas wait until these are in sync. Also copying between
-//! runs.
+//! Processes that close a file with replicas wait until these are in sync. Between runs, files are
+//! brought to rest, as `stripewise drain` and `stripewise warm` do.
 
 use stripewise_cluster::MAX_COPIES;
 use stripewise_policy::background::{PIECES_MAX, Pace};
 
-use crate::Simulator;
-use crate::event::Event;
+use crate::queue::Event;
+use crate::{Outcome, Simulator};
 
 impl Simulator {
     /// Closes a file. Returns whether the process waits until the replicas have what they lack now.
@@ -55,6 +55,28 @@ impl Simulator {
         }
     }
 
+    /// Completes all originals and, of files with replicas, all copies, one file after the other.
+    pub fn drain(&mut self) -> Outcome {
+        self.at_rest(false)
+    }
+
+    /// Fetches the prefetch queue into the caches, as far as there is space.
+    pub fn warm(&mut self) -> Outcome {
+        self.at_rest(true)
+    }
+
+    fn at_rest(&mut self, wanted: bool) -> Outcome {
+        let began_ns = self.now_ns;
+        self.begin_counting();
+        for file in 0..self.files.files.len() as u32 {
+            if self.files.files[file as usize].overlay.is_some() {
+                let mut at = [0; MAX_COPIES];
+                while self.work_now(file, wanted.then_some(&mut at)) {}
+            }
+        }
+        self.end(began_ns)
+    }
+
     /// Performs one copy operation to its end, regardless of the servers' use; false if there is
     /// none. Used when files are brought to rest. `wanted` is the progress of fetching into the
     /// caches, if that is to be done.
@@ -67,18 +89,14 @@ impl Simulator {
         while self.overlay(file).job.is_some() {
             let Some((now_ns, event)) = self.queue.pop() else { break };
             self.now_ns = now_ns;
-            if let Event::Copied(file) = Event::from_bits(event) {
+            if let Event::Copied(file) = event {
                 self.overlay(file).look_ns = Some(u64::MAX); // No other check happens.
-                self.copied_now(file);
+                match &mut self.overlay(file).job {
+                    Some(job) if job.is_read => self.finish_job(file),
+                    _ => self.copied(file),
+                }
             }
         }
         begun
-    }
-
-    fn copied_now(&mut self, file: u32) {
-        match &mut self.overlay(file).job {
-            Some(job) if job.is_read => self.finish_job(file),
-            _ => self.copied(file),
-        }
     }
 }

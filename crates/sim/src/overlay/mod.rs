@@ -3,26 +3,23 @@
 
 mod background;
 mod closing;
-mod drain;
-mod job;
 mod map;
 mod request;
 mod space;
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use stripewise_cluster::{CopySpec, Overlay as Spec, OverlayKind, Plan};
 use stripewise_layout::Layout;
 use stripewise_model::{ClassParams, ModelError};
 use stripewise_policy::background::{POLL_NS, Pace, Pauses};
-use stripewise_policy::{Rule, RuleCopy};
+use stripewise_policy::{CopyView, Part, Rule, Span};
 
 use crate::placed::Placed;
 use crate::process::Handle;
-use job::Job;
 use map::Map;
 
-pub(crate) use request::Memory;
 pub(crate) use space::Spaces;
 
 /// The copies of one file.
@@ -60,6 +57,45 @@ pub(crate) struct Overlay {
     pub closing: Vec<(u32, u64)>,
     /// Handle of the background copying.
     pub handle: Option<Handle>,
+}
+
+/// A copy operation in progress.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub to: usize,
+    /// The ranges being copied, with their valid copies at the start.
+    pub spans: Vec<Span>,
+    pub began_ns: u64,
+    /// The data has been read and is being written.
+    pub is_read: bool,
+    /// A process has written to one of the ranges meanwhile, so the operation will be discarded.
+    pub disturbed: bool,
+    /// Space was taken for the operation.
+    pub fetches: bool,
+    /// Applications were using the servers at the start.
+    pub under_load: bool,
+}
+
+impl Job {
+    /// The ranges being copied that overlap `range`, cut to it.
+    pub fn overlapping(&self, range: &Range<u64>) -> impl Iterator<Item = (u64, u64)> {
+        let cut = |span: &Span| (span.start.max(range.start), span.end.min(range.end));
+        self.spans.iter().map(cut).filter(|(start, end)| start < end)
+    }
+
+    /// Records a write to `range`.
+    pub fn disturb(&mut self, range: &Range<u64>) {
+        let disturbed = self.overlapping(range).next().is_some();
+        self.disturbed |= disturbed;
+    }
+
+    pub fn parts(&self, copy: usize) -> Vec<Part> {
+        self.spans.iter().map(|span| span.by(copy)).collect()
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.spans.iter().map(|span| span.end - span.start).sum()
+    }
 }
 
 /// Decides which copy serves a request, with the data path's policy. Files with the same placement
@@ -103,12 +139,17 @@ impl Overlay {
     }
 
     /// The cache copies.
-    pub fn caches(&self) -> std::ops::Range<usize> {
+    pub fn caches(&self) -> Range<usize> {
         if self.capacity.is_some() { 1..self.copies } else { 0..0 }
     }
 
+    /// Whether there is something to do in the background.
+    pub fn has_work(&self) -> bool {
+        self.map.all_missing() > 0 || self.map.wants()
+    }
+
     /// The copies that should have everything.
-    pub fn whole(&self) -> std::ops::Range<usize> {
+    pub fn whole(&self) -> Range<usize> {
         if self.capacity.is_some() { 0..1 } else { 0..self.copies }
     }
 }
@@ -143,7 +184,7 @@ impl Decider {
         let further = caches
             .map(|(copy, placed)| (copy.targets().len(), copy.groups.clamp(1, placed.servers.len() as u32)));
         let figures = std::iter::once((original_servers, 1)).chain(further);
-        let copy = |(layout, (spread_over, groups))| RuleCopy { layout, spread_over, groups };
+        let copy = |(layout, (spread_over, groups))| CopyView { layout, spread_over, groups };
         let views: Vec<_> = layouts.iter().zip(figures).map(copy).collect();
         let rule = Rule::new(spec.kind, &views, &classes, plan.cluster.network, procs)?;
         Ok(Self { rule, first_target })

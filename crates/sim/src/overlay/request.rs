@@ -1,16 +1,14 @@
 //! Requests on files with several copies: the policy chooses, and the map is read and updated.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use stripewise_model::Op;
-use stripewise_policy::{Cdt, Kind, ORIGINAL, Part, Request, Rule, Sent, Span, Streams, possible_copy};
+use stripewise_policy::{Kind, ORIGINAL, Part, Request, Rule, Span, possible_copy};
 
 use super::Overlay;
 use super::space::Room;
 use crate::Simulator;
-use crate::process::Handle;
-use crate::run::Sender;
+use crate::process::{Handle, Sender};
 
 impl Simulator {
     /// Issues a request of a process. Returns when it is done, ns; `None` if that is not known yet.
@@ -189,9 +187,7 @@ impl Simulator {
         }
         known.then_some(done_ns)
     }
-}
 
-impl Simulator {
     /// Ends a request that went through the network.
     pub(crate) fn request_ended(&mut self, process: u32) {
         if let Some((file, began_ns)) = self.processes[process as usize].under_way.take() {
@@ -252,21 +248,4 @@ fn possible(parts: Vec<Part>, known: &[Known], copies: u8) -> Vec<Part> {
         }
     }
     possible
-}
-
-/// The policy's state of one process.
-#[derive(Debug, Default)]
-pub(crate) struct Memory {
-    pub cdt: Cdt,
-    /// Per file, the work sent.
-    pub sent: HashMap<u32, Sent>,
-    /// Per file, the ends of requests.
-    pub streams: HashMap<u32, Streams>,
-}
-
-impl Overlay {
-    /// Whether there is something to do in the background.
-    pub fn has_work(&self) -> bool {
-        self.map.all_missing() > 0 || self.map.wants()
-    }
 }

@@ -10,7 +10,7 @@ use stripewise_model::Op;
 use super::{Random, cluster, plan};
 use crate::overlay::Spaces;
 use crate::placed::Placed;
-use crate::run::Sender;
+use crate::process::Sender;
 use crate::{Lists, Options, Outcome, Simulator, Step};
 
 const CLASSES: [(usize, [(f64, f64); 2]); 2] =

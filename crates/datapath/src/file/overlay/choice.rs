@@ -8,7 +8,7 @@ use stripewise_cluster::{Cluster, Plan};
 use stripewise_extents::{Map, Span as Known};
 use stripewise_layout::Layout;
 use stripewise_model::{ClassParams, Op};
-use stripewise_policy::{Cdt, ORIGINAL, Redirected, Request, Rule, RuleCopy, Sent, Space, Span, runs};
+use stripewise_policy::{Cdt, CopyView, ORIGINAL, Redirected, Request, Rule, Sent, Space, Span, runs};
 use stripewise_target::Few;
 
 use crate::forked::ForkSafe;
@@ -47,7 +47,7 @@ fn decide(manifest: &Manifest, copies: &Copies, rates: &Rates, procs: (u32, u32)
     let copy = |(layout, (servers, groups)): (_, (u32, _))| {
         let layout: &Layout = layout;
         // Older manifests count a target that is striped over several servers as one server.
-        RuleCopy { layout, spread_over: layout.targets().count().max(servers as usize), groups }
+        CopyView { layout, spread_over: layout.targets().count().max(servers as usize), groups }
     };
     let views: Vec<_> = layouts.iter().zip(servers).map(copy).collect();
     Rule::new(copies.kind, &views, &classes, plan.cluster.network, procs).ok()

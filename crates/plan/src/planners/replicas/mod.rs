@@ -7,14 +7,12 @@ mod search;
 mod tests;
 
 use stripewise_cluster::{CopySpec, MAX_COPIES, OverlayKind};
-use stripewise_layout::Layout;
 
-use super::{Planner, Proposal, about};
-use crate::candidate::{Candidate, Judged};
-use crate::choose::{best_of, objective, objective_name};
+use super::{overall, psa};
+use crate::candidate::{Candidate, Judged, Proposal, bytes_by_target};
 use crate::error::PlanError;
-use crate::evaluate::{Entry, judge};
-use crate::planners;
+use crate::evaluate::{Entry, best_of, judge};
+use crate::form::about;
 use crate::present::Present;
 use crate::problem::Problem;
 use crate::spread::layout_of;
@@ -23,48 +21,36 @@ use search::{Found, best_set};
 /// Considers, for every allowed number of copies, the cheapest set of the other planners' layouts.
 /// Picks the smallest of these sets such that no larger one saves at least
 /// [`crate::Options::min_gain`] more.
-pub struct Replicas;
-
-impl Planner for Replicas {
-    fn name(&self) -> &'static str {
-        "replicas"
+pub fn propose(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
+    let singles = singles(problem)?;
+    let rows = rows::of(problem, &singles);
+    let space = Space::of(problem, &singles);
+    let most = problem.options.copies.most.clamp(1, MAX_COPIES);
+    let mut sets = sets(&rows, most, |set| space.fits(set));
+    let judged = judged(problem, &singles);
+    let picks: Vec<usize> = (0..judged.len()).collect();
+    let best = best_of(problem, &judged, &picks);
+    // The formula may be wrong about the best single layout, so the set that complements it
+    // best is judged, too.
+    if let Some(largest) = sets.last().map(|set| set.members.len()) {
+        let with_best = |set: &[usize]| space.fits(set) && (set.contains(&best) || set.len() < largest);
+        sets.extend(best_set(&rows, largest, with_best));
     }
-
-    fn unasked(&self) -> bool {
-        false
+    let mut candidates = vec![singles[best].clone()];
+    for found in &sets {
+        let candidate = together(problem, &singles, &judged, found);
+        if candidates.iter().all(|known| known.name != candidate.name) {
+            candidates.push(candidate);
+        }
     }
-
-    fn propose(&self, problem: &Problem<'_>) -> Result<Proposal, PlanError> {
-        let singles = singles(problem)?;
-        let rows = rows::of(problem, &singles);
-        let space = Space::of(problem, &singles);
-        let most = problem.options.copies.most.clamp(1, MAX_COPIES);
-        let mut sets = sets(&rows, most, |set| space.fits(set));
-        let judged = judged(problem, &singles);
-        let picks: Vec<usize> = (0..judged.len()).collect();
-        let best = best_of(problem, &judged, &picks);
-        // The formula may be wrong about the best single layout, so the set that complements it
-        // best is judged, too.
-        if let Some(largest) = sets.last().map(|set| set.members.len()) {
-            let with_best = |set: &[usize]| space.fits(set) && (set.contains(&best) || set.len() < largest);
-            sets.extend(best_set(&rows, largest, with_best));
-        }
-        let mut candidates = vec![singles[best].clone()];
-        for found in &sets {
-            let candidate = together(problem, &singles, &judged, found);
-            if candidates.iter().all(|known| known.name != candidate.name) {
-                candidates.push(candidate);
-            }
-        }
-        let judged: Vec<Judged> = self::judged(problem, &candidates);
-        let pick = fewest_worthwhile(problem, &judged);
-        for (candidate, of_set) in candidates.iter_mut().zip(&judged).skip(1) {
-            candidate.remarks.splice(0..0, [saving(problem, &judged[0], of_set), upkeep(of_set)]);
-        }
-        candidates[0].scheme = "replicas";
-        candidates[0].remarks = vec![not_worthwhile(problem, &judged)];
-        Ok(Proposal { candidates, pick: Some(pick) })
+    let judged: Vec<Judged> = self::judged(problem, &candidates);
+    let pick = fewest_worthwhile(problem, &judged);
+    for (candidate, of_set) in candidates.iter_mut().zip(&judged).skip(1) {
+        candidate.remarks.splice(0..0, [saving(problem, &judged[0], of_set), upkeep(of_set)]);
     }
+    candidates[0].scheme = "replicas";
+    candidates[0].remarks = vec![not_worthwhile(problem, &judged)];
+    Ok(Proposal { candidates, pick: Some(pick) })
 }
 
 /// The best set of every size from two on, as long as one more copy makes any request cheaper.
@@ -86,8 +72,8 @@ fn sets(rows: &[Vec<f64>], most: usize, fits: impl Fn(&[usize]) -> bool) -> Vec<
 /// The layouts that may be copies: all of `overall`'s, and the picks of the other planners.
 fn singles(problem: &Problem<'_>) -> Result<Vec<Candidate>, PlanError> {
     let mut singles = Vec::new();
-    for planner in planners::ALL.into_iter().filter(|planner| planner.unasked()) {
-        match planner.propose(problem) {
+    for propose in [overall::propose, psa::psa, psa::pa, psa::def] {
+        match propose(problem) {
             Ok(Proposal { mut candidates, pick: Some(pick) }) => singles.push(candidates.swap_remove(pick)),
             Ok(Proposal { candidates, pick: None }) => singles.extend(candidates),
             // Some planners need exactly two classes of servers.
@@ -118,7 +104,7 @@ fn judged(problem: &Problem<'_>, candidates: &[Candidate]) -> Vec<Judged> {
 /// Index of the candidate with the fewest copies such that no other is better by more than
 /// `min_gain`.
 fn fewest_worthwhile(problem: &Problem<'_>, judged: &[Judged]) -> usize {
-    let seconds = |index: usize| objective(problem, &judged[index]);
+    let seconds = |index: usize| problem.options.objective.of(&judged[index]);
     let mut order: Vec<usize> = (0..judged.len()).collect();
     order.sort_by_key(|&index| judged[index].candidate.copies().len());
     let least = order.iter().copied().min_by(|&a, &b| seconds(a).total_cmp(&seconds(b))).unwrap_or(0);
@@ -134,7 +120,7 @@ fn together(problem: &Problem<'_>, singles: &[Candidate], judged: &[Judged], fou
         _ => false,
     };
     let mut members = found.members.clone();
-    let seconds = |member: &usize| objective(problem, &judged[*member]);
+    let seconds = |member: &usize| problem.options.objective.of(&judged[*member]);
     members.sort_by(|a, b| {
         is_present(b).cmp(&is_present(a)).then(seconds(a).total_cmp(&seconds(b))).then(a.cmp(b))
     });
@@ -152,14 +138,14 @@ fn together(problem: &Problem<'_>, singles: &[Candidate], judged: &[Judged], fou
 const CUT_SHORT: &str = "there are too many sets of layouts to try them all: another one may be better";
 
 fn saving(problem: &Problem<'_>, single: &Judged, of_set: &Judged) -> String {
-    let (one, several) = (objective(problem, single), objective(problem, of_set));
+    let (one, several) = (problem.options.objective.of(single), problem.options.objective.of(of_set));
     let saved = 100.0 * (1.0 - several / one.max(f64::MIN_POSITIVE));
     let less = if saved < 0.0 { "more" } else { "less" };
     format!(
         "{} copies take {:.1} % {less} {} than one copy in the best single layout, {} ({several:.3} s instead of {one:.3} s)",
         of_set.candidate.copies().len() + 1,
         saved.abs(),
-        objective_name(problem),
+        problem.options.objective.name(),
         single.candidate.name,
     )
 }
@@ -183,7 +169,7 @@ fn upkeep(of_set: &Judged) -> String {
 }
 
 fn not_worthwhile(problem: &Problem<'_>, judged: &[Judged]) -> String {
-    let seconds = |judged: &Judged| objective(problem, judged);
+    let seconds = |judged: &Judged| problem.options.objective.of(judged);
     let sets = judged.iter().skip(1).min_by(|a, b| seconds(a).total_cmp(&seconds(b)));
     match sets {
         None => "no second copy that fits on the servers would make any request cheaper".to_owned(),
@@ -208,16 +194,8 @@ impl Space {
     fn of(problem: &Problem<'_>, candidates: &[Candidate]) -> Self {
         let servers = problem.servers.count();
         let used = |candidate: &Candidate| {
-            let mut bytes = vec![0u64; servers];
             let layout_of = layout_of(problem.set, &candidate.spread, candidate.layouts.len());
-            for (file, layout) in problem.set.files.iter().zip(layout_of) {
-                let layout: &Layout = &candidate.layouts[layout as usize];
-                for target in layout.targets() {
-                    let here = layout.component_size(target, file.size);
-                    bytes[target as usize] = bytes[target as usize].saturating_add(here);
-                }
-            }
-            bytes
+            bytes_by_target(&problem.set.files, (&candidate.layouts, &layout_of), servers, u64::MAX)
         };
         let allowed = (0..servers as u32).map(|target| problem.space_for_set(target)).collect();
         Self { used: candidates.iter().map(used).collect(), allowed }

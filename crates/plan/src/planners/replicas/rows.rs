@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use rayon::prelude::*;
 
-use crate::candidate::Candidate;
+use crate::candidate::{Candidate, Placement};
 use crate::mapping::Mapped;
 use crate::problem::Problem;
 use crate::serving::Classes;
@@ -21,11 +21,10 @@ const WINDOW: usize = 128;
 /// Per candidate: the cost of every row, seconds. A row is all requests of a group that begin in
 /// the same regions of all candidates' layouts. The same copy serves them, whichever candidates
 /// become copies ([`Classes`]).
-pub fn of(problem: &Problem<'_>, candidates: &[Candidate]) -> Vec<Vec<f64>> {
+pub fn of<'c>(problem: &Problem<'_>, candidates: &'c [Candidate]) -> Vec<Vec<f64>> {
     let of_each = (REQUESTS / problem.set.groups.len().max(1)).max(GROUP_LEAST);
-    let layouts_of: Vec<Vec<u32>> =
-        candidates.iter().map(|candidate| candidate.layout_of(problem.set)).collect();
-    let copies: Vec<_> = candidates.iter().map(|candidate| &candidate.layouts[..]).zip(&layouts_of).collect();
+    let placement = |candidate: &'c Candidate| candidate.placements(problem.set).swap_remove(0);
+    let copies: Vec<Placement<'_>> = candidates.iter().map(placement).collect();
     let samples: Vec<(&Group, Cow<'_, [Request]>, Classes)> = (problem.set.groups.iter())
         .map(|group| {
             let sample = windows(group, of_each, WINDOW);
@@ -33,9 +32,9 @@ pub fn of(problem: &Problem<'_>, candidates: &[Candidate]) -> Vec<Vec<f64>> {
             (group, sample, classes)
         })
         .collect();
-    let of_candidate = |&(layouts, layout_of): &(&[_], &Vec<u32>)| -> Vec<f64> {
+    let of_candidate = |copy: &Placement<'_>| -> Vec<f64> {
         let of_group = |(group, sample, classes): &(&Group, Cow<'_, [Request]>, Classes)| {
-            let costs = Mapped::new(sample, layouts, layout_of).costs(group, problem.servers);
+            let costs = Mapped::new(sample, copy.layouts, &copy.layout_of).costs(group, problem.servers);
             let weight = group.count as f64 / sample.len().max(1) as f64;
             classes.sums(&costs).into_iter().map(|sum_s| weight * sum_s).collect::<Vec<f64>>()
         };

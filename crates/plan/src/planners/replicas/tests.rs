@@ -83,7 +83,7 @@ proptest! {
         prop_assert!((found.total - least).abs() <= 1e-9 * least, "{} instead of {}", found.total, least);
         prop_assert!((total(&found.members) - least).abs() <= 1e-9 * least);
         // The cheapest proposed candidate costs the same.
-        let proposed = Replicas.propose(&problem).unwrap().candidates;
+        let proposed = propose(&problem).unwrap().candidates;
         let several = proposed.iter().filter(|c| c.copies().len() < size);
         let cheapest = several.map(|c| judged(&problem, std::slice::from_ref(c))[0].predicted_s());
         let cheapest = cheapest.fold(f64::INFINITY, f64::min);

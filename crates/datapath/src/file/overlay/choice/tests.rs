@@ -7,7 +7,7 @@ use stripewise_cluster::{
 };
 use stripewise_layout::constructors::two_part;
 use stripewise_model::{Access, ByAccess, Network, Op, Service};
-use stripewise_policy::{CacheView, CopyView, Costs, Identifier, Kind};
+use stripewise_policy::{CopyView, Costs, Identifier, Kind};
 use stripewise_target::{FileId, TargetRef};
 
 use super::*;
@@ -137,7 +137,7 @@ proptest! {
         let cluster = cluster();
         let classes: Vec<_> = (0..6).map(|server| *cluster.class_of(server).unwrap()).collect();
         for (number, layout) in layouts.iter().enumerate() {
-            let view = CopyView { layout, spread_over: 6 };
+            let view = CopyView { layout, spread_over: 6, groups: 1 };
             let costs = Costs::new(&[view], &classes, cluster.network, (procs, 1)).unwrap();
             for &(offset, len) in &requests {
                 for kind in Kind::ALL {
@@ -157,7 +157,7 @@ proptest! {
         let Rule::Cache(folded) = decided(&layouts, cache(), (procs, 1)) else { panic!() };
         let cluster = cluster();
         let classes: Vec<_> = (0..6).map(|server| *cluster.class_of(server).unwrap()).collect();
-        let views: Vec<_> = (1..).zip(&layouts[1..]).map(|(number, layout)| CacheView { layout, groups: 1 + number % 2 }).collect();
+        let views: Vec<_> = (1..).zip(&layouts[1..]).map(|(number, layout)| CopyView { layout, spread_over: 4, groups: 1 + number % 2 }).collect();
         let one_by_one = Identifier::new(CacheMode::Sla, &layouts[0], &views, &classes, procs).unwrap();
         for &(offset, len) in &requests {
             for kind in Kind::ALL {

@@ -1,9 +1,9 @@
 //! Brute-force event-driven simulation with an explicit queue per server. It was written
-//! independently of `replay`.
+//! independently of `elapsed::replay`.
 
 use std::collections::VecDeque;
 
-use super::Sub;
+use crate::elapsed::Sub;
 
 /// The time when the last request of all processes is done. `chains[c]` are the requests of process
 /// c, in order.
