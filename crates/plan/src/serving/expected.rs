@@ -171,12 +171,6 @@ impl ExpectedCache {
 }
 
 impl RequestClass {
-    /// Returns the copy on which a request costs least; the first of equal ones.
-    pub fn cheapest(&self) -> usize {
-        let costs = self.cost_s.iter().enumerate();
-        costs.min_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |(copy, _)| copy)
-    }
-
     /// Returns `T_H - T_S(l)` in seconds, for the cache layout l in which the request gains most.
     pub fn benefit_s(&self) -> f64 {
         let cached = self.cost_s.iter().skip(1).copied().fold(f64::INFINITY, f64::min);
