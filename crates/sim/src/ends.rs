@@ -43,10 +43,10 @@ const NOWHERE: u64 = u64::MAX;
 impl Ends {
     /// Adds a handle of a file with these numbers of objects and copies; at most `memory` bytes are
     /// used in all.
-    pub fn add(&mut self, components: usize, copies: usize, memory: usize) -> Order {
+    pub fn add(&mut self, objects: usize, copies: usize, memory: usize) -> Order {
         let first = self.table.len();
-        if (first + components).saturating_mul(size_of::<u64>()) <= memory {
-            self.table.resize(first + components, NOWHERE);
+        if (first + objects).saturating_mul(size_of::<u64>()) <= memory {
+            self.table.resize(first + objects, NOWHERE);
             Order::Table(first)
         } else {
             self.runs.resize(self.runs.len() + copies, Run::default());
@@ -84,13 +84,13 @@ impl Ends {
         match order {
             Order::Ignored => false,
             Order::Table(first) => {
-                let end = &mut self.table[first + base + sub.component as usize];
+                let end = &mut self.table[first + base + sub.object as usize];
                 std::mem::replace(end, sub.offset + sub.bytes) == sub.offset
             }
             Order::Runs(first) => {
                 let run = &self.runs[first + copy];
                 // The bytes accessed before in this run include bytes of this object.
-                run.start < run.last && layout.component_size(sub.component, run.start) < sub.offset
+                run.start < run.last && layout.component_size(sub.object, run.start) < sub.offset
             }
         }
     }

@@ -20,7 +20,7 @@ pub(crate) struct File {
     /// Per copy, the number of objects of the copies before it.
     pub base: Box<[u32]>,
     /// Number of objects of all copies.
-    pub components: u32,
+    pub objects: u32,
     /// `None` if the file has a single copy.
     pub overlay: Option<Box<Overlay>>,
 }
@@ -101,13 +101,13 @@ impl Files {
             }
             copies.push(self.placed(layout, known));
         }
-        let (mut base, mut components) = (Vec::with_capacity(copies.len()), 0);
+        let (mut base, mut objects) = (Vec::with_capacity(copies.len()), 0);
         for &copy in &copies {
-            base.push(components);
-            components += self.placed[copy as usize].servers.len() as u32;
+            base.push(objects);
+            objects += self.placed[copy as usize].servers.len() as u32;
         }
         let overlay = self.overlay(plan, rule, &copies, &specs, procs, known)?;
-        Ok(File { copies: copies.into(), base: base.into(), components, overlay })
+        Ok(File { copies: copies.into(), base: base.into(), objects, overlay })
     }
 
     fn placed(&mut self, layout: &Layout, known: &mut Known) -> u32 {

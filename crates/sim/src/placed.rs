@@ -18,7 +18,7 @@ pub(crate) struct Placed {
 /// one range of the object on each server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sub {
-    pub component: u32,
+    pub object: u32,
     /// Offset in the object, bytes.
     pub offset: u64,
     pub bytes: u64,
@@ -50,16 +50,16 @@ impl Placed {
             return self.cut_long(offset, len, scratch, subs);
         }
         for piece in self.layout.pieces(offset, len) {
-            scratch.add(Sub { component: piece.target, offset: piece.target_offset, bytes: piece.len }, subs);
+            scratch.add(Sub { object: piece.target, offset: piece.target_offset, bytes: piece.len }, subs);
         }
     }
 
     fn cut_long(&self, offset: u64, len: u64, scratch: &mut Scratch, subs: &mut Vec<Sub>) {
-        for component in 0..self.servers.len() as u32 {
-            let start = self.layout.component_size(component, offset);
-            let end = self.layout.component_size(component, offset.saturating_add(len));
+        for object in 0..self.servers.len() as u32 {
+            let start = self.layout.component_size(object, offset);
+            let end = self.layout.component_size(object, offset.saturating_add(len));
             if end > start {
-                scratch.add(Sub { component, offset: start, bytes: end - start }, subs);
+                scratch.add(Sub { object, offset: start, bytes: end - start }, subs);
             }
         }
     }
@@ -81,7 +81,7 @@ impl Scratch {
 
     #[inline]
     fn add(&mut self, sub: Sub, subs: &mut Vec<Sub>) {
-        let seen = &mut self.seen[sub.component as usize];
+        let seen = &mut self.seen[sub.object as usize];
         if seen.0 == self.cut {
             let last = &mut subs[seen.1 as usize];
             if last.offset + last.bytes == sub.offset {
@@ -123,7 +123,7 @@ mod tests {
                 let mut bytes = vec![0; layout.target_count()];
                 layout.bytes_per_target(offset, len, &mut bytes);
                 for sub in &subs {
-                    let target = placed.servers[sub.component as usize];
+                    let target = placed.servers[sub.object as usize];
                     prop_assert_eq!(sub.bytes, std::mem::take(&mut bytes[target as usize]));
                     prop_assert_eq!(sub.offset, layout.component_size(target, offset));
                     prop_assert!(sub.bytes > 0);

@@ -169,7 +169,7 @@ impl Simulator {
         let mut done_ns = self.now_ns;
         for sub in &self.subs {
             let sequential = self.ends.is_sequential(handle.order, copy, base, sub, &placed.layout);
-            let server = placed.servers[sub.component as usize];
+            let server = placed.servers[sub.object as usize];
             let service_ns = self.servers.service_ns(server, sender.number(), op, sequential, sub.bytes);
             done_ns = done_ns.max(self.servers.serve(server, self.now_ns, service_ns, sub.bytes));
         }
@@ -182,13 +182,13 @@ impl Simulator {
         let base = self.files.base_of(handle, copy);
         // In the order of the data path: the sub-request that begins first in the file is sent
         // first.
-        self.subs.sort_by_cached_key(|sub| placed.layout.file_offset(sub.component, sub.offset));
+        self.subs.sort_by_cached_key(|sub| placed.layout.file_offset(sub.object, sub.offset));
         self.outcome.sub_requests += self.subs.len() as u64;
         self.processes[process as usize].waits_for += self.subs.len() as u32;
         let node = self.processes[process as usize].node;
         for sub in &self.subs {
             let sequential = self.ends.is_sequential(handle.order, copy, base, sub, &placed.layout);
-            let server = placed.servers[sub.component as usize];
+            let server = placed.servers[sub.object as usize];
             let service_ns = self.servers.service_ns(server, process, op, sequential, sub.bytes);
             let moving = Moving { process, server, op, bytes: sub.bytes, service_ns, at: Place::Connects };
             let (number, next_ns) = net.start(node, self.now_ns, moving);
@@ -261,7 +261,7 @@ impl Simulator {
         let of_file = &self.files.files[file as usize];
         let single = of_file.overlay.is_none().then(|| of_file.copies[0]);
         let order = match self.servers.order_matters {
-            true => self.ends.add(of_file.components as usize, of_file.copies.len(), self.options.order_memory),
+            true => self.ends.add(of_file.objects as usize, of_file.copies.len(), self.options.order_memory),
             false => Order::Ignored,
         };
         Handle { file, single, order }

@@ -36,7 +36,7 @@ fn replayed(requests: &[Request], layouts: &[Layout], layout_of: &[u32]) -> Vec<
         let mut extents = std::collections::BTreeMap::<u32, (u64, u64)>::new();
         for piece in layout.pieces(request.offset, request.size) {
             let extent = extents.entry(piece.target).or_insert((piece.target_offset, piece.target_offset));
-            assert_eq!(extent.1, piece.target_offset, "components are dense");
+            assert_eq!(extent.1, piece.target_offset, "objects are dense");
             extent.1 += piece.len;
         }
         let mut access = |(target, (from, to))| {

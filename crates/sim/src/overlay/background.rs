@@ -34,7 +34,7 @@ impl Simulator {
             self.scratch.begin(placed);
             placed.cut(part.start, part.end - part.start, &mut self.scratch, &mut self.marks);
             for sub in self.marks.drain(..) {
-                let server = placed.servers[sub.component as usize];
+                let server = placed.servers[sub.object as usize];
                 let used = &mut self.used_until_ns[self.spaces.account_of(server)];
                 *used = (*used).max(end_ns + rest_ns);
             }

@@ -137,9 +137,9 @@ fn check_space(simulator: &Simulator, capacity: u64) {
         for span in overlay.map.spans(&(0..BLOCKS as u64 * BLOCK)) {
             for copy in overlay.caches().filter(|copy| span.mask & 1 << copy != 0) {
                 let placed = &simulator.files.placed[file.copies[copy] as usize];
-                for (component, &server) in placed.servers.iter().enumerate() {
+                for (object, &server) in placed.servers.iter().enumerate() {
                     used[simulator.spaces.account_of(server)] +=
-                        placed.layout.bytes_on(component as u32, span.start, span.end - span.start);
+                        placed.layout.bytes_on(object as u32, span.start, span.end - span.start);
                 }
             }
         }
