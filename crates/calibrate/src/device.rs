@@ -2,17 +2,15 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use stripewise_random::Random;
 
 use stripewise_model::{Access, ClassParams, Op};
+use stripewise_random::Random;
 use stripewise_sys::{Result as SysResult, SysRef};
 use stripewise_target::emulate::pace::{paced, settle};
 use stripewise_target::{Emulation, Server, Target};
 
-use crate::error::CalibrateError;
-use crate::random::scattered;
-use crate::report::{IoMode, KindReport, ServerReport};
-use crate::stats::{summarize, summarize_constant};
+use crate::report::{CalibrateError, IoMode, KindReport, PointReport, ServerReport};
+use crate::stats::summarize;
 use crate::testfile::{Buffer, TestFile};
 
 /// The thoroughness of a measurement.
@@ -33,21 +31,16 @@ pub struct Options {
 }
 
 impl Options {
-    /// 4 KiB to 4 MiB in powers of two.
-    pub fn default_sizes() -> Vec<u64> {
-        (12..=22).map(|shift| 1 << shift).collect()
-    }
-
-    /// Thousands of repeats; about two minutes per server.
+    /// Requests of 4 KiB to 4 MiB, thousands of repeats; about two minutes per server.
     pub fn thorough() -> Self {
-        let (repeats, seconds_per_point, file_size, rounds) = (4000, 3.0, 256 << 20, 4);
-        Self { sizes: Self::default_sizes(), repeats, seconds_per_point, file_size, rounds }
+        let sizes = (12..=22).map(|shift| 1 << shift).collect();
+        Self { sizes, repeats: 4000, seconds_per_point: 3.0, file_size: 256 << 20, rounds: 4 }
     }
 
     /// About ten seconds per server.
     pub fn quick() -> Self {
-        let (repeats, seconds_per_point, file_size, rounds) = (1000, 0.2, 64 << 20, 2);
-        Self { sizes: Self::default_sizes(), repeats, seconds_per_point, file_size, rounds }
+        let thorough = Self::thorough();
+        Self { repeats: 1000, seconds_per_point: 0.2, file_size: 64 << 20, rounds: 2, ..thorough }
     }
 
     /// # Errors
@@ -133,8 +126,7 @@ pub fn measure(
         server,
         buffer: Buffer::new(largest),
         random: Random(0xca11_b0a7),
-        samples: vec![Vec::new(); KINDS.len() * options.sizes.len()],
-        requests: vec![0; KINDS.len() * options.sizes.len()],
+        points: vec![Point::default(); KINDS.len() * options.sizes.len()],
     };
     bench.run(options, progress).map_err(|errno| {
         CalibrateError::new(subject.path.display(), format!("a request to the test file failed: {errno}"))
@@ -170,23 +162,32 @@ struct Bench<'a> {
     server: Option<Server>,
     buffer: Buffer,
     random: Random,
-    /// Seconds per request, by kind, then size.
-    samples: Vec<Vec<f64>>,
-    /// Number of measured requests, in the same order.
-    requests: Vec<u64>,
+    /// By kind, then size.
+    points: Vec<Point>,
+}
+
+/// What was measured with one kind of access and one size.
+#[derive(Clone, Default)]
+struct Point {
+    /// Seconds per request.
+    samples_s: Vec<f64>,
+    /// Number of measured requests.
+    requests: u64,
 }
 
 impl Bench<'_> {
     fn run(&mut self, options: &Options, progress: &mut dyn FnMut(f64, &str)) -> SysResult<()> {
-        let points = self.samples.len();
+        let points = self.points.len();
         let total = (points * options.rounds as usize) as f64;
-        for round in 0..options.rounds {
+        for round in 0..options.rounds as usize {
             let mut order: Vec<usize> = (0..points).collect();
             self.random.shuffle(&mut order);
             for (index, point) in order.into_iter().enumerate() {
                 let (op, access) = KINDS[point / options.sizes.len()];
                 let size = options.sizes[point % options.sizes.len()];
-                progress((round as usize * points + index) as f64 / total, &name(op, access, size));
+                let kind = format!("{access:?} {op:?}").to_lowercase();
+                let shown = format!("{kind} {}", stripewise_cluster::size::format(size));
+                progress((round * points + index) as f64 / total, &shown);
                 self.measure_point(point, (op, access), size, options)?;
             }
         }
@@ -198,75 +199,77 @@ impl Bench<'_> {
     fn measure_point(
         &mut self,
         point: usize,
-        kind: (Op, Access),
+        (op, access): (Op, Access),
         size: u64,
         options: &Options,
     ) -> SysResult<()> {
         let rounds = u64::from(options.rounds);
-        let budget_ns = (options.seconds_per_point * 1e9 / rounds as f64) as u64;
-        let mut series = Series {
-            point,
-            op: kind.0,
-            size,
-            requests_left: options.repeats.div_ceil(rounds).max(2),
-            until_ns: self.sys.now_ns() + budget_ns,
-            offsets: Offsets::new(kind.1, self.file.size / size, &mut self.random),
+        let until_ns = self.sys.now_ns() + (options.seconds_per_point * 1e9 / rounds as f64) as u64;
+        let mut requests_left = options.repeats.div_ceil(rounds).max(2) as usize;
+        let slots = (self.file.size / size) as usize;
+        let order = match access {
+            Access::Random => scattered(slots, &mut self.random),
+            Access::Sequential => (0..slots).collect(),
         };
-        let before = self.samples[point].len();
-        let enough = |bench: &Self| bench.samples[point].len() - before >= SAMPLES_MIN;
-        while series.requests_left > 0 && (!enough(self) || self.sys.now_ns() < series.until_ns) {
-            // A series does not begin where the last one ended. The first request absorbs the cost
-            // of getting there and is not measured.
-            let warm_up = series.offsets.restart();
+        // Empty at first, so that a series begins with a warm-up.
+        let mut slots_left: &[usize] = &[];
+        let enough = self.points[point].samples_s.len() + SAMPLES_MIN;
+        while requests_left > 0 && (self.points[point].samples_s.len() < enough || self.sys.now_ns() < until_ns)
+        {
             if self.file.mode == IoMode::Buffered {
                 self.sys.drop_cached(self.file.fd())?;
             }
-            if let Some(slot) = warm_up {
-                self.request(kind.0, slot * size, size)?;
+            if slots_left.len() < 2 {
+                // A series does not begin where the last one ended. The first request absorbs the
+                // cost of getting there and is not measured.
+                self.request(op, order[0], size)?;
+                slots_left = &order[1..];
             }
-            if self.server.is_some() { self.batch(&mut series)? } else { self.singly(&mut series)? }
+            let slots = &slots_left[..requests_left.min(slots_left.len())];
+            let sent = self.series(point, op, size, slots, until_ns)?;
+            slots_left = &slots_left[sent..];
+            requests_left -= sent;
         }
         Ok(())
     }
 
-    /// Sends single requests, each a sample, until the offsets, the requests or the time are used
-    /// up.
-    fn singly(&mut self, series: &mut Series) -> SysResult<()> {
-        while let Some(offset) = series.next() {
-            let began_ns = self.sys.now_ns();
-            self.request(series.op, offset, series.size)?;
-            let ended_ns = self.sys.now_ns();
-            self.samples[series.point].push((ended_ns - began_ns) as f64 / 1e9);
-            self.requests[series.point] += 1;
-            if ended_ns >= series.until_ns {
+    /// Takes samples until the slots or the time are used up; one sample on an emulated server.
+    /// Returns the number of requests.
+    fn series(&mut self, point: usize, op: Op, size: u64, slots: &[usize], until_ns: u64) -> SysResult<usize> {
+        let mut sent = 0;
+        while sent < slots.len() {
+            let (requests, ended_ns) = self.sample(point, op, size, &slots[sent..])?;
+            sent += requests;
+            if self.server.is_some() || ended_ns >= until_ns {
                 break;
             }
         }
-        Ok(())
+        Ok(sent)
     }
 
-    /// Sends requests in a row and takes their average as one sample, so that only the last one's
-    /// late wake-up counts.
-    fn batch(&mut self, series: &mut Series) -> SysResult<()> {
-        settle(self.sys.as_ref());
+    /// Sends a request as one sample. On an emulated server, sends requests in a row and takes
+    /// their average, so that only the last one's late wake-up counts. Returns the number of
+    /// requests and the time of their end, CLOCK_MONOTONIC, ns.
+    fn sample(&mut self, point: usize, op: Op, size: u64, slots: &[usize]) -> SysResult<(usize, u64)> {
+        let (requests_min, batch_ns) = if self.server.is_some() { (2, BATCH_NS) } else { (1, 0) };
+        if self.server.is_some() {
+            settle(self.sys.as_ref());
+        }
         let began_ns = self.sys.now_ns();
-        let (mut done, mut ended_ns) = (0u32, began_ns);
-        while (done < 2 || ended_ns - began_ns < BATCH_NS)
-            && let Some(offset) = series.next()
-        {
-            self.request(series.op, offset, series.size)?;
+        let (mut sent, mut ended_ns) = (0, began_ns);
+        while sent < slots.len() && (sent < requests_min || ended_ns - began_ns < batch_ns) {
+            self.request(op, slots[sent], size)?;
             ended_ns = self.sys.now_ns();
-            done += 1;
+            sent += 1;
         }
-        if done > 0 {
-            self.samples[series.point].push((ended_ns - began_ns) as f64 / 1e9 / f64::from(done));
-            self.requests[series.point] += u64::from(done);
-        }
-        Ok(())
+        let point = &mut self.points[point];
+        point.samples_s.push((ended_ns - began_ns) as f64 / 1e9 / sent as f64);
+        point.requests += sent as u64;
+        Ok((sent, ended_ns))
     }
 
-    fn request(&mut self, op: Op, offset: u64, size: u64) -> SysResult<()> {
-        let (sys, fd) = (self.sys, self.file.fd());
+    fn request(&mut self, op: Op, slot: usize, size: u64) -> SysResult<()> {
+        let (sys, fd, offset) = (self.sys, self.file.fd(), slot as u64 * size);
         let bytes = self.buffer.bytes(size as usize);
         let mut io = || match op {
             Op::Read => sys.read_at(fd, bytes, offset).map(|_| ()),
@@ -278,86 +281,45 @@ impl Bench<'_> {
         }
     }
 
-    fn report(&mut self, options: &Options) -> Vec<KindReport> {
-        let samples = std::mem::take(&mut self.samples).into_iter();
-        let sum_up = if self.server.is_some() { summarize_constant } else { summarize };
-        let summaries: Vec<_> = options
-            .sizes
-            .iter()
-            .cycle()
-            .zip(&self.requests)
-            .zip(samples)
-            .map(|((&size, &requests), samples)| (size, requests, sum_up(samples)))
-            .collect();
-        let kinds = KINDS.iter().zip(summaries.chunks(options.sizes.len()));
-        kinds.map(|(&(op, access), points)| KindReport::new(op, access, self.file.mode, points)).collect()
-    }
-}
-
-/// A label for people: `random read 64K`.
-fn name(op: Op, access: Access, size: u64) -> String {
-    let access = match access {
-        Access::Random => "random",
-        Access::Sequential => "sequential",
-    };
-    let op = match op {
-        Op::Read => "read",
-        Op::Write => "write",
-    };
-    format!("{access} {op} {}", stripewise_cluster::size::format(size))
-}
-
-/// The requests of one point in one round.
-struct Series {
-    /// Index into the samples.
-    point: usize,
-    op: Op,
-    size: u64,
-    requests_left: u64,
-    /// Time limit of the round, CLOCK_MONOTONIC, ns.
-    until_ns: u64,
-    offsets: Offsets,
-}
-
-impl Series {
-    /// Offset of the next request, bytes; `None` when the requests or the offsets are used up.
-    fn next(&mut self) -> Option<u64> {
-        let slot = if self.requests_left > 0 { self.offsets.next()? } else { return None };
-        self.requests_left -= 1;
-        Some(slot * self.size)
-    }
-}
-
-/// The offsets of a point's requests, as slot numbers.
-struct Offsets {
-    order: Vec<usize>,
-    next: usize,
-}
-
-impl Offsets {
-    fn new(access: Access, slots: u64, random: &mut Random) -> Self {
-        let slots = slots as usize;
-        let order = match access {
-            Access::Random => scattered(slots, random),
-            Access::Sequential => (0..slots).collect(),
+    fn report(self, options: &Options) -> Vec<KindReport> {
+        let emulated = self.server.is_some();
+        let report = |(&bytes, point): (&u64, Point)| {
+            let summary = summarize(point.samples_s, emulated);
+            PointReport { bytes, requests: point.requests, summary, residual: 0.0 }
         };
-        // Used up at first, so that a series begins with a warm-up.
-        Self { order, next: slots }
+        let points: Vec<_> = options.sizes.iter().cycle().zip(self.points).map(report).collect();
+        let kinds = KINDS.iter().zip(points.chunks(options.sizes.len()));
+        kinds
+            .map(|(&(op, access), points)| KindReport::new(op, access, self.file.mode, points.to_vec()))
+            .collect()
     }
+}
 
-    /// Continues, or starts over when fewer than two slots are left. After a restart, returns the
-    /// first slot, for a warm-up.
-    fn restart(&mut self) -> Option<u64> {
-        if self.order.len() - self.next < 2 {
-            self.next = 0;
-            return self.next();
+/// The numbers below `count` (at least 4) in a random order in which no number follows its
+/// predecessor, so that no request is sequential by accident.
+fn scattered(count: usize, random: &mut Random) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    random.shuffle(&mut order);
+    let follows = |order: &[usize], index: usize| index > 0 && order[index] == order[index - 1] + 1;
+    while let Some(index) = (1..count).find(|&index| follows(&order, index)) {
+        order.swap(index, random.index(count));
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scattered_order_has_every_number_once_and_no_successors() {
+        for seed in 0..200 {
+            let count = 4 + seed as usize % 40;
+            let order = scattered(count, &mut Random(seed));
+            assert!(order.windows(2).all(|pair| pair[1] != pair[0] + 1), "{order:?}");
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            assert!(sorted.into_iter().eq(0..count));
         }
-        None
-    }
-
-    fn next(&mut self) -> Option<u64> {
-        let slot = *self.order.get(self.next)?;
-        self.next += 1;
-        Some(slot as u64)
     }
 }

@@ -35,16 +35,6 @@ impl Line {
     }
 }
 
-/// Weighted sums over the points.
-#[derive(Default)]
-struct Sums {
-    weight: f64,
-    x: f64,
-    y: f64,
-    xx: f64,
-    xy: f64,
-}
-
 /// Fits a line through (bytes, seconds). The fit minimizes relative errors: a point's weight is 1 /
 /// seconds², so that 4 KiB requests count as much as those of 4 MiB, which take a hundred times
 /// longer.
@@ -53,60 +43,42 @@ struct Sums {
 pub fn fit_line(points: &[(u64, f64)]) -> Line {
     let points: Vec<(f64, f64)> =
         points.iter().filter(|point| point.1 > 0.0).map(|&(bytes, seconds)| (bytes as f64, seconds)).collect();
-    let mut sums = Sums::default();
-    for &(x, y) in &points {
-        let weight = 1.0 / (y * y);
-        sums.weight += weight;
-        sums.x += weight * x;
-        sums.y += weight * y;
-        sums.xx += weight * x * x;
-        sums.xy += weight * x * y;
-    }
-    let (mut startup_s, mut per_byte_s) = solve(&sums);
-    let clamped = startup_s < 0.0 || per_byte_s < 0.0;
-    if startup_s < 0.0 {
-        (startup_s, per_byte_s) = (0.0, sums.xy / sums.xx);
-    } else if per_byte_s < 0.0 {
-        (startup_s, per_byte_s) = (sums.y / sums.weight, 0.0);
-    }
-    let line = Line { startup_s, per_byte_s, clamped, ..Line::default() };
-    with_errors(line, &points, &sums)
-}
-
-fn solve(sums: &Sums) -> (f64, f64) {
-    let determinant = sums.weight * sums.xx - sums.x * sums.x;
-    if determinant > f64::EPSILON * sums.weight * sums.xx {
-        let startup_s = (sums.xx * sums.y - sums.x * sums.xy) / determinant;
-        (startup_s, (sums.weight * sums.xy - sums.x * sums.y) / determinant)
-    } else if sums.weight > 0.0 {
-        (sums.y / sums.weight, 0.0)
-    } else {
-        (0.0, 0.0)
-    }
-}
-
-fn with_errors(mut line: Line, points: &[(f64, f64)], sums: &Sums) -> Line {
-    let count = points.len() as f64;
     if points.is_empty() {
-        return line;
+        return Line::default();
     }
-    let fitted = |x: f64| line.startup_s + x * line.per_byte_s;
-    let mean = sums.y / sums.weight;
-    let (mut unexplained, mut variation, mut relative) = (0.0, 0.0, 0.0);
-    for &(x, y) in points {
-        unexplained += ((y - fitted(x)) / y).powi(2);
-        variation += ((y - mean) / y).powi(2);
-        relative += ((y - fitted(x)) / fitted(x)).powi(2);
+    let sum = |of: fn(f64, f64) -> f64| points.iter().map(|&(x, y)| of(x, y) / (y * y)).sum::<f64>();
+    let (weights, sum_x, sum_y) = (sum(|_, _| 1.0), sum(|x, _| x), sum(|_, y| y));
+    let (sum_xx, sum_xy) = (sum(|x, _| x * x), sum(|x, y| x * y));
+    let determinant = weights * sum_xx - sum_x * sum_x;
+    let flat = (sum_y / weights, 0.0);
+    let best = if determinant > f64::EPSILON * weights * sum_xx {
+        let startup_s = (sum_xx * sum_y - sum_x * sum_xy) / determinant;
+        (startup_s, (weights * sum_xy - sum_x * sum_y) / determinant)
+    } else {
+        flat
+    };
+    let (startup_s, per_byte_s) = match best {
+        (startup_s, _) if startup_s < 0.0 => (0.0, sum_xy / sum_xx),
+        (_, per_byte_s) if per_byte_s < 0.0 => flat,
+        best => best,
+    };
+    let count = points.len() as f64;
+    let fitted = |x: f64| startup_s + x * per_byte_s;
+    let squares = |of: &dyn Fn(f64, f64) -> f64| points.iter().map(|&(x, y)| of(x, y).powi(2)).sum::<f64>();
+    let unexplained = squares(&|x, y| (y - fitted(x)) / y);
+    let variation = squares(&|_, y| (y - flat.0) / y);
+    let has_errors = count > 2.0 && determinant > 0.0;
+    let error =
+        |sum: f64| if has_errors { (unexplained / (count - 2.0) * sum / determinant).sqrt() } else { 0.0 };
+    Line {
+        startup_s,
+        per_byte_s,
+        startup_error_s: error(sum_xx),
+        per_byte_error_s: error(weights),
+        residual_relative: (squares(&|x, y| (y - fitted(x)) / fitted(x)) / count).sqrt(),
+        r_squared: if variation > 0.0 { 1.0 - unexplained / variation } else { 1.0 },
+        clamped: best.0 < 0.0 || best.1 < 0.0,
     }
-    line.residual_relative = (relative / count).sqrt();
-    line.r_squared = if variation > 0.0 { 1.0 - unexplained / variation } else { 1.0 };
-    let determinant = sums.weight * sums.xx - sums.x * sums.x;
-    if count > 2.0 && determinant > 0.0 {
-        let variance = unexplained / (count - 2.0);
-        line.startup_error_s = (variance * sums.xx / determinant).sqrt();
-        line.per_byte_error_s = (variance * sums.weight / determinant).sqrt();
-    }
-    line
 }
 
 #[cfg(test)]

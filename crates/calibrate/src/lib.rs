@@ -6,19 +6,16 @@
 //! Reports list every measurement that does not fit.
 
 mod device;
-mod error;
 mod fit;
 pub mod network;
 mod profile;
-mod random;
 mod report;
 mod stats;
 mod testfile;
 
 pub use device::{Options, Subject, measure};
-pub use error::CalibrateError;
 pub use fit::{Line, fit_line};
 pub use network::NetworkReport;
-pub use profile::{Measured, combine, method, network_profile, stragglers};
-pub use report::{IoMode, KindReport, PointReport, ServerReport};
+pub use profile::{combine, method, network_profile, stragglers};
+pub use report::{CalibrateError, IoMode, KindReport, PointReport, ServerReport};
 pub use stats::Summary;

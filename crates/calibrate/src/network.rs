@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::device::Options;
-use crate::error::CalibrateError;
 use crate::fit::fit_line;
+use crate::report::CalibrateError;
 use crate::stats::{Summary, summarize};
 
 const MAGIC: u64 = u64::from_le_bytes(*b"swnet001");
@@ -75,13 +75,9 @@ fn serve_client(mut stream: TcpStream) -> std::io::Result<()> {
     prepare(&stream)?;
     let mut buffer = vec![0; 1 << 16];
     loop {
-        let mut words = [0u64; 3];
-        for word in &mut words {
-            let mut bytes = [0; 8];
-            stream.read_exact(&mut bytes)?;
-            *word = u64::from_le_bytes(bytes);
-        }
-        let [magic, direction, bytes] = words;
+        let mut words = [[0; 8]; 3];
+        stream.read_exact(words.as_flattened_mut())?;
+        let [magic, direction, bytes] = words.map(u64::from_le_bytes);
         if magic != MAGIC || direction > 1 || bytes > BYTES_MAX {
             return Err(ErrorKind::InvalidData.into());
         }
@@ -99,24 +95,23 @@ fn prepare(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))
 }
 
+/// Returns the lengths in which `bytes` pass through a buffer.
+fn pieces(bytes: u64, buffer: usize) -> impl Iterator<Item = usize> {
+    (0..bytes).step_by(buffer).map(move |at| (bytes - at).min(buffer as u64) as usize)
+}
+
 /// Receives the bytes and acknowledges them.
 fn receive(stream: &mut TcpStream, buffer: &mut [u8], bytes: u64) -> std::io::Result<()> {
-    let mut left = bytes;
-    while left > 0 {
-        let part = left.min(buffer.len() as u64) as usize;
-        stream.read_exact(&mut buffer[..part])?;
-        left -= part as u64;
+    for len in pieces(bytes, buffer.len()) {
+        stream.read_exact(&mut buffer[..len])?;
     }
     stream.write_all(&[1])
 }
 
 /// Sends the bytes and waits until they are acknowledged.
 fn send(stream: &mut TcpStream, buffer: &[u8], bytes: u64) -> std::io::Result<()> {
-    let mut left = bytes;
-    while left > 0 {
-        let part = left.min(buffer.len() as u64) as usize;
-        stream.write_all(&buffer[..part])?;
-        left -= part as u64;
+    for len in pieces(bytes, buffer.len()) {
+        stream.write_all(&buffer[..len])?;
     }
     stream.read_exact(&mut [0])
 }
@@ -151,14 +146,7 @@ fn run(
     progress: &mut dyn FnMut(f64, &str),
 ) -> std::io::Result<NetworkReport> {
     progress(0.0, "connections");
-    let mut connects_s = Vec::new();
-    let until = Instant::now() + Duration::from_secs_f64(options.seconds_per_point);
-    while (connects_s.len() as u64) < options.repeats && (connects_s.len() < 2 || Instant::now() < until) {
-        let began = Instant::now();
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-        connects_s.push(began.elapsed().as_secs_f64());
-        drop(stream);
-    }
+    let establish = timed(options, || TcpStream::connect_timeout(&address, PATIENCE))?;
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     prepare(&stream)?;
     let sent = exchanges(&mut stream, 0, options, &mut |part| progress(0.05 + part * 0.45, "sending"))?;
@@ -169,12 +157,26 @@ fn run(
     let lines = [fit_line(&means(&sent)), fit_line(&means(&received))];
     Ok(NetworkReport {
         server: server.to_owned(),
-        establish: summarize(connects_s),
+        establish,
         per_byte_s: (lines[0].per_byte_s + lines[1].per_byte_s) / 2.0,
         per_byte_error_s: lines[0].per_byte_error_s.hypot(lines[1].per_byte_error_s) / 2.0,
         sent,
         received,
     })
+}
+
+/// Repeats what `act` does as often and as long as the options say, at least twice, and summarizes
+/// the times.
+fn timed<T>(options: &Options, mut act: impl FnMut() -> std::io::Result<T>) -> std::io::Result<Summary> {
+    let mut times_s = Vec::new();
+    let until = Instant::now() + Duration::from_secs_f64(options.seconds_per_point);
+    while (times_s.len() as u64) < options.repeats && (times_s.len() < 2 || Instant::now() < until) {
+        let began = Instant::now();
+        let done = act()?;
+        times_s.push(began.elapsed().as_secs_f64());
+        drop(done);
+    }
+    Ok(summarize(times_s, false))
 }
 
 fn exchanges(
@@ -186,23 +188,12 @@ fn exchanges(
     let mut buffer = vec![0; 1 << 16];
     let mut points = Vec::new();
     for &bytes in &options.sizes {
-        let mut times_s = Vec::new();
-        let until = Instant::now() + Duration::from_secs_f64(options.seconds_per_point);
-        while (times_s.len() as u64) < options.repeats && (times_s.len() < 2 || Instant::now() < until) {
-            let mut head = [0; 24];
-            for (word, place) in [MAGIC, direction, bytes].iter().zip(head.chunks_exact_mut(8)) {
-                place.copy_from_slice(&word.to_le_bytes());
-            }
-            let began = Instant::now();
+        let head = [MAGIC, direction, bytes].map(u64::to_le_bytes).concat();
+        let summary = timed(options, || {
             stream.write_all(&head)?;
-            if direction == 0 {
-                send(stream, &buffer, bytes)?;
-            } else {
-                receive(stream, &mut buffer, bytes)?;
-            }
-            times_s.push(began.elapsed().as_secs_f64());
-        }
-        points.push((bytes, summarize(times_s)));
+            if direction == 0 { send(stream, &buffer, bytes) } else { receive(stream, &mut buffer, bytes) }
+        })?;
+        points.push((bytes, summary));
         progress(points.len() as f64 / options.sizes.len() as f64);
     }
     Ok(points)

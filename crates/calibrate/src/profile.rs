@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use stripewise_cluster::Profile;
 use stripewise_cluster::profile::{Fit, MeasuredClass, MeasuredNetwork};
 use stripewise_model::ClassParams;
 
@@ -82,14 +81,13 @@ pub fn stragglers(reports: &[ServerReport]) -> Vec<String> {
             let all = class.iter().map(|report| mean_s(&report.kinds[index])).sum::<f64>() / class.len() as f64;
             let ratio = (mean_s(kind) - all).exp();
             if (ratio - 1.0).abs() > STRAGGLER {
-                let (slower, part) =
-                    if ratio > 1.0 { ("slower", ratio - 1.0) } else { ("faster", 1.0 - ratio) };
+                let slower = if ratio > 1.0 { "slower" } else { "faster" };
                 lines.push(format!(
                     "{}: {:?} {:?} is {:.0} % {slower} than the average of class {}; a tier should have equal servers",
                     report.target,
                     kind.op,
                     kind.access,
-                    part * 100.0,
+                    (ratio - 1.0).abs() * 100.0,
                     report.class
                 ));
             }
@@ -101,10 +99,6 @@ pub fn stragglers(reports: &[ServerReport]) -> Vec<String> {
 /// A description of the measurement in one line, for people.
 pub fn method(options: &Options, reports: &[ServerReport]) -> String {
     let text = stripewise_cluster::size::format;
-    let range = match (options.sizes.first(), options.sizes.last()) {
-        (Some(&first), Some(&last)) => format!("{} to {}", text(first), text(last)),
-        _ => "none".to_owned(),
-    };
     if reports.is_empty() {
         return "network only".to_owned();
     }
@@ -112,34 +106,12 @@ pub fn method(options: &Options, reports: &[ServerReport]) -> String {
     modes.sort_unstable();
     modes.dedup();
     format!(
-        "sizes {range}, up to {} repeats and {} s per size and kind, {} test file; {}",
+        "sizes {} to {}, up to {} repeats and {} s per size and kind, {} test file; {}",
+        text(options.sizes[0]),
+        text(options.sizes[options.sizes.len() - 1]),
         options.repeats,
         options.seconds_per_point,
         text(options.file_size),
         modes.join("; ")
     )
-}
-
-/// The previous profile, with the classes and the network measured now replaced.
-impl From<Measured> for Profile {
-    fn from(measured: Measured) -> Self {
-        let Measured { mut before, date, method, network, classes } = measured;
-        before.classes.extend(classes);
-        Self { date, method, network: network.or(before.network), classes: before.classes }
-    }
-}
-
-/// The inputs of a profile.
-#[derive(Clone, Debug, Default)]
-pub struct Measured {
-    /// The previous profile, whose other classes stay.
-    pub before: Profile,
-    /// The date, RFC 3339.
-    pub date: String,
-    /// Description of the measurement, from [`method`].
-    pub method: String,
-    /// e and t, from [`network_profile`]; `None`: not measured.
-    pub network: Option<MeasuredNetwork>,
-    /// The measured classes, from [`combine`].
-    pub classes: BTreeMap<String, MeasuredClass>,
 }

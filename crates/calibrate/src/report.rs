@@ -1,10 +1,26 @@
-//! The measurements of one server.
+//! The measurements of one server, or why there are none.
 
 use serde::Serialize;
 use stripewise_model::{Access, Op};
 
 use crate::fit::Line;
 use crate::stats::Summary;
+
+/// Why a measurement failed: one line that names the directory or host, and the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {problem}")]
+pub struct CalibrateError {
+    /// A directory or an address.
+    pub place: String,
+    /// The problem and the remedy.
+    pub problem: String,
+}
+
+impl CalibrateError {
+    pub(crate) fn new(place: impl ToString, problem: impl ToString) -> Self {
+        Self { place: place.to_string(), problem: problem.to_string() }
+    }
+}
 
 /// How the measurement bypasses the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -85,18 +101,11 @@ const OUTLIER_TIME_MAX: f64 = 0.05;
 const SAMPLES_MIN: u64 = 5;
 
 impl KindReport {
-    /// Fits the line through the averages of `(bytes, requests, measurements)`.
-    pub(crate) fn new(op: Op, access: Access, mode: IoMode, summaries: &[(u64, u64, Summary)]) -> Self {
-        let means: Vec<(u64, f64)> =
-            summaries.iter().map(|&(bytes, _, summary)| (bytes, summary.mean_s)).collect();
+    /// Fits the line through the averages of the points, and sets the residuals of these.
+    pub(crate) fn new(op: Op, access: Access, mode: IoMode, mut points: Vec<PointReport>) -> Self {
+        let means: Vec<_> = points.iter().map(|point| (point.bytes, point.summary.mean_s)).collect();
         let line = crate::fit::fit_line(&means);
-        let point = |&(bytes, requests, summary): &(u64, u64, Summary)| PointReport {
-            bytes,
-            requests,
-            summary,
-            residual: line.residual(bytes, summary.mean_s),
-        };
-        let points: Vec<PointReport> = summaries.iter().map(point).collect();
+        points.iter_mut().for_each(|it| it.residual = line.residual(it.bytes, it.summary.mean_s));
         let warnings = warnings(&line, mode, &points);
         Self { op, access, line, points, warnings }
     }
@@ -161,11 +170,16 @@ mod tests {
         Summary { mean_s, samples: 100, ..Summary::default() }
     }
 
+    fn point(bytes: u64, requests: u64, summary: Summary) -> PointReport {
+        PointReport { bytes, requests, summary, residual: 0.0 }
+    }
+
     #[test]
     fn a_clean_line_has_no_warnings() {
-        let points: Vec<_> =
-            (12..=22).map(|shift| (1 << shift, 100, summary(1e-4 + f64::from(1 << shift) * 1e-8))).collect();
-        let report = KindReport::new(Op::Read, Access::Random, IoMode::Direct, &points);
+        let points: Vec<_> = (12..=22)
+            .map(|shift| point(1 << shift, 100, summary(1e-4 + f64::from(1 << shift) * 1e-8)))
+            .collect();
+        let report = KindReport::new(Op::Read, Access::Random, IoMode::Direct, points);
         assert!(report.warnings.is_empty(), "{:?}", report.warnings);
         assert_eq!((report.samples(), report.requests(), report.outliers()), (1100, 1100, 0));
     }
@@ -173,9 +187,9 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_said() {
         let throttled: Vec<_> = (12..=22)
-            .map(|shift| (1 << shift, 100, summary((1.0f64 / 120.0).max(f64::from(1 << shift) / 60e6))))
+            .map(|shift| point(1 << shift, 100, summary((1.0f64 / 120.0).max(f64::from(1 << shift) / 60e6))))
             .collect();
-        let report = KindReport::new(Op::Read, Access::Random, IoMode::Direct, &throttled);
+        let report = KindReport::new(Op::Read, Access::Random, IoMode::Direct, throttled);
         assert!(report.warnings[0].contains("does not fit"), "{:?}", report.warnings);
         let mut few = summary(1.0);
         (few.samples, few.outliers, few.outlier_time) = (2, 3, 0.5);
@@ -183,7 +197,7 @@ mod tests {
             Op::Read,
             Access::Random,
             IoMode::Direct,
-            &[(4096, 5, few), (8192, 100, summary(0.5))],
+            vec![point(4096, 5, few), point(8192, 100, summary(0.5))],
         );
         let all = report.warnings.join("\n");
         for word in ["negative", "outliers among requests of 4K", "only 2"] {

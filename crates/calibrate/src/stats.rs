@@ -34,28 +34,19 @@ const OUTLIER_RELATIVE: f64 = 0.5;
 /// clock jitters.
 const LATE_RELATIVE: f64 = 0.02;
 
-/// Summarizes measurements; all 0 when there are none.
-pub(crate) fn summarize(samples_s: Vec<f64>) -> Summary {
-    summarize_around(samples_s, |sorted| {
-        let median_s = median(sorted).unwrap_or(0.0);
-        let mut distances: Vec<f64> = sorted.iter().map(|sample| (sample - median_s).abs()).collect();
-        distances.sort_by(f64::total_cmp);
-        let deviation_s = 1.4826 * median(&distances).unwrap_or(0.0);
-        (median_s, (OUTLIER_DEVIATIONS * deviation_s).max(OUTLIER_RELATIVE * median_s))
-    })
-}
-
-/// Summarizes measurements of an operation that always takes the same time, where only the
-/// measurement is occasionally late: those more than 2 % longer than the shortest are set aside.
-pub(crate) fn summarize_constant(samples_s: Vec<f64>) -> Summary {
-    summarize_around(samples_s, |sorted| (sorted[0], LATE_RELATIVE * sorted[0]))
-}
-
-/// `center` returns, for the sorted samples, their center and the largest distance from it.
-fn summarize_around(mut samples_s: Vec<f64>, center: impl FnOnce(&[f64]) -> (f64, f64)) -> Summary {
+/// Summarizes measurements; all 0 when there are none. A `constant` operation always takes the same
+/// time, and only its measurement is occasionally late.
+pub(crate) fn summarize(mut samples_s: Vec<f64>, constant: bool) -> Summary {
     samples_s.sort_by(f64::total_cmp);
     let Some(p50_s) = median(&samples_s) else { return Summary::default() };
-    let (center_s, limit_s) = center(&samples_s);
+    let (center_s, limit_s) = if constant {
+        (samples_s[0], LATE_RELATIVE * samples_s[0])
+    } else {
+        let mut distances: Vec<f64> = samples_s.iter().map(|sample| (sample - p50_s).abs()).collect();
+        distances.sort_by(f64::total_cmp);
+        let deviation_s = 1.4826 * median(&distances).unwrap_or(0.0);
+        (p50_s, (OUTLIER_DEVIATIONS * deviation_s).max(OUTLIER_RELATIVE * p50_s))
+    };
     let (used, outliers): (Vec<f64>, Vec<f64>) =
         samples_s.iter().partition(|&&sample| (sample - center_s).abs() <= limit_s);
     let total_s: f64 = samples_s.iter().sum();
@@ -65,7 +56,8 @@ fn summarize_around(mut samples_s: Vec<f64>, center: impl FnOnce(&[f64]) -> (f64
         mean_s,
         stddev_s: (variance / (used.len().max(2) - 1) as f64).sqrt(),
         p50_s,
-        p99_s: quantile(&samples_s, 0.99).unwrap_or(p50_s),
+        // The smallest value that at least 99 % of all do not exceed.
+        p99_s: samples_s[(samples_s.len() as f64 * 0.99).ceil() as usize - 1],
         samples: used.len() as u64,
         outliers: outliers.len() as u64,
         outlier_time: if total_s > 0.0 { outliers.iter().sum::<f64>() / total_s } else { 0.0 },
@@ -79,15 +71,13 @@ fn median(sorted: &[f64]) -> Option<f64> {
     Some(if sorted.len() & 1 == 0 { (sorted[middle - 1] + upper) / 2.0 } else { upper })
 }
 
-/// The smallest value that at least the fraction `part` of the sorted values does not exceed.
-fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
-    let rank = (sorted.len() as f64 * part).ceil() as usize;
-    sorted.get(rank.saturating_sub(1)).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn summarize(samples_s: Vec<f64>) -> Summary {
+        super::summarize(samples_s, false)
+    }
 
     #[test]
     fn outliers_are_set_aside_and_counted() {
@@ -116,10 +106,10 @@ mod tests {
 
     #[test]
     fn of_something_constant_the_shortest_count() {
-        let summary = summarize_constant(vec![1.3, 1.01, 1.0, 1.2, 1.0, 1.4]);
+        let summary = super::summarize(vec![1.3, 1.01, 1.0, 1.2, 1.0, 1.4], true);
         assert_eq!((summary.samples, summary.outliers), (3, 3));
         assert!((summary.mean_s - 3.01 / 3.0).abs() < 1e-12);
-        assert_eq!(summarize_constant(Vec::new()), Summary::default());
+        assert_eq!(super::summarize(Vec::new(), true), Summary::default());
     }
 
     #[test]

@@ -6,8 +6,7 @@ use stripewise_random::Random;
 
 use stripewise_sys::{Errno, Fd, Mode, OFlags, Result as SysResult, SysRef};
 
-use crate::error::CalibrateError;
-use crate::report::IoMode;
+use crate::report::{CalibrateError, IoMode};
 
 /// Alignment for O_DIRECT, bytes.
 const ALIGNMENT: usize = 4096;

@@ -12,7 +12,7 @@ use anyhow::{Context, ensure};
 use comfy_table::Table;
 use serde_json::{Map, Value, json};
 use stripewise_calibrate::{
-    KindReport, Measured, NetworkReport, Options, ServerReport, Subject, combine, measure, network, stragglers,
+    KindReport, NetworkReport, Options, ServerReport, Subject, combine, measure, network, stragglers,
 };
 use stripewise_cluster::profile::MeasuredClass;
 use stripewise_cluster::{Cluster, Profile, size};
@@ -95,14 +95,14 @@ fn calibrate(args: &Args) -> anyhow::Result<Calibrated> {
         |server: &String| with_progress(server, args.quiet, |tell| network::measure(server, &options, tell));
     let network = args.network.as_ref().map(measure_network).transpose()?;
     let method = stripewise_calibrate::method(&options, &servers);
-    let measured = Measured {
-        before,
+    let mut classes = before.classes;
+    classes.extend(combine(&servers));
+    let profile = Profile {
         date: stripewise_report::units::utc(Real.wall_ns() / 1_000_000_000),
         method: [method].iter().chain(&notes).cloned().collect::<Vec<_>>().join("; "),
-        network: network.as_ref().map(stripewise_calibrate::network_profile),
-        classes: combine(&servers),
+        network: network.as_ref().map(stripewise_calibrate::network_profile).or(before.network),
+        classes,
     };
-    let profile = Profile::from(measured);
     interrupt::too_late();
     files::write_whole(&output, &profile.to_toml())?;
     Ok(Calibrated { servers, network, profile, notes, output })
