@@ -3,10 +3,8 @@
 mod candidates;
 mod chain;
 mod experiment;
-mod measure;
 mod servers;
 mod table;
-mod tools;
 mod workspace;
 
 use std::path::PathBuf;
@@ -16,10 +14,11 @@ use anyhow::Context;
 use stripewise_report::Results;
 
 use experiment::Experiment;
-use tools::Tools;
 use workspace::Workspace;
 
 use crate::machine;
+use crate::shell::words;
+use crate::workloads::{self, Workloads};
 
 /// Demonstrates the whole chain on this machine: real programs run faster because of the layouts of
 /// their files
@@ -62,19 +61,20 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let tools = Tools::find(args.workloads.as_deref(), args.python.as_deref())?;
-    let work = Workspace::create(&args.dir, tools, args.quiet)?;
+    let workloads = Workloads::find(args.workloads.as_deref())?;
+    let python = workloads::find_python(args.python.as_deref(), &workloads.build)?;
+    let work = Workspace::create(&args.dir, workloads, python, args.quiet)?;
     let outcome = all_experiments(&work, args.quick);
     if !args.keep {
         work.remove_servers()?;
     }
     let results = outcome?;
     work.write("results.json", &results.to_json()?)?;
-    let report = work.report()?;
+    work.stripewise(words!["report", "-r", "results.json", "-o", "report.html"])?;
     if args.json {
         println!("{}", results.to_json()?);
     } else {
-        table::print(&results, &work, &report);
+        table::print(&results, &work);
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -26,10 +26,7 @@ pub struct Phase {
 }
 
 impl Output {
-    /// Parses the output.
-    ///
-    /// # Errors
-    /// The text is not a program's output, a byte is wrong, or not all bytes read were verified.
+    /// Parses the output. Wrong bytes are an error, and bytes that were read and not verified.
     pub fn parse(text: &str) -> anyhow::Result<Self> {
         let output: Self =
             serde_json::from_str(text).with_context(|| format!("the program printed: {text}"))?;
@@ -42,9 +39,6 @@ impl Output {
     }
 
     /// Returns the phase of one direction, `read` or `write`.
-    ///
-    /// # Errors
-    /// There was no such phase.
     pub fn phase(&self, op: &str) -> anyhow::Result<&Phase> {
         let phase = self.phases.iter().find(|phase| phase.op == op);
         phase.with_context(|| format!("the program did not {op}"))

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use rustix::process::{Pid, Signal, kill_process_group};
 use stripewise_console::{interrupt, quoted};
 
 use crate::workloads::MPI_ENVIRONMENT;
@@ -26,11 +27,8 @@ pub fn shown(words: &[OsString], dir: &Path) -> String {
     words.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Runs a command to completion in `dir` and returns its standard output.
-///
-/// # Errors
-/// The command cannot be started, or it fails; the error then contains the last lines of its
-/// output.
+/// Runs a command to completion in `dir` and returns its standard output. If it fails, the error
+/// contains the last lines of its output.
 pub fn output(words: &[OsString], dir: &Path) -> anyhow::Result<String> {
     let line = shown(words, dir);
     let result = command(words, dir).output().with_context(|| format!("cannot start `{line}`"))?;
@@ -38,10 +36,8 @@ pub fn output(words: &[OsString], dir: &Path) -> anyhow::Result<String> {
 }
 
 /// Runs a command as [`output`] does, with additional environment variables. The command and all
-/// processes that it started are ended after `limit`, or when the user interrupts.
-///
-/// # Errors
-/// As [`output`]; also if the command had to be ended.
+/// processes that it started are ended after `limit`, or when the user interrupts, which is an
+/// error.
 pub fn output_within(
     words: &[OsString],
     dir: &Path,
@@ -53,7 +49,7 @@ pub fn output_within(
     // The command gets its own process group, so that all its processes can be ended together.
     command.envs(variables.iter().copied()).process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().with_context(|| format!("cannot start `{line}`"))?;
-    let group = libc::pid_t::try_from(child.id()).context("a process id that is none")?;
+    let group = Pid::from_child(&child);
     let (done, wait) = channel();
     let watch = std::thread::spawn(move || watch(group, &wait, Instant::now() + limit));
     let result = child.wait_with_output();
@@ -84,16 +80,15 @@ const LOOK: Duration = Duration::from_millis(100);
 
 /// Ends the group at the deadline or on an interrupt, and returns whether it did. Also returns when
 /// `done` is dropped.
-fn watch(group: libc::pid_t, done: &Receiver<()>, deadline: Instant) -> bool {
+fn watch(group: Pid, done: &Receiver<()>, deadline: Instant) -> bool {
     let runs = |time| done.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
     while runs(LOOK) {
         if Instant::now() < deadline && !interrupt::asked() {
             continue;
         }
-        for signal in [libc::SIGTERM, libc::SIGKILL] {
-            // SAFETY: The first process of the group has not been waited for, so the group id is
-            // still in use by it.
-            unsafe { libc::kill(-group, signal) };
+        for signal in [Signal::TERM, Signal::KILL] {
+            // The first process of the group has not been waited for, so the id is still in use by it.
+            let _ = kill_process_group(group, signal);
             if !runs(GRACE) {
                 break;
             }

@@ -34,10 +34,8 @@ pub const MPI_ENVIRONMENT: [(&str, &str); 5] = [
 
 impl Workloads {
     /// Searches for the workloads in `given`, or by default in `build/` next to the executable, in
-    /// the directories above it, and in the current directory.
-    ///
-    /// # Errors
-    /// The error names what is missing and the command that builds it.
+    /// the directories above it, and in the current directory. The error
+    /// names what is missing and the command that builds it.
     pub fn find(given: Option<&Path>) -> anyhow::Result<Self> {
         let executable = std::env::current_exe().context("cannot find the path of this program")?;
         let stripewise = executable.with_file_name("stripewise");
@@ -54,9 +52,6 @@ impl Workloads {
     }
 
     /// Returns the path of an MPI program such as `ior`.
-    ///
-    /// # Errors
-    /// The program was not built.
     pub fn program(&self, name: &str) -> anyhow::Result<PathBuf> {
         let path = self.build.join(self.mpi).join(name);
         ensure!(path.exists(), "'{}' is not there; remedy: `make build`", path.display());
@@ -88,12 +83,29 @@ fn find_build(given: Option<&Path>, executable: &Path) -> anyhow::Result<PathBuf
         .context("the workloads are not built; remedy: `make build`, or say where with --workloads")
 }
 
+/// Returns a Python with h5py and NumPy: the given one, else that in `.venv` next to the workloads,
+/// else the one in the `PATH`.
+pub fn find_python(given: Option<&Path>, build: &Path) -> anyhow::Result<PathBuf> {
+    let venv = build.parent().map(|root| root.join(".venv/bin/python"));
+    let candidates = match given {
+        Some(given) => vec![given.to_path_buf()],
+        None => venv.into_iter().chain([PathBuf::from("python3")]).collect(),
+    };
+    let has_h5py = |python: &PathBuf| works(Command::new(python).args(["-c", "import h5py, numpy"]));
+    let tried = candidates.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", ");
+    candidates.into_iter().find(has_h5py).with_context(|| {
+        format!(
+            "no Python with h5py and NumPy (tried {tried}); remedy: `make setup`, or say which with --python"
+        )
+    })
+}
+
 fn starts(program: &str) -> bool {
     works(Command::new(program).arg("--version").envs(MPI_ENVIRONMENT))
 }
 
 /// Returns whether the command can be started and succeeds. Its output is discarded.
-pub fn works(command: &mut Command) -> bool {
+fn works(command: &mut Command) -> bool {
     let quiet = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     quiet.status().is_ok_and(|status| status.success())
 }

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use anyhow::Context;
-use stripewise_cluster::{Cluster, Rule, format_cycle, size};
+use stripewise_cluster::{Cluster, Plan, Rule, format_cycle, size};
+use stripewise_console::files;
 use stripewise_layout::{Layout, Region};
 use stripewise_report::Predictions;
 
@@ -13,7 +14,6 @@ use crate::shell::words;
 /// The planner's result for one trace.
 #[derive(Clone, Debug)]
 pub struct Planned {
-    /// Name of the chosen candidate.
     pub choice: String,
     /// Reason for the choice, in one sentence.
     pub reason: String,
@@ -24,7 +24,6 @@ pub struct Planned {
 /// A plan that forces one candidate.
 #[derive(Clone, Debug)]
 pub struct Forced {
-    /// Name of the candidate.
     pub name: String,
     /// Path of the plan file, relative to the demo's directory.
     pub plan: String,
@@ -35,7 +34,6 @@ pub struct Forced {
 }
 
 impl Planned {
-    /// Returns the chosen candidate.
     pub fn chosen(&self) -> Option<&Forced> {
         self.all.iter().find(|forced| forced.name == self.choice)
     }
@@ -55,35 +53,14 @@ const HYBRID: [&str; 3] = ["def", "pa", "psa"];
 /// Plans for one file with the trace `SLUG.trace`. Writes `SLUG.plan.toml` with the best of all
 /// candidates that the planner knows, and into `plans` one plan for each layout of the papers:
 /// 1-DH, every 2-D and 1-DV over all servers, DEF, PA, PSA.
-///
-/// # Errors
-/// As `stripewise plan`; also if its output lacks the file.
 pub fn plan(work: &Workspace, cluster: &str, slug: &str, file: &Path) -> anyhow::Result<Planned> {
     let chosen_plan = format!("{slug}.plan.toml");
     let ask = |scheme: &str, plan: &str| {
         let trace = format!("{slug}.trace");
-        let only = file.as_os_str();
-        work.stripewise(words![
-            "plan",
-            trace,
-            "-c",
-            cluster,
-            "--profile",
-            "profile.toml",
-            "--only",
-            only,
-            "--scheme",
-            scheme,
-            "--min-gain",
-            "none",
-            "--present",
-            "def",
-            "--candidates",
-            "--json",
-            "--quiet",
-            "-o",
-            plan,
-        ])
+        let of = words!["plan", trace, "-c", cluster, "--profile", "profile.toml", "--only", file];
+        let choice = words!["--scheme", scheme, "--min-gain", "none", "--present", "def"];
+        let output = words!["--candidates", "--json", "--quiet", "-o", plan];
+        work.stripewise([of, choice, output].concat())
     };
     let text = ask("auto", &chosen_plan)?;
     let predictions = Predictions::parse(&text, "the output of `stripewise plan`")?;
@@ -114,7 +91,8 @@ pub fn plan(work: &Workspace, cluster: &str, slug: &str, file: &Path) -> anyhow:
 
 /// Returns the candidate that a plan file forces on the file.
 fn forced(work: &Workspace, name: String, plan: String, file: &Path) -> anyhow::Result<Forced> {
-    let parsed = work.plan(&plan)?;
+    let path = work.path(&plan);
+    let parsed = Plan::parse(&files::read(&path)?, &path.display().to_string())?;
     let rule = parsed.rule_for(file).with_context(|| format!("{plan} has no rule for '{}'", file.display()))?;
     let layouts: Vec<String> = rule.layouts.iter().map(|layout| layout_text(layout, &parsed.cluster)).collect();
     Ok(Forced { name, layout_text: layouts.join(" or "), rule: rule.clone(), plan })

@@ -81,7 +81,6 @@ impl Experiment {
         format!("data/{}.{}", self.slug(), if self.program == Program::H5py { "h5" } else { "dat" })
     }
 
-    /// Returns the number of processes.
     pub fn processes(&self) -> u32 {
         if self.program == Program::Ior { IOR_RANKS as u32 } else { 1 }
     }
@@ -93,41 +92,27 @@ impl Experiment {
 
     /// Returns the program's command line; `op` is read, write or both. The program does not verify
     /// its data: in a traced run, the reads of the verification would count as the application's.
-    pub fn command(&self, work: &Workspace, op: &str) -> Vec<OsString> {
-        let file = work.path(self.file());
+    pub fn command(&self, work: &Workspace, op: &str) -> anyhow::Result<Vec<OsString>> {
         let transfer = size::format(self.transfer);
-        match self.program {
-            Program::Ior => words![
-                &work.tools.mpirun,
-                "-n",
-                IOR_RANKS.to_string(),
-                &work.tools.ior,
-                "--file",
-                file,
-                "--transfer",
-                transfer,
-                "--block",
-                size::format(self.file_bytes / IOR_RANKS),
-                "--access",
-                "random",
-                "--op",
-                op,
-                "--json",
-            ],
-            Program::H5py => words![
-                &work.tools.python,
-                &work.tools.h5py,
-                "--file",
-                file,
-                "--total",
-                size::format(self.file_bytes),
-                "--block",
-                transfer,
-                "--op",
-                op,
-                "--json",
-            ],
-        }
+        let (program, sizes) = match self.program {
+            Program::Ior => {
+                let ior = work.workloads.program("ior")?;
+                let block = size::format(self.file_bytes / IOR_RANKS);
+                (
+                    words![&work.workloads.mpirun, "-n", IOR_RANKS.to_string(), ior],
+                    words!["--transfer", transfer, "--block", block, "--access", "random"],
+                )
+            }
+            Program::H5py => {
+                let total = size::format(self.file_bytes);
+                (
+                    words![&work.python, work.workloads.build.join("h5.py")],
+                    words!["--total", total, "--block", transfer],
+                )
+            }
+        };
+        let file = words!["--file", work.path(self.file())];
+        Ok([program, file, sizes, words!["--op", op, "--json"]].concat())
     }
 
     /// Describes one direction in words.

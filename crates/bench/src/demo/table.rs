@@ -1,7 +1,5 @@
 //! Prints the results for people.
 
-use std::path::Path;
-
 use comfy_table::{CellAlignment, Table, presets};
 use stripewise_report::{Candidate, Results, Workload};
 
@@ -9,14 +7,14 @@ use super::servers;
 use super::workspace::Workspace;
 
 /// Prints a table and a verdict per workload, and the locations of the output files.
-pub fn print(results: &Results, work: &Workspace, report: &Path) {
+pub fn print(results: &Results, work: &Workspace) {
     println!("\n{}.\n", servers::sentence());
     for workload in &results.workloads {
         print_workload(workload);
     }
     println!("Every byte of every run was read back and right.");
     println!("Results: {}", work.path("results.json").display());
-    println!("Report:  {}", report.display());
+    println!("Report:  {}", work.path("report.html").display());
     println!(
         "Not shown here: files with several copies, replicas or a cache on the SSDs (docs/guide.md, step 8)."
     );
@@ -53,17 +51,12 @@ fn row(workload: &Workload, candidate: &Candidate) -> [String; 6] {
 
 /// Returns a sentence on how the planner's choice performed.
 fn verdict(workload: &Workload) -> String {
-    let measured = |name: &str| workload.candidate(name).and_then(Candidate::median_s);
-    let best = workload.candidates.iter().filter_map(|c| Some((c.median_s()?, c.name.as_str())));
-    let best = best.min_by(|a, b| a.0.total_cmp(&b.0));
-    let (Some(choice), Some((best_s, best))) = (measured(&workload.choice), best) else {
-        return "Not measured.".to_string();
-    };
-    let against_best = match choice / best_s - 1.0 {
+    let Some((best, behind)) = workload.behind_best() else { return "Not measured.".to_string() };
+    let against_best = match behind {
         behind if behind <= 0.0 => "the best measured".to_string(),
-        behind => format!("{:.1} % behind the best measured ({best})", 100.0 * behind),
+        behind => format!("{:.1} % behind the best measured ({})", 100.0 * behind, best.name),
     };
-    let speed_up = measured(&workload.present).map(|present| present / choice);
+    let speed_up = workload.speed_up();
     let speed_up =
         speed_up.map_or(String::new(), |x| format!(", {x:.2} times as fast as {}", workload.present));
     format!("The choice, {}, is {against_best}{speed_up}.", workload.choice)

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use stripewise_cluster::Plan;
+use stripewise_console::files;
 
-use super::tools::Tools;
-use crate::shell::{self, words};
+use crate::shell;
+use crate::workloads::Workloads;
 
 /// Marks a directory as a demo's, so that a later demo may reuse it.
 const MARKER: &str = ".stripewise-demo";
@@ -22,18 +22,17 @@ const OWN_DIRS: [&str; 3] = ["servers", "data", "plans"];
 #[derive(Debug)]
 pub struct Workspace {
     dir: PathBuf,
-    /// The programs that the demo starts.
-    pub tools: Tools,
+    /// The MPI programs, and the directory of the h5py program.
+    pub workloads: Workloads,
+    /// The interpreter of the h5py program.
+    pub python: PathBuf,
     quiet: bool,
     begin: Instant,
 }
 
 impl Workspace {
     /// Creates the directory, or takes over an empty one or that of an earlier demo.
-    ///
-    /// # Errors
-    /// The directory holds something else, or cannot be written.
-    pub fn create(dir: &Path, tools: Tools, quiet: bool) -> anyhow::Result<Self> {
+    pub fn create(dir: &Path, workloads: Workloads, python: PathBuf, quiet: bool) -> anyhow::Result<Self> {
         let shown = dir.display();
         fs::create_dir_all(dir).with_context(|| format!("cannot make the directory '{shown}'"))?;
         let dir = dir.canonicalize().with_context(|| format!("cannot use '{shown}'"))?;
@@ -41,7 +40,7 @@ impl Workspace {
         if !empty && !dir.join(MARKER).exists() {
             bail!("'{shown}' has other files in it; give a new or empty directory with --dir");
         }
-        let work = Self { dir, tools, quiet, begin: Instant::now() };
+        let work = Self { dir, workloads, python, quiet, begin: Instant::now() };
         work.write(MARKER, "This directory belongs to `stripewise-bench demo`.\n")?;
         for own in OWN_DIRS {
             work.remove_dir(own)?;
@@ -50,27 +49,16 @@ impl Workspace {
         Ok(work)
     }
 
-    /// Returns the absolute path of a file in the directory.
     pub fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.dir.join(name)
     }
 
     /// Writes a file completely or not at all.
-    ///
-    /// # Errors
-    /// The error contains the path and the reason.
     pub fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
-        let path = self.path(name);
-        let temporary = self.path(format!("{name}.new"));
-        fs::write(&temporary, text)
-            .and_then(|()| fs::rename(&temporary, &path))
-            .with_context(|| format!("cannot write '{}'", path.display()))
+        files::write_whole(&self.path(name), text)
     }
 
     /// Removes the servers and the programs' files.
-    ///
-    /// # Errors
-    /// The error contains the path and the reason.
     pub fn remove_servers(&self) -> anyhow::Result<()> {
         self.remove_dir("servers")?;
         self.remove_dir("data")
@@ -86,32 +74,10 @@ impl Workspace {
     }
 
     /// Runs `stripewise WORDS...` and returns its output.
-    ///
-    /// # Errors
-    /// As [`shell::output`].
     pub fn stripewise(&self, words: Vec<OsString>) -> anyhow::Result<String> {
-        let mut line = vec![self.tools.stripewise.clone().into_os_string()];
+        let mut line = vec![self.workloads.stripewise.clone().into_os_string()];
         line.extend(words);
         shell::output(&line, &self.dir)
-    }
-
-    /// Reads a plan that one of the commands wrote.
-    ///
-    /// # Errors
-    /// The file does not exist or is not a plan.
-    pub fn plan(&self, name: &str) -> anyhow::Result<Plan> {
-        let path = self.path(name);
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read '{}'", path.display()))?;
-        Ok(Plan::parse(&text, &path.display().to_string())?)
-    }
-
-    /// Writes the report of `results.json` and returns its path.
-    ///
-    /// # Errors
-    /// As `stripewise report`.
-    pub fn report(&self) -> anyhow::Result<PathBuf> {
-        self.stripewise(words!["report", "-r", "results.json", "-o", "report.html"])?;
-        Ok(self.path("report.html"))
     }
 
     /// Prints a progress line unless `--quiet` is given.

@@ -29,8 +29,14 @@ pub struct Args {
     /// Run real programs on emulated servers, or on disks where some are given
     #[arg(long)]
     pub measured: bool,
-    #[command(flatten)]
-    pub servers: Servers,
+    /// With --measured: directory of the emulated servers and their files during the run; a
+    /// directory in memory keeps disks out of the measurement
+    #[arg(long, value_name = "DIR", default_value = "/dev/shm", env = "STRIPEWISE_SCRATCH")]
+    pub scratch: PathBuf,
+    /// With --measured: directory of the built MPI programs [default: build/ next to this program,
+    /// in a directory above it, or in the current directory]
+    #[arg(long, value_name = "DIR", env = "STRIPEWISE_WORKLOADS")]
+    pub workloads: Option<PathBuf>,
     /// Run fewer cells and repetitions
     #[arg(long)]
     pub quick: bool,
@@ -63,19 +69,6 @@ pub struct Args {
     pub quiet: bool,
 }
 
-/// Selects the directory and the programs of measured runs.
-#[derive(clap::Args)]
-pub struct Servers {
-    /// With --measured: directory of the emulated servers and their files during the run; a
-    /// directory in memory keeps disks out of the measurement
-    #[arg(long, value_name = "DIR", default_value = "/dev/shm", env = "STRIPEWISE_SCRATCH")]
-    pub scratch: PathBuf,
-    /// With --measured: directory of the built MPI programs [default: build/ next to this program,
-    /// in a directory above it, or in the current directory]
-    #[arg(long, value_name = "DIR", env = "STRIPEWISE_WORKLOADS")]
-    pub workloads: Option<PathBuf>,
-}
-
 impl Args {
     /// Returns whether to simulate.
     pub fn simulated(&self) -> bool {
@@ -83,9 +76,6 @@ impl Args {
     }
 
     /// Returns the named experiments, in their own order.
-    ///
-    /// # Errors
-    /// A name is unknown.
     pub fn chosen(&self, all: Vec<Experiment>) -> anyhow::Result<Vec<Experiment>> {
         let is_all = |name: &String| name.eq_ignore_ascii_case("all");
         for name in self.experiments.iter().filter(|name| !is_all(name)) {

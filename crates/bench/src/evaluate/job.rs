@@ -1,14 +1,16 @@
 //! One run of the command: the selected experiments, and the tasks without a record.
 
+use std::sync::mpsc;
+
+use rayon::prelude::*;
 use stripewise_console::{interrupt, progress};
-use stripewise_evaluate::{Cell, Experiment, Place, Record, Scale};
+use stripewise_evaluate::{Cell, Experiment, Place, Record, Scale, simulate};
 
 use super::args::Args;
 use super::store::{Store, Task};
 
 /// A run of the command: its flags, and the experiments that they select.
 pub struct Job<'a> {
-    /// The command's flags.
     pub args: &'a Args,
     /// The selected experiments, at least one.
     pub experiments: Vec<Experiment>,
@@ -26,9 +28,6 @@ impl Job<'_> {
     ///
     /// `run_some` gets the tasks and a function to which it passes every record, from this thread.
     /// The function returns whether to continue.
-    ///
-    /// # Errors
-    /// The store cannot be written, or `run_some` fails.
     pub fn run_missing(
         &self,
         place: Place,
@@ -66,6 +65,18 @@ impl Job<'_> {
         Ok(failed)
     }
 
+    /// Simulates the missing tasks, as many concurrently as there are processors. Returns the number of
+    /// failed tasks.
+    pub fn simulate(&self) -> anyhow::Result<usize> {
+        self.run_missing(Place::Simulated, |tasks, add| {
+            let (sender, receiver) = mpsc::sync_channel::<Record>(0);
+            std::thread::scope(|scope| {
+                scope.spawn(move || all(tasks, sender));
+                receiver.iter().try_for_each(|record| add(record).map(drop))
+            })
+        })
+    }
+
     /// Prints a line on stderr unless `--quiet` is given.
     pub fn say(&self, line: &str) {
         if !self.args.quiet {
@@ -75,3 +86,13 @@ impl Job<'_> {
 }
 
 const BAR: &str = "{msg:24!} [{bar:40}] {human_pos}/{human_len} {elapsed} ({eta} left)";
+
+/// Sends every task's record. Ends early on an interrupt, or if the receiver is gone.
+fn all(tasks: &[Task], sender: mpsc::SyncSender<Record>) {
+    let _ = tasks.par_iter().try_for_each_with(sender, |sender, task| {
+        if interrupt::asked() {
+            return None;
+        }
+        sender.send(simulate::simulate(&task.cell, &task.scheme)).ok()
+    });
+}

@@ -15,9 +15,7 @@ use crate::machine;
 
 /// One run to execute.
 pub struct Task {
-    /// The workload and its storage.
     pub cell: Cell,
-    /// The scheme under which the workload runs.
     pub scheme: Scheme,
 }
 
@@ -39,10 +37,6 @@ impl Store {
     /// Opens the records in `dir`, and creates the file if there is none. The last of several
     /// records of the same run counts, and a torn last line is cut off. The file is locked for this
     /// process until it ends.
-    ///
-    /// # Errors
-    /// The file cannot be read or written, another process uses it, or a complete line is not a
-    /// record of this place.
     pub fn open(dir: &Path, place: Place) -> anyhow::Result<Self> {
         let path = dir.join(format!("{}.jsonl", place.name()));
         let file = OpenOptions::new().create(true).append(true).open(&path);
@@ -89,10 +83,6 @@ impl Store {
         known.is_some_and(|record| record.failed.is_none() && record.parameters == cell.parameters(scheme))
     }
 
-    /// Appends a record.
-    ///
-    /// # Errors
-    /// The file system's error.
     pub fn add(&mut self, record: Record) -> anyhow::Result<()> {
         let mut line = serde_json::to_string(&record)?;
         line.push('\n');
@@ -111,9 +101,6 @@ impl Store {
 
     /// Writes the document next to the records: first the records of `cells` in their order, then
     /// all others. Returns how many runs of the cells failed.
-    ///
-    /// # Errors
-    /// The file system's error.
     pub fn finish(self, cells: &[Cell], args: &Args) -> anyhow::Result<usize> {
         let mut order: HashMap<Key, usize> = HashMap::new();
         let mut records = self.records;

@@ -3,7 +3,7 @@
 //! results differ.
 
 mod cil;
-mod devices;
+pub mod devices;
 mod making;
 mod psa;
 mod sla;

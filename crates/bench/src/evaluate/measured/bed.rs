@@ -1,19 +1,23 @@
-//! Creates the servers and the plan of one measured run.
+//! The servers and the plan of one measured run, and its counters.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use stripewise_cluster::{Cluster, Plan};
 use stripewise_datapath::Runtime;
 use stripewise_evaluate::{Program, Storage};
-use stripewise_sys::Real;
+use stripewise_report::Statistics;
+use stripewise_report::statistics::Counts;
+use stripewise_sys::{Real, SysRef};
+use stripewise_target::Target;
+use stripewise_target::emulate::{Emulation, Server};
 use stripewise_trace::synth::Direction;
 
 use super::program;
-use super::usage::Watch;
 use crate::output::Output;
 use crate::shell::{self, words};
 use crate::workloads::Workloads;
@@ -34,8 +38,7 @@ pub struct Bed<'a> {
     root: &'a Path,
     /// Data path of this process; its requests to emulated servers are not delayed.
     pub runtime: Arc<Runtime>,
-    /// Counters of the servers.
-    pub watch: Watch,
+    servers: Vec<Server>,
     limit: Duration,
 }
 
@@ -50,9 +53,6 @@ pub enum Pace {
 
 impl<'a> Bed<'a> {
     /// Creates the directories and the plan files. No program may run longer than `limit`.
-    ///
-    /// # Errors
-    /// The file system's error.
     pub fn make(
         workloads: &'a Workloads,
         root: &'a Path,
@@ -64,20 +64,15 @@ impl<'a> Bed<'a> {
             std::fs::create_dir_all(&directory)
                 .with_context(|| format!("cannot make {}", directory.display()))?;
         }
-        let watch = Watch::begin(&plan.cluster)?;
+        let servers = attach(&plan.cluster)?;
         let mut unpaced = plan.clone();
         unpaced.cluster.tiers.iter_mut().for_each(|tier| tier.emulate = false);
         let runtime = Runtime::new(Arc::new(Real), Some(&unpaced));
-        let bed = Self { workloads, root, runtime, watch, limit };
+        let bed = Self { workloads, root, runtime, servers, limit };
         for (pace, plan) in [(Pace::Emulated, plan), (Pace::None, &unpaced)] {
             stripewise_console::files::write_whole(&bed.plan(pace), &plan.to_toml())?;
         }
         Ok(bed)
-    }
-
-    /// Returns the directory of the files.
-    pub fn data(&self) -> PathBuf {
-        data(self.root)
     }
 
     fn plan(&self, pace: Pace) -> PathBuf {
@@ -90,9 +85,6 @@ impl<'a> Bed<'a> {
     }
 
     /// Runs a program over the plan and checks that all bytes it read were right.
-    ///
-    /// # Errors
-    /// The program fails, takes too long, or reads wrong bytes.
     pub fn run(&self, program: &Program, direction: Direction, pace: Pace) -> anyhow::Result<Output> {
         let mut line = words![&self.workloads.stripewise, "run", "-p", self.plan(pace)];
         line.extend(words!["--statistics", self.statistics(), "--"]);
@@ -103,10 +95,14 @@ impl<'a> Bed<'a> {
         Output::parse(&shell::output_within(&line, self.root, &variables, self.limit)?)
     }
 
+    /// Returns the seconds for which the busiest server was busy. No work at all is an error.
+    pub fn busy_s(&self) -> anyhow::Result<f64> {
+        let busy_ns = self.servers.iter().map(|server| server.usage().busy_ns).max().unwrap_or(0);
+        ensure!(busy_ns > 0, "no emulated server did anything");
+        Ok(busy_ns as f64 / 1e9)
+    }
+
     /// Writes back and fetches what earlier runs left over, at the speed of this machine's memory.
-    ///
-    /// # Errors
-    /// The data path's error.
     pub fn settle(&self, path: &Path) -> anyhow::Result<()> {
         let shown = path.display();
         let Some(file) = self.runtime.open_file(path)? else { bail!("{shown} is not managed") };
@@ -116,4 +112,41 @@ impl<'a> Bed<'a> {
         file.closing();
         Ok(())
     }
+}
+
+/// Makes the directories of the cluster targets, and attaches to the emulated servers. While the
+/// servers live, no process clears their shared state.
+fn attach(cluster: &Cluster) -> anyhow::Result<Vec<Server>> {
+    let sys: SysRef = Arc::new(Real);
+    let emulation = Emulation::attach(&sys, None).context("cannot attach to the emulated servers")?;
+    let mut servers = Vec::new();
+    for (index, spec) in (0..).zip(cluster.targets()) {
+        let target = Target::prepare(&sys, &spec.path, &spec.name)?;
+        if let Some(class) = cluster.emulation_of(index) {
+            servers.push(emulation.server(target.id(), class).context("too many emulated servers")?);
+        }
+    }
+    Ok(servers)
+}
+
+/// Returns the counters of a statistics file (`docs/formats/statistics.md`), added up over
+/// processes and files. The result is empty if no file had several copies.
+pub fn statistics(path: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let mut statistics = Statistics::default();
+    statistics.read(&text, &path.display().to_string())?;
+    if statistics.files.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let sum = |count: fn(&Counts) -> u64| statistics.files.iter().map(|file| count(&file.counts)).sum::<u64>();
+    let sums = [
+        ("requests", sum(|counts| counts.requests)),
+        ("hits", sum(|counts| counts.hits)),
+        ("partial_hits", sum(|counts| counts.partial_hits)),
+        ("misses", sum(|counts| counts.requests.saturating_sub(counts.hits + counts.partial_hits))),
+        ("critical", sum(|counts| counts.critical)),
+        ("evictions", sum(|counts| counts.evictions)),
+        ("write_backs", sum(|counts| counts.write_backs)),
+    ];
+    Ok(sums.map(|(name, sum)| (name.to_owned(), sum as f64)).into())
 }

@@ -21,7 +21,6 @@ const CHUNK_BYTES: usize = 4 << 20;
 /// A file, or the ranges of it that one program transfers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holding {
-    /// Absolute path of the file.
     pub path: PathBuf,
     key: u64,
     /// Start and end of each range, in order; no two ranges touch.
@@ -70,40 +69,31 @@ fn merged(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
 }
 
 impl Holding {
-    fn end(&self) -> u64 {
-        self.ranges.last().map_or(0, |range| range.1)
-    }
-
     /// Creates the whole file in the layout that the runtime's plan gives it. All its copies are
     /// equal.
-    ///
-    /// # Errors
-    /// The plan has no layout for the file, or there is no space.
     pub fn make(&self, runtime: &Runtime) -> anyhow::Result<()> {
         let path = &self.path;
         let rule = runtime.plan().and_then(|plan| plan.rule_for(path));
         let shape = rule.and_then(|rule| Shape::of(rule, path));
         let shape = shape.with_context(|| format!("the plan has no layout for {}", path.display()))?;
         let plain = File::create(path).with_context(|| format!("cannot make {}", path.display()))?;
+        let whole = [(0, self.ranges.last().map_or(0, |range| range.1))];
         let place = || migrate(runtime, path, Goal::Managed(shape), &mut |_| ());
         if shape.overlay().is_some() {
             // A write through the data path would put the contents into the cache.
-            self.each_chunk(&[(0, self.end())], |chunk, offset| Ok(plain.write_all_at(chunk, offset)?))?;
+            self.each_chunk(&whole, |chunk, offset| Ok(plain.write_all_at(chunk, offset)?))?;
             place()?;
             return Ok(());
         }
         place()?;
         let contents = Contents::open(runtime, path)?;
-        self.each_chunk(&[(0, self.end())], |chunk, offset| {
+        self.each_chunk(&whole, |chunk, offset| {
             contents.write(chunk, offset).with_context(|| format!("cannot write {}", path.display()))
         })
     }
 
-    /// Checks all ranges that were to be written, and returns the number of bytes.
-    ///
-    /// # Errors
-    /// A byte is wrong (the error names the first one), or the file is not managed.
-    pub fn check(&self, runtime: &Runtime) -> anyhow::Result<u64> {
+    /// Checks all ranges that were to be written. The error names the first wrong byte.
+    pub fn check(&self, runtime: &Runtime) -> anyhow::Result<()> {
         let shown = self.path.display();
         let contents = Contents::open(runtime, &self.path)?;
         ensure!(contents.managed().is_some(), "{shown} is not in the layout of the plan");
@@ -116,8 +106,7 @@ impl Holding {
                 Some(at) => bail!("byte {} of {shown} is wrong", offset + at as u64),
                 None => Ok(()),
             }
-        })?;
-        Ok(self.ranges.iter().map(|(start, end)| end - start).sum())
+        })
     }
 
     fn each_chunk(

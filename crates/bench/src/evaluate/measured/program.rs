@@ -23,7 +23,6 @@ pub const VARIABLES: [(&str, &str); 5] = [
 /// Seed of the contents. Programs share it, so that each can read what another wrote.
 pub const SEED: u64 = 1;
 
-/// Returns the number of processes of a program.
 pub fn ranks(program: &Program) -> u32 {
     program.benchmark().job().processes
 }
@@ -42,9 +41,6 @@ pub fn undirected(program: &Program) -> Program {
 
 /// Returns the command line of a run below `root`. The program verifies what it reads outside of
 /// the timed phase.
-///
-/// # Errors
-/// The program was not built.
 pub fn command(
     workloads: &Workloads,
     program: &Program,
@@ -63,78 +59,54 @@ pub fn command(
     if direction != Direction::Write {
         line.push("--verify".into());
     }
-    line.extend(own.into_iter().map(OsString::from));
+    line.extend(own.split_whitespace().map(OsString::from));
     Ok(line)
 }
 
-/// Returns `["--name", "7", ...]`.
-fn numbers<const N: usize>(flags: [(&str, u64); N]) -> Vec<String> {
-    flags.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value.to_string()]).collect()
-}
-
-fn ior(ior: &Ior) -> Vec<String> {
-    let mut words =
-        numbers([("--transfer", ior.transfer), ("--block", ior.block), ("--segments", ior.segments)]);
+fn ior(ior: &Ior) -> String {
+    let Ior { transfer, block, segments, seed, .. } = ior;
+    let mut line = format!("--transfer {transfer} --block {block} --segments {segments}");
     if !ior.shared {
-        words.push("--file-per-process".into());
+        line += " --file-per-process";
     }
     if ior.access == Access::Random {
         let within = if ior.random_within == RandomWithin::File { "file" } else { "block" };
-        words.extend(["--access", "random", "--random-within", within].map(String::from));
-        words.extend(numbers([("--order", ior.seed.into())]));
+        line += &format!(" --access random --random-within {within} --order {seed}");
     }
-    words
+    line
 }
 
-fn hpio(hpio: &Hpio) -> Vec<String> {
-    let mut words = numbers([
-        ("--regions", hpio.regions),
-        ("--region-size", hpio.region_size),
-        ("--spacing", hpio.spacing),
-    ]);
-    if hpio.interleaved {
-        words.push("--interleaved".into());
-    }
-    words.extend(collective(hpio.collective));
-    words
+fn hpio(hpio: &Hpio) -> String {
+    let Hpio { regions, region_size, spacing, .. } = hpio;
+    let interleaved = if hpio.interleaved { "--interleaved" } else { "" };
+    let collective = collective(hpio.collective);
+    format!("--regions {regions} --region-size {region_size} --spacing {spacing} {interleaved} {collective}")
 }
 
-fn tile(tile: &Tile) -> Vec<String> {
-    let mut words = numbers([
-        ("--tiles-x", tile.tiles_x.into()),
-        ("--tiles-y", tile.tiles_y.into()),
-        ("--elements-x", tile.elements_x),
-        ("--elements-y", tile.elements_y),
-        ("--element-size", tile.element_size),
-        ("--overlap-x", tile.overlap_x),
-        ("--overlap-y", tile.overlap_y),
-        ("--header", tile.header),
-    ]);
-    words.extend(collective(tile.collective));
-    words
+fn tile(tile: &Tile) -> String {
+    let Tile { tiles_x, tiles_y, elements_x, elements_y, element_size, overlap_x, overlap_y, header, .. } =
+        tile;
+    format!(
+        "--tiles-x {tiles_x} --tiles-y {tiles_y} --elements-x {elements_x} --elements-y {elements_y} \
+         --element-size {element_size} --overlap-x {overlap_x} --overlap-y {overlap_y} --header {header} {}",
+        collective(tile.collective)
+    )
 }
 
-fn btio(btio: &Btio) -> Vec<String> {
-    let mut words = vec!["--class".to_owned(), format!("{:?}", btio.class)];
-    words.extend(["--subtype".to_owned(), if btio.full.is_some() { "full" } else { "simple" }.to_owned()]);
-    words.extend(btio.full.map(hints).unwrap_or_default());
-    words
+fn btio(btio: &Btio) -> String {
+    let subtype = if btio.full.is_some() { "full" } else { "simple" };
+    format!("--class {:?} --subtype {subtype} {}", btio.class, btio.full.map(hints).unwrap_or_default())
 }
 
-fn collective(two_phase: Option<TwoPhase>) -> Vec<String> {
-    let flag = two_phase.map(|_| "--collective".to_owned());
-    flag.into_iter().chain(two_phase.map(hints).unwrap_or_default()).collect()
+fn collective(two_phase: Option<TwoPhase>) -> String {
+    two_phase.map_or(String::new(), |two_phase| format!("--collective {}", hints(two_phase)))
 }
 
 /// ROMIO uses the requested number of aggregators on one node only if the hints also set how many
 /// each node may have.
-fn hints(two_phase: TwoPhase) -> Vec<String> {
-    let hints = [
-        format!("cb_nodes={}", two_phase.aggregators),
-        format!("cb_buffer_size={}", two_phase.buffer),
-        "cb_config_list=*:*".to_owned(),
-        "romio_cb_write=enable".to_owned(),
-        "romio_cb_read=enable".to_owned(),
-    ];
-    hints.into_iter().flat_map(|hint| ["--hint".to_owned(), hint]).collect()
+fn hints(TwoPhase { aggregators, buffer }: TwoPhase) -> String {
+    format!(
+        "--hint cb_nodes={aggregators} --hint cb_buffer_size={buffer} --hint cb_config_list=*:* \
+         --hint romio_cb_write=enable --hint romio_cb_read=enable"
+    )
 }

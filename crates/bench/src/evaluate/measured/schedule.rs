@@ -1,36 +1,31 @@
-//! Groups the tasks into runs and orders them.
+//! Groups the tasks into runs, and estimates their duration.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use stripewise_evaluate::plans::{self, Planned};
-use stripewise_evaluate::{Cell, Labels};
+use stripewise_evaluate::{Cell, Labels, Part, Scheme};
 use stripewise_model::Op;
 
 use super::bed;
 use super::program;
 use super::trial::Timing;
 use crate::evaluate::store::Task;
+use crate::shell::{self, words};
+use crate::workloads::Workloads;
 
 /// A scheme of a cell with its plan and its measurements.
 pub struct Entry<'a> {
-    /// The task to measure.
     pub task: &'a Task,
     /// The plan for its files, or why there is none.
     pub planned: Result<Planned, String>,
-    /// Timings of every run so far.
     pub timings: Vec<Timing>,
-    /// Error of a run, if one failed.
     pub failed: Option<String>,
 }
 
-/// One run. The numbers are indices of entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Run {
-    /// One scheme of a cell.
-    Alone(usize),
-    /// The same program in both directions on the same layout.
-    Both { write: usize, read: usize },
-}
+/// One run, as indices of entries: one scheme of a cell, or the same program on the same layout in
+/// both directions, of which the writing one is first.
+pub type Run = Vec<usize>;
 
 /// Runs that are compared with each other: the schemes of a cell, and those of the cell with the
 /// other direction, if there is one.
@@ -84,21 +79,19 @@ fn runs(entries: &[Entry<'_>]) -> Vec<Run> {
         if taken[index] {
             continue;
         }
-        let other = (index + 1..entries.len()).find(|&other| !taken[other] && entry.is_pair(&entries[other]));
-        runs.push(match other {
-            Some(other) if op(entry) == Some(Op::Write) => Run::Both { write: index, read: other },
-            Some(other) => Run::Both { write: other, read: index },
-            None => Run::Alone(index),
-        });
-        if let Some(other) = other {
+        let mut run = vec![index];
+        if let Some(other) =
+            (index + 1..entries.len()).find(|&other| !taken[other] && entry.is_pair(&entries[other]))
+        {
             taken[other] = true;
+            run.push(other);
+            if entry.task.cell.parts[0].op == Op::Read {
+                run.reverse();
+            }
         }
+        runs.push(run);
     }
     runs
-}
-
-fn op(entry: &Entry<'_>) -> Option<Op> {
-    entry.task.cell.parts.first().map(|part| part.op)
 }
 
 impl Entry<'_> {
@@ -122,4 +115,52 @@ fn same_layouts(ours: &Result<Planned, String>, theirs: &Result<Planned, String>
         single && (&a.pattern, &a.layouts, &a.spread) == (&b.pattern, &b.layouts, &b.spread)
     };
     ours.len() == theirs.len() && ours.iter().zip(theirs).all(same)
+}
+
+/// Minimum time limit of a run.
+pub const LEAST_LIMIT: Duration = Duration::from_secs(60);
+
+/// Time to start a program: a base, and an amount for each rank.
+#[derive(Clone, Copy, Debug)]
+pub struct Starting {
+    base_s: f64,
+    rank_s: f64,
+}
+
+/// Numbers of ranks with which the start is measured.
+const FEW: u32 = 1;
+const MANY: u32 = 16;
+
+impl Starting {
+    /// Starts a program that does nothing, with [`FEW`] and with [`MANY`] ranks.
+    pub fn measure(workloads: &Workloads) -> anyhow::Result<Self> {
+        let nothing = |ranks: u32| {
+            let line = words![&workloads.mpirun, "-n", ranks.to_string(), workloads.program("ior")?, "--help"];
+            let begin = Instant::now();
+            let root = Path::new("/");
+            shell::output_within(&line, root, &program::VARIABLES, LEAST_LIMIT)?;
+            anyhow::Ok(begin.elapsed().as_secs_f64())
+        };
+        let (few_s, many_s) = (nothing(FEW)?, nothing(MANY)?);
+        let rank_s = (many_s - few_s).max(0.0) / f64::from(MANY - FEW);
+        Ok(Self { base_s: few_s, rank_s })
+    }
+
+    /// Returns the estimated seconds of a run, including the time of the servers.
+    pub fn run_s(&self, group: &Group<'_>, run: &Run) -> f64 {
+        let service_s: f64 = run.iter().map(|&entry| service_s(&group.entries[entry])).sum();
+        self.start_s(&group.entries[run[0]]) + service_s
+    }
+
+    fn start_s(&self, entry: &Entry<'_>) -> f64 {
+        let start_s = |part: &Part| self.base_s + self.rank_s * f64::from(program::ranks(&part.program));
+        let all_s: f64 = entry.task.cell.parts.iter().map(start_s).sum();
+        let twice = matches!(entry.task.scheme, Scheme::Cache { second_run: true, .. });
+        if twice { 2.0 * all_s } else { all_s }
+    }
+}
+
+fn service_s(entry: &Entry<'_>) -> f64 {
+    let planned = entry.planned.as_ref().ok();
+    planned.and_then(|planned| planned.details.get("elapsed_s").copied()).unwrap_or(0.0)
 }

@@ -13,9 +13,6 @@ pub struct Scratch {
 impl Scratch {
     /// Creates the directory in `parent`. Its name contains no digits, because plans would take
     /// these for file numbers.
-    ///
-    /// # Errors
-    /// The directory cannot be created.
     pub fn create(parent: &Path) -> anyhow::Result<Self> {
         let letter = |digit: char| char::from(b'a' + digit.to_digit(10).unwrap_or(0) as u8);
         let letters: String = std::process::id().to_string().chars().map(letter).collect();
@@ -26,16 +23,12 @@ impl Scratch {
     }
 
     /// Removes everything in the directory.
-    ///
-    /// # Errors
-    /// The directory cannot be emptied.
     pub fn clear(&self) -> anyhow::Result<()> {
         let shown = self.dir.display();
         remove(&self.dir).with_context(|| format!("cannot empty '{shown}'"))?;
         std::fs::create_dir(&self.dir).with_context(|| format!("cannot make '{shown}'"))
     }
 
-    /// Returns the absolute path.
     pub fn path(&self) -> &Path {
         &self.dir
     }

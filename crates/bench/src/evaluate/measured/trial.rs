@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use stripewise_cluster::{Overlay, OverlayKind, Plan};
+use stripewise_evaluate::cell::direction;
 use stripewise_evaluate::{Cell, Part, Scheme};
 use stripewise_model::Op;
 use stripewise_trace::synth::Direction;
 
 use super::bed::{self, Bed, Pace};
 use super::data::{self, Holding};
-use super::usage;
 use crate::output::{Output, Phase};
 use crate::workloads::Workloads;
 
@@ -23,19 +23,15 @@ pub struct Timing {
     pub seconds: f64,
     /// Bytes, summed over all parts.
     pub bytes: u64,
-    /// Other numbers by name.
     pub details: BTreeMap<String, f64>,
 }
 
 /// A workload, the servers and the plan to run it on.
 pub struct Trial<'a> {
-    /// The programs.
     pub workloads: &'a Workloads,
     /// An empty directory for the servers and files.
     pub root: &'a Path,
-    /// The workload.
     pub cell: &'a Cell,
-    /// The scheme under which the workload runs.
     pub scheme: &'a Scheme,
     /// The scheme's plan for files below [`bed::data`].
     pub plan: &'a Plan,
@@ -46,9 +42,6 @@ pub struct Trial<'a> {
 impl Trial<'_> {
     /// Runs the parts one after the other. The programs check what they read, and this process
     /// checks what they wrote.
-    ///
-    /// # Errors
-    /// A program fails, or a byte is wrong.
     pub fn run(&self) -> anyhow::Result<Timing> {
         let bed = Bed::make(self.workloads, self.root, self.plan, self.limit)?;
         self.prepare(&bed)?;
@@ -56,46 +49,35 @@ impl Trial<'_> {
             self.first_run(&bed)?;
         }
         let mut timing = Timing::default();
-        let mut busy_s = vec![0.0; bed.watch.busy_s().len()];
         for part in &self.cell.parts {
-            let before_s = bed.watch.busy_s();
             let output = bed.run(&part.program, direction(part.op), Pace::Emulated)?;
-            let after_s = bed.watch.busy_s();
-            for (sum_s, (after_s, before_s)) in busy_s.iter_mut().zip(after_s.iter().zip(&before_s)) {
-                *sum_s += after_s - before_s;
-            }
             self.add(&mut timing, output.phase(direction(part.op).name())?, part.op);
-            for (name, count) in usage::statistics(&bed.statistics())? {
+            for (name, count) in bed::statistics(&bed.statistics())? {
                 *timing.details.entry(name).or_insert(0.0) += count;
             }
             if part.op == Op::Write {
-                check(&bed, part)?;
+                self.check(&bed, part)?;
             }
         }
-        let busy_s = busy_s.into_iter().fold(0.0, f64::max);
-        ensure!(busy_s > 0.0, "no emulated server did anything");
-        timing.details.insert("busy_s".into(), busy_s);
+        timing.details.insert("busy_s".into(), bed.busy_s()?);
         Ok(timing)
     }
 
     /// Runs a cell of one part and the same cell in the other direction as one job, first writing
     /// and then reading, and returns the timing of each. Not for files with several copies, because
     /// the first direction changes the state of the copies for the second.
-    ///
-    /// # Errors
-    /// As [`Trial::run`].
-    pub fn run_both(&self) -> anyhow::Result<(Timing, Timing)> {
+    pub fn run_both(&self) -> anyhow::Result<[Timing; 2]> {
         let bed = Bed::make(self.workloads, self.root, self.plan, self.limit)?;
         let part = self.cell.parts.first().context("a cell without a part")?;
         let output: Output = bed.run(&part.program, Direction::Both, Pace::Emulated)?;
-        check(&bed, part)?;
-        ensure!(bed.watch.busy_s().into_iter().any(|busy_s| busy_s > 0.0), "no emulated server did anything");
+        self.check(&bed, part)?;
+        bed.busy_s()?;
         let of = |op| {
             let mut timing = Timing::default();
             self.add(&mut timing, output.phase(direction(op).name())?, op);
             anyhow::Ok(timing)
         };
-        Ok((of(Op::Write)?, of(Op::Read)?))
+        Ok([of(Op::Write)?, of(Op::Read)?])
     }
 
     /// Creates the files that are read before they are written.
@@ -128,33 +110,19 @@ impl Trial<'_> {
         Ok(())
     }
 
+    fn check(&self, bed: &Bed<'_>, part: &Part) -> anyhow::Result<()> {
+        data::of(&part.program, &bed::data(self.root)).iter().try_for_each(|it| it.check(&bed.runtime))
+    }
+
     fn add(&self, timing: &mut Timing, phase: &Phase, op: Op) {
         timing.seconds += phase.elapsed_s;
         timing.bytes += phase.bytes;
         // If close waits for all copies, the write ends when all of them have the data.
+        let waits = |overlay: &Overlay| overlay.kind == OverlayKind::Replicas && !overlay.lazy_close;
         let mut overlays = self.plan.rules.iter().filter_map(|rule| rule.overlay.as_ref());
         if op == Op::Write && overlays.any(waits) {
             timing.seconds += phase.close_s;
         }
         *timing.details.entry("close_s".into()).or_insert(0.0) += phase.close_s;
     }
-}
-
-/// Returns whether close waits for all copies.
-fn waits(overlay: &Overlay) -> bool {
-    overlay.kind == OverlayKind::Replicas && !overlay.lazy_close
-}
-
-fn direction(op: Op) -> Direction {
-    match op {
-        Op::Read => Direction::Read,
-        Op::Write => Direction::Write,
-    }
-}
-
-fn check(bed: &Bed<'_>, part: &Part) -> anyhow::Result<()> {
-    for holding in data::of(&part.program, &bed.data()) {
-        holding.check(&bed.runtime)?;
-    }
-    Ok(())
 }
