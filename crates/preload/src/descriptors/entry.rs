@@ -170,9 +170,10 @@ impl EntryRef {
 
     /// `None` if the entry was released meanwhile.
     pub fn try_from_static(slot: &'static Slot) -> Option<Self> {
-        let add = |count: u32| (count > 0).then_some(count + 1);
+        let add = |count: u32| (count > 0).then(|| count + 1);
         let added = slot.references.fetch_update(Ordering::Acquire, Ordering::Relaxed, add);
-        added.is_ok().then_some(Self(slot))
+        // Not `then_some`: it would make a reference, and release it, where none was added.
+        added.is_ok().then(|| Self(slot))
     }
 
     /// Passes the reference on to the table.
