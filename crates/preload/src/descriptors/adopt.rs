@@ -109,10 +109,10 @@ pub fn managed(fd: c_int, file: Arc<LogicalFile>, flags: OFlags) -> Result<Optio
 }
 
 fn enter(fd: c_int, entry: Option<EntryRef>) -> Result<Option<EntryRef>> {
-    if fd as usize >= table::LIMIT && entry.as_ref().is_some_and(|entry| !entry.is_plain()) {
-        // The table has no slot for this number, and a managed file without an entry would count as
-        // plain.
-        return Err(Errno::MFILE);
+    if !table::has_slot(fd) && entry.as_ref().is_some_and(|entry| !entry.is_plain()) {
+        // A managed file with a number that the table cannot have would count as plain. Where only
+        // memory is missing, its locks and its access mode would be forgotten between calls.
+        return Err(if fd as usize >= table::LIMIT { Errno::MFILE } else { Errno::NOMEM });
     }
     table::set(fd, entry.clone().map_or(Known::Plain, Known::Entry));
     Ok(entry)
