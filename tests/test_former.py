@@ -86,7 +86,8 @@ def former(request, tmp_path):
 def test_files_are_read_written_checked_and_exported(former, stripewise, kind):
     path = former.root / "data" / kind
     assert former.run("cat", path).out.encode() == EXPECTED
-    assert kinds_of(stripewise("fsck", "--json", path, ok=False)) == []
+    # Objects of the other recorded files are on the same targets, and as old as the recording.
+    assert kinds_of(stripewise("fsck", "--json", "--orphan-age", "0", path, ok=False)) == []
     former.run("dd", f"of={path}", "bs=10", "seek=1000", "conv=notrunc,fsync", stdin="now written")
     expected = EXPECTED[:10_000] + b"now written" + EXPECTED[10_011:]
     assert stripewise("cat", path).out.encode() == expected

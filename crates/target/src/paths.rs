@@ -28,6 +28,13 @@ pub struct Objects {
     pub owner: u32,
 }
 
+impl Objects {
+    /// The shell pattern of their usual paths, relative to a target's directory.
+    pub fn pattern(&self) -> PathBuf {
+        home(self.owner).join(format!("{}.*", self.id))
+    }
+}
+
 /// One of a logical file's files on a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Name {
@@ -244,8 +251,8 @@ impl Target {
         call(Kind::Named(None, &link_of(&fd))).map_err(|errno| self.failure(of, name, what, errno))
     }
 
-    /// Moves an object from the directory of its user to that of user `to` and gives it to that user. A
-    /// repeated call continues after a kill.
+    /// Moves an object from the directory of its user to that of user `to` and gives it to that
+    /// user. A repeated call continues after a kill.
     pub(crate) fn give_away(&self, of: Objects, file: &str, to: u32) -> Result<(), TargetError> {
         self.make_home(to)?;
         let new = home(to).join(file);
@@ -258,7 +265,8 @@ impl Target {
                 object => object.map_err(fail)?,
             };
             let stat = self.sys.stat(object.as_fd()).map_err(fail)?;
-            // The file already belongs to the new user if an earlier call was killed before the rename.
+            // The file already belongs to the new user if an earlier call was killed before the
+            // rename.
             let given = stat.st_uid == to && stat.st_nlink == 1;
             check_owned(self.path().join(&old), if given { to } else { of.owner }, &stat)?;
             let old_home = self.open_directory(&directory, OFlags::PATH).map_err(fail)?;
@@ -269,16 +277,16 @@ impl Target {
         self.open_file(Objects { owner: to, ..of }, file, OFlags::PATH).map(drop)
     }
 
-    /// Syncs the directories that have objects of `of`, and the directories above unless they are known
-    /// to be synced.
+    /// Syncs the directories that have objects of `of`, and the directories above unless they are
+    /// known to be synced.
     pub(crate) fn sync_directories(&self, of: Objects) -> Result<(), TargetError> {
         let sync = |path: &Path| -> Result<bool, TargetError> {
             let fail = |errno| self.io(path, "fsync of the directory", errno);
             match self.open_directory(path, OFlags::RDONLY) {
                 Ok(directory) => self.sys.sync(directory.as_fd()).map(|()| true).map_err(fail),
                 Err(Errno::NOENT) => Ok(false),
-                // Another user's directory, which cannot be opened for reading; its names may be as new
-                // as the file.
+                // Another user's directory, which cannot be opened for reading; its names may be as
+                // new as the file.
                 Err(Errno::ACCESS) => self.sys.sync_file_system(self.dir()).map(|()| true).map_err(fail),
                 Err(errno) => Err(fail(errno)),
             }
@@ -297,8 +305,8 @@ impl Target {
         Ok(())
     }
 
-    /// The directory, relative to the target, that has `file` of these objects, or that would get it if
-    /// none has.
+    /// The directory, relative to the target, that has `file` of these objects, or that would get
+    /// it if none has.
     pub fn directory_of(&self, of: Objects, file: &str) -> PathBuf {
         let [usual, earlier] = directories(of);
         let has = |directory: &Path| {

@@ -203,6 +203,8 @@ pub(super) struct Scope<'a> {
     pub roots: &'a [PathBuf],
     /// Everything in the scope could be read.
     pub complete: bool,
+    /// The user named targets: objects on them that no file accounts for are worth a finding.
+    pub targets_named: bool,
 }
 
 impl Scope<'_> {
@@ -211,6 +213,11 @@ impl Scope<'_> {
         let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
         let path = parent.zip(path.file_name()).map(|(parent, name)| parent.join(name));
         path.is_some_and(|path| self.roots.iter().any(|root| path.starts_with(root)))
+    }
+
+    /// Whether all files that this machine sees were checked.
+    pub fn has_everything(&self) -> bool {
+        self.complete && self.roots.iter().any(|root| root == Path::new("/"))
     }
 
     /// Whether the whole file system that holds `directory` was checked.

@@ -66,7 +66,11 @@ pub fn check(
         tell(path);
         anchors::check(&mut run, path, &mut known, &mut stores);
     }
-    let scope = Scope { roots: &listing.roots, complete: listing.unreadable.is_empty() && known.all_readable };
+    let scope = Scope {
+        roots: &listing.roots,
+        complete: listing.unreadable.is_empty() && known.all_readable,
+        targets_named: !targets.is_empty(),
+    };
     anchors::copied(&mut run, &known, scope);
     let targets = stores.len() as u64;
     let swept = walk::temporaries(&mut run, listing);

@@ -13,7 +13,13 @@ use crate::manifest::{Manifest, family};
 use crate::runtime::{Runtime, temporary_name};
 
 /// Reports, and on request removes, objects on the targets that belong to no known file.
-pub(super) fn check(run: &mut Run<'_>, stores: &Stores, known: &Known, swept: &[FileId], scope: Scope<'_>) {
+pub(super) fn check(
+    run: &mut Run<'_>,
+    stores: &Stores,
+    known: &Known,
+    swept: &[(FileId, u32)],
+    scope: Scope<'_>,
+) {
     let (runtime, options) = (run.runtime, run.options);
     let old = |parts: &Parts<'_>| parts.iter().all(|(_, found)| run.is_old(found.modified_s));
     let is_known = |(id, owner)| known.path(Objects { id, owner }).is_some();
@@ -27,11 +33,13 @@ pub(super) fn check(run: &mut Run<'_>, stores: &Stores, known: &Known, swept: &[
         let same = |fate: &Fate| matches!(fate, Fate::Overwritten(path, _) if path == claimed);
         fates.iter().filter(|(_, fate, _)| same(fate)).count()
     };
-    let was_swept = |id| swept.iter().any(|&swept| family(swept) == family(id));
+    let was_swept = |id, parts: &Parts<'_>| {
+        swept.iter().any(|&(swept, owner)| family(swept) == family(id) && owner == parts[0].1.owner)
+    };
     for (id, fate, parts) in &fates {
         let finding = match fate {
             // The temporary has a finding already.
-            Fate::Gone(_) if was_swept(*id) && remove(parts).is_ok() => continue,
+            Fate::Gone(_) | Fate::Unnamed if was_swept(*id, parts) && remove(parts).is_ok() => continue,
             Fate::There => continue,
             Fate::Damaged(path) => {
                 let text = "its manifest is damaged; run `stripewise fsck --repair` on it";
@@ -51,16 +59,13 @@ pub(super) fn check(run: &mut Run<'_>, stores: &Stores, known: &Known, swept: &[
             }
             // The objects may belong to a damaged anchor elsewhere.
             Fate::Gone(copy) => {
-                let proven = match copy {
-                    // Nothing is lost with an empty file of an earlier version.
-                    Some(copy) if copy.anchor.is_unknown() && bytes(parts) == 0 => true,
-                    Some(copy) => is_gone(runtime, copy, scope),
-                    // Only a file that was never synced has no manifest.
-                    None => scope.complete && !scope.roots.is_empty(),
-                };
-                let remove_them = options.remove_orphans && known.all_readable && proven;
-                gone(copy.as_deref(), parts, remove_them)
+                // Nothing is lost with an empty file of an earlier version.
+                let proven = copy.anchor.is_unknown() && bytes(parts) == 0 || is_gone(runtime, copy, scope);
+                gone(copy, parts, options.remove_orphans && known.all_readable && proven)
             }
+            // Objects of every file whose first target was not looked at.
+            Fate::Unnamed if !scope.targets_named => continue,
+            Fate::Unnamed => unnamed(parts, options.remove_orphans && scope.has_everything()),
             Fate::Lost(path, copy) => {
                 // The remains of a file of an earlier version are of no use.
                 let proven = copy.anchor.is_unknown() || is_gone(runtime, copy, scope);
@@ -84,8 +89,11 @@ enum Fate {
     /// A file that is not managed is there, and objects are lost: the managed file cannot be
     /// restored.
     Lost(PathBuf, Manifest),
-    /// Nothing or another managed file is there; `None` if the path is unknown.
-    Gone(Option<Box<Manifest>>),
+    /// Nothing or another managed file is there.
+    Gone(Manifest),
+    /// The path is unknown: no target that was looked at has a readable `ID.manifest`. It may lie
+    /// on another target.
+    Unnamed,
 }
 
 /// The id of the file, as far as it can be determined, and its fate.
@@ -94,7 +102,7 @@ fn fate(runtime: &Runtime, parts: &Parts<'_>) -> (FileId, Fate) {
     let copy = copies.filter_map(|(target, found)| read_copy(target, found.objects())).next();
     match copy {
         Some(copy) => (copy.id, fate_of(runtime, copy, parts[0].1.owner)),
-        None => (parts[0].1.id, Fate::Gone(None)),
+        None => (parts[0].1.id, Fate::Unnamed),
     }
 }
 
@@ -109,7 +117,7 @@ fn fate_of(runtime: &Runtime, copy: Manifest, owner: u32) -> Fate {
         _ if exists(&temporary) => Fate::OnItsWay(temporary),
         Ok(None) if exists(&path) && restore::has_lost_objects(runtime, &copy, owner) => Fate::Lost(path, copy),
         Ok(None) if exists(&path) => Fate::Overwritten(path, copy),
-        _ => Fate::Gone(Some(Box::new(copy))),
+        _ => Fate::Gone(copy),
     }
 }
 
@@ -134,16 +142,30 @@ fn overwritten(runtime: &Runtime, path: &Path, copy: &Manifest, parts: &Parts<'_
     if repair { finding.repair(restore()) } else { finding }
 }
 
-fn gone(copy: Option<&Manifest>, parts: &Parts<'_>, remove_them: bool) -> Finding {
-    let path = copy.map(|copy| Path::new(&copy.path));
-    let file = path.map_or("a file without a name".into(), |path| path.display().to_string());
+fn gone(copy: &Manifest, parts: &Parts<'_>, remove_them: bool) -> Finding {
+    let path = Path::new(&copy.path);
     let text = format!(
-        "{} belong to {file}, which is not there any more (if it was moved, name the directory where it is now). \
+        "{} belong to {}, which is not there any more (if it was moved, name the directory where it is now). \
          `fsck --remove-orphans` removes them if root runs it and the kernel says that the file is gone, or if the mount point of \
          its file system is named, so that all of that is looked through, and no anchor is damaged",
-        what(parts)
+        what(parts),
+        path.display()
     );
-    orphans(path.unwrap_or(parts[0].0.path()), text, parts, remove_them)
+    orphans(path, text, parts, remove_them)
+}
+
+fn unnamed(parts: &Parts<'_>, remove_them: bool) -> Finding {
+    let mut patterns: Vec<_> = parts.iter().map(|(_, found)| found.objects().pattern()).collect();
+    patterns.dedup();
+    let patterns: Vec<_> = patterns.iter().map(|pattern| pattern.display().to_string()).collect();
+    let text = format!(
+        "{} belong to a file that none of these targets names: its manifest was lost, or lies on a target that was \
+         not looked at. `fsck --remove-orphans` removes them only if all of / is looked through; if you know that the \
+         file is gone, remove {} on each target yourself",
+        what(parts),
+        patterns.join(", ")
+    );
+    orphans(parts[0].0.path(), text, parts, remove_them)
 }
 
 fn lost(path: &Path, parts: &Parts<'_>, remove_them: bool) -> Finding {

@@ -129,9 +129,9 @@ fn begins_as_anchor(runtime: &Runtime, path: &Path) -> Result<bool, Errno> {
     Ok(runtime.sys().read_start(fd.as_fd(), MAGIC.len())? == MAGIC)
 }
 
-/// Reports temporaries that are old, and removes them on request. Returns the ids of those removed:
-/// an incomplete one does not show which objects belong to it.
-pub(super) fn temporaries(run: &mut Run<'_>, listing: &Listing) -> Vec<FileId> {
+/// Reports temporaries that are old, and removes them on request. Returns the ids and owners of
+/// those removed: an incomplete one does not show which objects belong to it.
+pub(super) fn temporaries(run: &mut Run<'_>, listing: &Listing) -> Vec<(FileId, u32)> {
     let runtime = run.runtime;
     let mut swept = Vec::new();
     for path in &listing.temporaries {
@@ -145,7 +145,8 @@ pub(super) fn temporaries(run: &mut Run<'_>, listing: &Listing) -> Vec<FileId> {
         if run.options.remove_orphans {
             let _acting = act_as(Some(stat.st_uid));
             finding = finding.repair(runtime.unlink(None, path));
-            swept.extend(path.file_name().and_then(|name| temporary_id(&name.to_string_lossy())));
+            let id = path.file_name().and_then(|name| temporary_id(&name.to_string_lossy()));
+            swept.extend(id.map(|id| (id, stat.st_uid)));
         }
         run.findings.push(finding);
     }

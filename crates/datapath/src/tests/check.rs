@@ -4,8 +4,9 @@ use std::fs::Permissions;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use stripewise_layout::constructors::on_one;
 use stripewise_sys::{LockKind, OFlags};
 
 use super::support::*;
@@ -380,6 +381,47 @@ fn a_file_that_was_moved_out_of_sight_is_no_orphan() {
     assert_eq!(kinds(&report), [Kind::Orphan]);
     assert!(!report.findings[0].repaired, "{report:#?}");
     let file = stage.real_runtime().open_file(&moved).unwrap().unwrap();
+    assert_eq!(file.all().unwrap(), pattern(0, 300));
+}
+
+/// Only a file's first target has its `ID.manifest`. Without it fsck does not know whose objects
+/// those on other targets are, and whether the file is in a directory that it looks at.
+#[test]
+fn objects_of_files_whose_first_target_is_not_looked_at_are_kept() {
+    let mut stage = stage_with(&["a"]);
+    let elsewhere = tempfile::tempdir_in(stage.root.path()).unwrap();
+    let runtime = stage.real_runtime();
+    let fsck = |root: &Path, targets: &[PathBuf], options| {
+        check(&runtime, &walk(&runtime, &[root.to_owned()]), targets, options, &mut |_| {})
+    };
+    let second = [stage.root.path().join("t1")];
+    let report = fsck(elsewhere.path(), &second, REMOVE);
+    assert_eq!(kinds(&report), [Kind::Orphan]);
+    assert!(!report.findings[0].repaired, "{report:#?}");
+    assert_eq!(bytes(&stage, "a"), pattern(0, 300));
+    // Nothing can be known, and nothing is said, about other files on the targets of one file.
+    stage.plan.rules[0].layouts = vec![on_one(1).unwrap()];
+    open(&stage.real_runtime(), &stage.path("narrow"), CREATE).unwrap();
+    let report = fsck(&stage.path("narrow"), &[], REMOVE);
+    assert_eq!((kinds(&report), report.targets), (Vec::new(), 1));
+    assert_eq!(bytes(&stage, "a"), pattern(0, 300));
+}
+
+/// A name that anybody may give a file is no reason to remove another user's objects.
+#[test]
+fn a_temporary_of_another_user_gives_no_objects_away() {
+    let stage = stage_with(&["a"]);
+    if stage.runtime().sys().user() != 0 {
+        return;
+    }
+    let planted = stage.root.path().join(format!(".stripewise-{}.new", id_of(&stage, "a")));
+    let elsewhere = tempfile::tempdir_in(stage.root.path().parent().unwrap()).unwrap();
+    std::fs::rename(stage.path("a"), elsewhere.path().join("a")).unwrap();
+    std::fs::write(&planted, "").unwrap();
+    std::os::unix::fs::chown(&planted, Some(64_132), None).unwrap();
+    let report = run(&stage, REMOVE);
+    assert_eq!(kinds(&report), [Kind::Temporary, Kind::Orphan]);
+    let file = stage.real_runtime().open_file(&elsewhere.path().join("a")).unwrap().unwrap();
     assert_eq!(file.all().unwrap(), pattern(0, 300));
 }
 
