@@ -2,9 +2,11 @@
 //! files, and which of them are programs.
 
 use std::collections::HashMap;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use anyhow::Context;
 use stripewise_cluster::{Cluster, format_cycle};
 use stripewise_datapath::inspect::manifest_of;
 use stripewise_datapath::{FileError, Runtime};
@@ -49,6 +51,9 @@ pub fn find(workload: &mut Workload, cluster: &Cluster, otherwise: &Present) -> 
 /// file is not managed, does not exist, or lies on targets that the cluster does not have. `others`
 /// is the number of other layouts found among such files; where the file system stripes, these
 /// layouts use the preceding servers.
+///
+/// # Errors
+/// A file that is there and may be read cannot be recognised, or its manifest is damaged.
 fn layout_now(
     runtime: &Runtime,
     path: &str,
@@ -56,17 +61,30 @@ fn layout_now(
     others: usize,
 ) -> anyhow::Result<Option<Layout>> {
     let path = Path::new(path);
-    let manifest = match path.is_file().then(|| manifest_of(runtime, path)).transpose() {
-        Ok(found) => found.flatten().map(|(manifest, _)| manifest),
-        Err(error @ FileError::Manifest(_)) => return Err(error.into()),
-        Err(_) => None,
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => return Ok(None),
+        Err(error) if is_out_of_sight(&error) => return Ok(None),
+        Err(error) => return Err(error).with_context(|| path.display().to_string()),
+    }
+    let manifest = match manifest_of(runtime, path) {
+        Ok(Some((manifest, _))) => manifest,
+        Ok(None) => return Ok(None),
+        Err(FileError::Io { errno, .. }) if is_out_of_sight(&errno.into()) => return Ok(None),
+        Err(error) => return Err(error.into()),
     };
-    let Some(manifest) = manifest else { return Ok(None) };
     let numbers: Option<Vec<u32>> =
         manifest.targets.iter().map(|target| cluster.target_or_native(&target.name)).collect();
     let Some(numbers) = numbers else { return Ok(None) };
     let layout = manifest.layout.renumbered(|target| numbers[target as usize])?;
     Ok(Some(cluster.unfold(&layout, others)))
+}
+
+/// Whether a file of the trace is gone, cannot exist, or is not for this user to read: it is then
+/// planned like one that does not exist yet.
+fn is_out_of_sight(error: &io::Error) -> bool {
+    use ErrorKind::{InvalidFilename, InvalidInput, NotADirectory, NotFound, PermissionDenied};
+    matches!(error.kind(), NotFound | NotADirectory | PermissionDenied | InvalidFilename | InvalidInput)
 }
 
 /// Returns warnings about sets with executable files, by the pattern of the set. The kernel cannot
@@ -89,4 +107,28 @@ pub fn executables(workload: &Workload) -> HashMap<String, String> {
         Some((set.pattern.clone(), text))
     };
     workload.file_sets.iter().filter_map(of_set).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only files that are certainly not there count as new: an error is no answer.
+    #[test]
+    fn a_file_that_cannot_be_examined_is_an_error() {
+        let runtime = managed::runtime(None);
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name).display().to_string();
+        std::fs::write(path("plain"), "text").unwrap();
+        let layout = |path: &str| layout_now(&runtime, path, Cluster::default(), 0);
+        for name in [".", "plain", "plain/below", "missing", &"x".repeat(300), "a\0b"] {
+            assert_eq!(layout(&path(name)).unwrap(), None, "{name}");
+        }
+        std::os::unix::fs::symlink("loop", path("loop")).unwrap();
+        std::fs::write(path("damaged"), format!("stripewise file, format 1\n{}", "x".repeat(1000))).unwrap();
+        for name in ["loop", "damaged"] {
+            let error = layout(&path(name)).unwrap_err();
+            assert!(format!("{error:#}").contains(&path(name)), "{error:#}");
+        }
+    }
 }
