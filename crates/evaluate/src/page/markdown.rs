@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use textwrap::WordSplitter;
+
 use super::series::{Chart, DRAWINGS, Point};
 use super::view::{Section, View};
 use super::{chart, maps, words};
@@ -22,7 +24,18 @@ pub fn page(view: &View<'_>) -> String {
     while out.ends_with("\n\n") {
         out.pop();
     }
-    out
+    wrapped(&out)
+}
+
+/// Wraps everything but headings, tables, HTML and drawings, like the pages that people write.
+fn wrapped(page: &str) -> String {
+    let usual = textwrap::Options::new(100).break_words(false).word_splitter(WordSplitter::NoHyphenation);
+    let line = |line: &str| match line.as_bytes() {
+        [b'#' | b'|' | b'<' | b'!', ..] => line.to_owned(),
+        [b'-', ..] => textwrap::fill(line, usual.clone().subsequent_indent("  ")),
+        _ => textwrap::fill(line, &usual),
+    };
+    page.lines().map(|text| line(text) + "\n").collect()
 }
 
 /// Escapes text for a table cell.
