@@ -17,7 +17,8 @@ pub use args::Args;
 use job::Job;
 
 /// Runs `stripewise-bench evaluate`: executes the tasks that have no record yet and stores each
-/// record as it is made. A cell that fails is stored as a failed record and makes the exit status 1.
+/// record as it is made. A cell that fails is stored as a failed record and makes the exit status
+/// 1.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let job = Job { args, experiments: args.chosen(experiments::all())? };
     if args.list {

@@ -87,7 +87,8 @@ fn watch(group: Pid, done: &Receiver<()>, deadline: Instant) -> bool {
             continue;
         }
         for signal in [Signal::TERM, Signal::KILL] {
-            // The first process of the group has not been waited for, so the id is still in use by it.
+            // The first process of the group has not been waited for, so the id is still in use by
+            // it.
             let _ = kill_process_group(group, signal);
             if !runs(GRACE) {
                 break;

@@ -42,7 +42,8 @@ pub struct Item<'d> {
 }
 
 impl<'t> Document<'t> {
-    /// Parses `text`; `file` is only used in messages. A syntax error says what the parser expected.
+    /// Parses `text`; `file` is only used in messages. A syntax error says what the parser
+    /// expected.
     pub fn parse(text: &'t str, file: &'t str) -> Result<Self, FileError> {
         let source = Source { file, text };
         match DeTable::parse(text) {

@@ -12,13 +12,14 @@ use crate::files::{self, HERE};
 use crate::mounts::mount_of;
 use crate::tool::Tool;
 
-/// A file system that is told layouts by its own command-line tools, which know where it is mounted.
+/// A file system that is told layouts by its own command-line tools, which know where it is
+/// mounted.
 pub trait Tooled: Send + Sync {
     const SYSTEM: FileSystem;
     /// The file system's types in the mount table.
     const KINDS: &'static [&'static str];
-    /// The meaning of errors: the first entry applies of which a text is in the tool's output, or is
-    /// how the tool ended.
+    /// The meaning of errors: the first entry applies of which a text is in the tool's output, or
+    /// is how the tool ended.
     const REFUSALS: &'static [(&'static [&'static str], Refusal)];
     /// What to do where a file has another layout than the requested one.
     const REMEDY: &'static str;
@@ -163,7 +164,8 @@ pub enum Refusal {
     Denied { doing: &'static str, remedy: &'static str },
     /// There is no space.
     Full { doing: &'static str, remedy: &'static str },
-    /// The file system does not have one of the call's values. The remedy follows the tool's output.
+    /// The file system does not have one of the call's values. The remedy follows the tool's
+    /// output.
     Value(&'static str),
 }
 

@@ -42,8 +42,8 @@ pub(crate) struct Part {
     pub to: usize,
 }
 
-/// The prefix sums of valid regions, and the parts of each target. Memory is linear in the number of
-/// stripes and in the largest target index.
+/// The prefix sums of valid regions, and the parts of each target. Memory is linear in the number
+/// of stripes and in the largest target index.
 pub(crate) fn prepare(regions: &[Region]) -> (Vec<PreparedRegion>, Vec<Vec<Part>>) {
     let stripes = regions.iter().flat_map(|region| &region.cycle);
     let targets = stripes.map(|stripe| stripe.target as usize + 1).max().unwrap_or(0);
@@ -55,8 +55,8 @@ pub(crate) fn prepare(regions: &[Region]) -> (Vec<PreparedRegion>, Vec<Vec<Part>
     (prepared, parts)
 }
 
-/// Appends the next region. The positions of its stripes depend on what earlier regions put on their
-/// targets.
+/// Appends the next region. The positions of its stripes depend on what earlier regions put on
+/// their targets.
 fn push(prepared: &mut Vec<PreparedRegion>, parts: &mut [Vec<Part>], region: &Region) {
     let mut next = PreparedRegion::new(region);
     let mut order: Vec<(u32, u32)> = next.stripes.iter().map(|stripe| stripe.target).zip(0..).collect();

@@ -55,8 +55,8 @@ pub fn filter(problem: &Problem<'_>, planner: &str, proposal: &mut Proposal) -> 
     notes
 }
 
-/// What the file systems that stripe over pools decide about a candidate's layouts, one sentence per
-/// tier.
+/// What the file systems that stripe over pools decide about a candidate's layouts, one sentence
+/// per tier.
 ///
 /// # Errors
 /// Why these layouts cannot be expressed to them.

@@ -1,4 +1,5 @@
-//! The restriction of plans to the layouts of one file system, which is then used without stripewise.
+//! The restriction of plans to the layouts of one file system, which is then used without
+//! stripewise.
 
 use stripewise_cluster::{Cluster, Driver, FileSystem};
 use stripewise_layout::{Layout, Region};

@@ -14,8 +14,8 @@ pub struct CopyView<'a> {
     /// Number of servers over which the processes' files are spread in this copy: the targets of
     /// all layouts of the plan's rule for the copy, which are at least those of `layout`.
     pub spread_over: usize,
-    /// g, the number of groups of a cache copy: 1 is 1-DH, the number of the copy's servers is 1-DV,
-    /// anything in between is 2-D. Unused for the original and for replicas.
+    /// g, the number of groups of a cache copy: 1 is 1-DH, the number of the copy's servers is
+    /// 1-DV, anything in between is 2-D. Unused for the original and for replicas.
     pub groups: u32,
 }
 

@@ -15,9 +15,8 @@
 //! - **Signals**: every function may be called in a signal handler, even in one that interrupted
 //!   another of these functions on the same thread.
 //! - **Fork**: a child detects by itself that it is new (by a page that kernels from 4.14 on
-//! clear),
-//!   and opens a spool of its own at its first record. File ids stay valid in the child. A **vfork**
-//!   child shares its parent's memory and is recorded as its parent.
+//!   clear), and opens a spool of its own at its first record. File ids stay valid in the child. A
+//!   **vfork** child shares its parent's memory and is recorded as its parent.
 //! - **Exec**: the new program starts a recorder, and hence a spool, of its own.
 //! - **Descriptors**: none is held open between calls, so none has to be protected.
 //! - **Errors** never reach the caller. Calls that cannot be recorded are counted, and the merged

@@ -1,5 +1,5 @@
-//! The system-call layer of the runtime: an interface ([`Sys`]) whose methods are the kernel's calls
-//! ([`Real`]), and which tests override (`tests/faulty`).
+//! The system-call layer of the runtime: an interface ([`Sys`]) whose methods are the kernel's
+//! calls ([`Real`]), and which tests override (`tests/faulty`).
 //!
 //! The runtime runs inside the processes of applications, below a library that interposes `open`,
 //! `close`, `read` and similar functions. So nothing here calls a libc symbol of that list. Calls

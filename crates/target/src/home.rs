@@ -14,8 +14,8 @@ const HOME_MODE: Mode = Mode::RWXU.union(Mode::XGRP).union(Mode::XOTH);
 const ROOT: u32 = 0;
 
 impl Target {
-    /// Ensures that a user's directory exists. The directory belongs to the user and lies in one whose
-    /// entries other users cannot exchange.
+    /// Ensures that a user's directory exists. The directory belongs to the user and lies in one
+    /// whose entries other users cannot exchange.
     pub(crate) fn make_home(&self, owner: u32) -> Result<(), TargetError> {
         if self.homes.knows(owner) {
             return Ok(());
@@ -40,8 +40,8 @@ impl Target {
         Ok(())
     }
 
-    /// Sets mode and owner of a directory that this process has just created. Only root and the owner
-    /// can have put another directory in its place.
+    /// Sets mode and owner of a directory that this process has just created. Only root and the
+    /// owner can have put another directory in its place.
     fn adopt_home(&self, path: &Path, owner: u32) -> SysResult<()> {
         let fd = self.open_directory(path, OFlags::RDONLY)?;
         self.sys.set_mode(Kind::Open(fd.as_fd()), HOME_MODE)?;
@@ -57,9 +57,9 @@ impl Target {
         self.sys.stat(fd.as_fd()).map_err(fail)
     }
 
-    /// `stripewise`, with the mode of the target's directory: users who may create files in the target
-    /// may have objects there. It must belong to root, to the target's owner or to `owner`, because its
-    /// owner could exchange all users' directories.
+    /// `stripewise`, with the mode of the target's directory: users who may create files in the
+    /// target may have objects there. It must belong to root, to the target's owner or to `owner`,
+    /// because its owner could exchange all users' directories.
     fn make_objects_directory(&self, owner: u32) -> Result<(), TargetError> {
         let path = Path::new(COMPONENTS);
         self.make_directory()?;

@@ -45,9 +45,9 @@ impl Found {
 const EXTENTS: [&str; 4] = [".wanted", ".times", ".new", ""];
 
 impl Target {
-    /// All objects and manifest copies on a target, by id, then number (the manifest copy first). Omits
-    /// other files, other users' directories (which only root can list), and files in a user's
-    /// directory that belong to another user.
+    /// All objects and manifest copies on a target, by id, then number (the manifest copy first).
+    /// Omits other files, other users' directories (which only root can list), and files in a
+    /// user's directory that belong to another user.
     ///
     /// # Errors
     /// [`TargetError::Io`] when a directory cannot be read.

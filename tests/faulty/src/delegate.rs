@@ -49,8 +49,8 @@ macro_rules! without_features {
     };
 }
 
-/// Calls `self.$before("call")?` before the kernel's call, for the calls on files that the protocols
-/// of the upper layers consist of. `except sync` leaves out the syncs.
+/// Calls `self.$before("call")?` before the kernel's call, for the calls on files that the
+/// protocols of the upper layers consist of. `except sync` leaves out the syncs.
 #[macro_export]
 macro_rules! delegate {
     ($before:ident) => {

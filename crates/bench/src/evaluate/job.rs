@@ -65,8 +65,8 @@ impl Job<'_> {
         Ok(failed)
     }
 
-    /// Simulates the missing tasks, as many concurrently as there are processors. Returns the number of
-    /// failed tasks.
+    /// Simulates the missing tasks, as many concurrently as there are processors. Returns the
+    /// number of failed tasks.
     pub fn simulate(&self) -> anyhow::Result<usize> {
         self.run_missing(Place::Simulated, |tasks, add| {
             let (sender, receiver) = mpsc::sync_channel::<Record>(0);

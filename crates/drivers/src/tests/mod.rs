@@ -1,5 +1,5 @@
-//! What tests of several drivers share: the suite of checks, the fakes of file systems' tools, and a
-//! driver without a file system.
+//! What tests of several drivers share: the suite of checks, the fakes of file systems' tools, and
+//! a driver without a file system.
 
 pub mod conformance;
 pub mod fake;

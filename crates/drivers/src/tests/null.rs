@@ -7,8 +7,8 @@
 //! everything below it.
 //!
 //! To write a driver: copy this file, define in `stripewise_native` which layouts the system
-//! supports, replace the bodies, and give [`conformance`](super::conformance) a bed. If the system is
-//! told layouts by tools, implement [`Tooled`](crate::tooled::Tooled) instead, as `lustre` does.
+//! supports, replace the bodies, and give [`conformance`](super::conformance) a bed. If the system
+//! is told layouts by tools, implement [`Tooled`](crate::tooled::Tooled) instead, as `lustre` does.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

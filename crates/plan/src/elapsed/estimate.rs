@@ -63,8 +63,8 @@ impl Servers {
         Self { demand, residual, latency_s: latency_s / f64::from(procs) }
     }
 
-    /// Lower bound on the seconds per request: no run is faster than the busiest server, or than one
-    /// process's chain of latencies.
+    /// Lower bound on the seconds per request: no run is faster than the busiest server, or than
+    /// one process's chain of latencies.
     pub fn floor_s(&self) -> f64 {
         self.demand.iter().copied().fold(0.0, f64::max).max(self.latency_s)
     }

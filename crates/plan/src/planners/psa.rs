@@ -1,14 +1,14 @@
 //! PSA's Algorithm 1, and PA and DEF, the schemes that it is compared with.
 //!
-//! PSA and PA lay a file out in two regions. Heterogeneous requests lie on all servers, with stripes of h
-//! bytes on each of the M HServers and s bytes on each of the N SServers, `M·h + N·s = S`. When the
-//! SServers are full, homogeneous requests follow on the HServers with stripes of S/M. S is the
-//! request size that moves the most bytes; requests of other sizes are costed by their real place
-//! in the layout.
+//! PSA and PA lay a file out in two regions. Heterogeneous requests lie on all servers, with
+//! stripes of h bytes on each of the M HServers and s bytes on each of the N SServers, `M·h + N·s =
+//! S`. When the SServers are full, homogeneous requests follow on the HServers with stripes of S/M.
+//! S is the request size that moves the most bytes; requests of other sizes are costed by their
+//! real place in the layout.
 //!
-//! **Tie rule** (PSA and PA): of stripe pairs whose costs agree to a relative 1e-12, the one with the
-//! larger h wins, because it takes less space on the SServers. With this rule the search gives the
-//! paper's result, <120K,8K>.
+//! **Tie rule** (PSA and PA): of stripe pairs whose costs agree to a relative 1e-12, the one with
+//! the larger h wins, because it takes less space on the SServers. With this rule the search gives
+//! the paper's result, <120K,8K>.
 
 use rayon::prelude::*;
 

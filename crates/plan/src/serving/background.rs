@@ -16,8 +16,8 @@ struct Flow {
 impl Serving<'_> {
     /// The background copying of a candidate. Replicas: bytes written to one copy are copied to all
     /// others. Every byte of the files is copied at most once, because the synchronization is lazy.
-    /// Cache copies: bytes written to them are written back, bytes read from them were fetched; both at
-    /// most once.
+    /// Cache copies: bytes written to them are written back, bytes read from them were fetched;
+    /// both at most once.
     pub fn background(&self) -> Background {
         if self.copies.len() == 1 {
             return Background::default();

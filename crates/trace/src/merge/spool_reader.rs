@@ -226,7 +226,8 @@ impl Reader<'_> {
         if let Some(what) = problem {
             return self.damaged(format!("its log is damaged at byte {start}: {what}"));
         }
-        // If a name is cut off, the open that needed it never returned, so no record has its number.
+        // If a name is cut off, the open that needed it never returned, so no record has its
+        // number.
         let is_wanted = match self.wanted {
             Wanted::NamesAndMoments => header.kind == BLOCK_NAME && here == payload,
             Wanted::Records => header.kind == BLOCK_RECORDS,

@@ -143,8 +143,8 @@ pub(super) struct PhaseTracker {
 }
 
 impl PhaseTracker {
-    /// The number of the phase of a read or write, made on this node. Requests must come in order of
-    /// start.
+    /// The number of the phase of a read or write, made on this node. Requests must come in order
+    /// of start.
     pub(super) fn visit(&mut self, request: &Request, node: u32) -> u32 {
         self.close_at_gap(request);
         let number = match self.phase_of.get(&request.process) {

@@ -22,7 +22,7 @@ enum State {
     /// Its size in bytes.
     Plain(u64),
     /// Its size and manifest, and the bytes on each of the manifest's targets.
-    Managed(u64, Manifest, Vec<u64>),
+    Managed(u64, Box<Manifest>, Vec<u64>),
     /// A file with several copies.
     Copies(Box<CopiesStatus>),
     /// Why the file cannot be used.
@@ -48,7 +48,7 @@ pub fn look(runtime: &Runtime, path: &Path) -> FileStatus {
         }
         let single = || -> Result<State, FileError> {
             let Some(file) = runtime.open_file(path)? else { return Ok(plain(path).state) };
-            let (sizes, manifest) = (file.objects().sizes()?, file.manifest().clone());
+            let (sizes, manifest) = (file.objects().sizes()?, Box::new(file.manifest().clone()));
             Ok(State::Managed(manifest.layout.file_size(&sizes), manifest, sizes))
         };
         single().map_err(|error| error.to_string())

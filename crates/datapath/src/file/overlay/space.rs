@@ -1,5 +1,5 @@
-//! The space of cache copies: reservations for a request, and eviction of clean data, least recently
-//! used first.
+//! The space of cache copies: reservations for a request, and eviction of clean data, least
+//! recently used first.
 
 use std::ops::Range;
 use std::sync::Arc;
