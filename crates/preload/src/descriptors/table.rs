@@ -105,8 +105,8 @@ pub fn forget_range(first: c_uint, last: c_uint, mut gone: impl FnMut(EntryRef))
     }
 }
 
-/// Whether the table can store the descriptor's content. It cannot if the number is out of range, or
-/// if there is no memory.
+/// Whether the table can store the descriptor's content. It cannot if the number is out of range,
+/// or if there is no memory.
 pub fn has_slot(fd: c_int) -> bool {
     slot(fd).is_some()
 }
