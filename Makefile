@@ -16,7 +16,7 @@ help:
 	@echo 'make bench      the micro benchmarks'
 	@echo 'make test-long  crash and fuzz campaigns, and the tests with long variants (an hour)'
 	@echo 'make test-mutations   takes out what keeps the invariants, one by one: the tests notice (15 minutes)'
-	@echo 'make slowdisk   the disks that take their time, for real file systems (testbed/disks; needs FUSE)'
+	@echo 'make throttled-disk   the disks that take their time, for real file systems (testbed/disks; needs FUSE)'
 	@echo 'make cephfs-bed a CephFS on this machine, to test and measure on: installs Ceph, says how (testbed/cephfs; needs root, FUSE)'
 	@echo 'make test-cephfs  brings it up, runs what is tested on it, takes it down (some minutes; STRIPEWISE_LONG=1: more)'
 	@echo 'make bench-cephfs  layouts, PSA, the cache and replicas measured on it, and the page bench/results.d/cephfs.md (an hour)'
@@ -35,7 +35,7 @@ workloads: setup
 	@$(MAKE) --no-print-directory -s -C workloads
 	@$(MAKE) --no-print-directory -s -C mpi
 
-slowdisk:
+throttled-disk:
 	@tools/setup.sh disks
 	@$(MAKE) --no-print-directory -s -C testbed/disks
 
@@ -103,4 +103,4 @@ clean:
 	cargo clean
 	rm -rf build
 
-.PHONY: help setup workloads slowdisk cephfs-bed build demo build-test test test-long test-mutations test-cephfs bench-cephfs evaluate evaluation-pages lint bench clean
+.PHONY: help setup workloads throttled-disk cephfs-bed build demo build-test test test-long test-mutations test-cephfs bench-cephfs evaluate evaluation-pages lint bench clean

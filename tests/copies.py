@@ -59,17 +59,17 @@ def journal_of(cluster):
     return journal
 
 
-def components(cluster, tier, manifest_too=False):
+def objects(cluster, tier, manifest_too=False):
     """The objects on a tier's servers."""
     servers = [target for target in cluster.targets if target.name.startswith(tier)]
     found = [p for server in servers for p in server.glob("stripewise/*/*")]
     return [p for p in found if p.suffix[1:].isdigit() or manifest_too]
 
 
-def remove_components(cluster, tier):
+def remove_objects(cluster, tier):
     """Removes all objects on the tier's servers, as if the servers had lost them."""
-    for component in components(cluster, tier):
-        component.unlink()
+    for object in objects(cluster, tier):
+        object.unlink()
 
 
 def hold(cluster, python):

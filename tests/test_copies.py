@@ -16,14 +16,14 @@ from copies import (
     OVERWRITE,
     batches,
     cat,
-    components,
+    objects,
     copied,
     dirty,
     hold,
     journal_of,
     kind,
     make_copied,
-    remove_components,
+    remove_objects,
     status,
     write_plan,
 )
@@ -91,7 +91,7 @@ def test_chain(stripewise, planned_copies, scheme, cat, python):
     assert cat(path) == expected
     stripewise("export", path)
     assert path.read_bytes() == expected
-    assert not any(components(cluster, "", manifest_too=True)), "nothing is left on the targets"
+    assert not any(objects(cluster, "", manifest_too=True)), "nothing is left on the targets"
 
 
 # ------------------------------------------------------------------------------- drain, warm
@@ -110,7 +110,7 @@ def test_drain_completes_the_original(stripewise, copied, kind, cat):
     whole = after["copies"] if kind == "replicas" else after["copies"][:1]
     assert all(copy["stale_bytes"] == 0 and copy["valid_bytes"] == len(CONTENT) for copy in whole), after
     assert stripewise("drain", "--json", copied.path).json()["files"][0]["bytes"] == 0
-    remove_components(copied, "ssd")
+    remove_objects(copied, "ssd")
     assert cat(copied.path) == CONTENT, "the original is complete"
 
 
@@ -134,7 +134,7 @@ def slow_plan(cluster):
 def wait_for_the_second_step(cluster, process):
     """Waits until a drain has copied 4 MiB and begun with the next piece. It runs no command,
     because that might take longer than the remaining copying."""
-    wait_until(lambda: sum(it.stat().st_blocks * 512 for it in components(cluster, "hdd")) > 5 << 20, process)
+    wait_until(lambda: sum(it.stat().st_blocks * 512 for it in objects(cluster, "hdd")) > 5 << 20, process)
 
 
 def test_drain_can_be_interrupted_and_goes_on(stripewise, make_cluster, make_copied, bin_dir, cat):
@@ -184,7 +184,7 @@ def test_a_drain_that_is_stopped_holds_nothing(stripewise, make_copied, bin_dir,
 def test_warm_fetches_what_the_last_run_wanted(stripewise, make_copied, python):
     cluster = make_copied("cache", mode="sla")
     stripewise("drain", cluster.path)
-    remove_components(cluster, "ssd")
+    remove_objects(cluster, "ssd")
     stripewise("fsck", "--repair", cluster.path, ok=False)
     program = "import sys, os; f = os.open(sys.argv[1], os.O_RDWR)\nfor i in range(64): os.pread(f, 4096, i * 28672 % 1048576)"
     cluster.run(python, "-c", program, cluster.path)
@@ -291,12 +291,12 @@ def test_files_are_moved_copied_and_removed_with_their_copies(stripewise, copied
     assert len(status(stripewise, path)["copies"]) == 3 and cat(path) == CONTENT, "it replaces a file by one of the same kind"
     stripewise("rm", path, moved)
     left = [p for target in copied.targets for p in target.glob("stripewise/*/*")]
-    assert not left, "components and journals go with the file"
+    assert not left, "objects and journals go with the file"
 
 
 def test_export_needs_no_drain(stripewise, copied):
     stripewise("export", copied.path)
-    assert copied.path.read_bytes() == CONTENT and not components(copied, "")
+    assert copied.path.read_bytes() == CONTENT and not objects(copied, "")
 
 
 def test_place_gives_copies_and_another_plan_takes_them(stripewise, make_copied, kind, cat):

@@ -18,7 +18,7 @@ from copies import (
     append_opened,
     batches,
     cat,
-    components,
+    objects,
     copied,
     dirty,
     hold,
@@ -26,7 +26,7 @@ from copies import (
     kind,
     kinds_of,
     make_copied,
-    remove_components,
+    remove_objects,
     status,
     write_plan,
 )
@@ -35,21 +35,21 @@ from copies import (
 def test_a_lost_clean_cache_is_forgotten_and_made_anew(stripewise, make_copied, cat):
     cluster = make_copied("cache")
     stripewise("drain", cluster.path)
-    remove_components(cluster, "ssd")
+    remove_objects(cluster, "ssd")
     with Unchanged(cluster.root):
         found = stripewise("fsck", "--json", cluster.path, ok=False)
     assert found.code == 1 and "lost-copy" in kinds_of(found), str(found)
     stripewise("fsck", "--repair", cluster.path)
     assert status(stripewise, cluster.path)["by_name"]["1-DH"]["valid_bytes"] == 0
     stripewise("fsck", "-p", cluster.plan, cluster.path)
-    assert components(cluster, "ssd") and cat(cluster.path) == CONTENT
+    assert objects(cluster, "ssd") and cat(cluster.path) == CONTENT
     cluster.run("cp", cluster.root / "source", cluster.path)
     assert status(stripewise, cluster.path)["by_name"]["1-DH"]["valid_bytes"] > 0, "it caches again"
 
 
 def test_dirty_bytes_of_a_lost_cache_are_named_and_never_dropped_unasked(stripewise, make_copied, python):
     cluster = make_copied("cache")
-    remove_components(cluster, "ssd")
+    remove_objects(cluster, "ssd")
     program = cluster.run(python, "-c", READ, cluster.path, ok=False)
     assert program.code == 1 and "Errno 5" in program.err, "an error, never zeros"
     for command in (["cat"], ["export"], ["drain"], ["fsck"], ["fsck", "--repair"]):
@@ -99,7 +99,7 @@ def test_old_content_that_comes_back_is_not_believed(stripewise, make_copied, py
 
 def test_a_replica_that_is_lost_is_missed_by_drain_and_made_anew_by_fsck(stripewise, make_copied, cat):
     cluster = make_copied("replicas")
-    remove_components(cluster, "ssd")
+    remove_objects(cluster, "ssd")
     assert cat(cluster.path) == CONTENT, "the others have everything"
     drained = stripewise("drain", cluster.path, ok=False)
     assert drained.code == 1 and "copy wide is not in sync" in drained.err, str(drained)
@@ -114,20 +114,20 @@ def test_space_of_the_cache_that_holds_nothing_is_given_back(stripewise, make_co
     directly."""
     cluster = make_copied("cache", mode="off")
     copy_id = re.search(rb'name = "1-DH"\nid = "(\w+)"', cluster.path.read_bytes())[1].decode()
-    component = next(path for path in components(cluster, "ssd") if path.name == f"{copy_id}.3")
-    with component.open("r+b") as file:
+    object = next(path for path in objects(cluster, "ssd") if path.name == f"{copy_id}.3")
+    with object.open("r+b") as file:
         file.write(os.urandom(256 << 10))
     noted = stripewise("fsck", cluster.path)
     assert "note" in noted.out and "[space]" in noted.out, noted.out
     stripewise("fsck", "--repair", cluster.path)
-    assert component.stat().st_blocks * 512 < 64 << 10
+    assert object.stat().st_blocks * 512 < 64 << 10
     assert "[space]" not in stripewise("fsck", cluster.path).out and cat(cluster.path) == CONTENT
 
 
 def test_a_cache_that_was_lost_does_not_count_as_full(stripewise, make_copied):
     cluster = make_copied("cache", capacity="128K")
     stripewise("drain", cluster.path)
-    remove_components(cluster, "ssd")
+    remove_objects(cluster, "ssd")
     stripewise("fsck", "--repair", cluster.path)
     cluster.run("cp", cluster.root / "source", cluster.path)
     assert status(stripewise, cluster.path)["by_name"]["1-DH"]["valid_bytes"] == 512 << 10
@@ -136,19 +136,19 @@ def test_a_cache_that_was_lost_does_not_count_as_full(stripewise, make_copied):
 def test_an_original_that_was_changed_behind_our_back(stripewise, copied, cat):
     stripewise("drain", copied.path)
     stripewise("fsck", "--compare", copied.path)
-    component = next(path for path in components(copied, "hdd") if copied.targets[0] in path.parents and path.stat().st_size)
-    before = component.stat()
-    with component.open("r+b") as file:
+    object = next(path for path in objects(copied, "hdd") if copied.targets[0] in path.parents and path.stat().st_size)
+    before = object.stat()
+    with object.open("r+b") as file:
         file.seek(5000)
         file.write(b"from a stranger")
     found = stripewise("fsck", "--compare", "--json", copied.path, ok=False)
     assert found.code == 1 and set(kinds_of(found)) == {"differs"}
     assert "(5000 to 5015)" in found.out and "original" in found.out, "the bytes are named"
-    os.truncate(component, before.st_size // 2)
+    os.truncate(object, before.st_size // 2)
     assert "differs" in kinds_of(stripewise("fsck", "--compare", "--json", copied.path, ok=False))
-    component.unlink()
+    object.unlink()
     lost = stripewise("fsck", "--json", copied.path, ok=False)
-    assert "component" in kinds_of(lost), str(lost)
+    assert "object" in kinds_of(lost), str(lost)
     assert stripewise("cat", copied.path, ok=False).code == 1, "never zeros for what is lost"
 
 
@@ -297,7 +297,7 @@ def test_nothing_is_repaired_under_a_running_program(stripewise, copied, python,
     try:
         assert "0 problems" in stripewise("fsck", "--compare", copied.path).out
         assert "0 problems" in stripewise("fsck", "--repair", "--take-over", copied.path).out
-        remove_components(copied, "ssd")
+        remove_objects(copied, "ssd")
         refused = stripewise("fsck", "--repair", "--drop-dirty", copied.path, ok=False)
         assert refused.code == 1 and "repair failed" in refused.out and "open" in refused.out, str(refused)
     finally:

@@ -16,7 +16,7 @@ from conftest import BUILD, HANGS_S, ROOT
 
 DISKS, RANDOM_US, SEQUENTIAL_US, MIB_PER_S = 2, 2000.0, 500.0, 10.0
 PROGRAM = [sys.executable, ROOT / "testbed" / "disks"]
-SLOWDISK = BUILD / "slowdisk"
+THROTTLED_DISK = BUILD / "throttled-disk"
 
 
 def disks(*words, ok=True):
@@ -30,7 +30,7 @@ def why_not():
     """Why throttled disks are not possible here; None if they are."""
     if os.geteuid() != 0:
         return "needs root"
-    for path, remedy in ((SLOWDISK, "make slowdisk"), ("/dev/fuse", "a kernel with FUSE"), ("/dev/loop-control", "loop devices")):
+    for path, remedy in ((THROTTLED_DISK, "make throttled-disk"), ("/dev/fuse", "a kernel with FUSE"), ("/dev/loop-control", "loop devices")):
         if not os.path.exists(path):
             return f"needs {path} ({remedy})"
     return None
@@ -40,14 +40,14 @@ def why_not():
 def bed():
     """{name: mount point} of two disks. Only `down` removes them."""
     if reason := why_not():
-        pytest.skip(f"slowed disks: {reason}")
+        pytest.skip(f"throttled disks: {reason}")
     directory = Path(tempfile.mkdtemp(prefix="stripewise-disks-"))
     speed = f"{RANDOM_US}:{SEQUENTIAL_US}:{MIB_PER_S}"
-    words = ["--dir", directory, "--hdds", DISKS, "--ssds", 0, "--hdd", speed, "--size-mib", 128, "--slowdisk", SLOWDISK]
+    words = ["--dir", directory, "--hdds", DISKS, "--ssds", 0, "--hdd", speed, "--size-mib", 128, "--throttled-disk", THROTTLED_DISK]
     code, out, err = disks("up", *words, ok=False)
     if code != 0 and ("Operation not permitted" in err or "losetup" in err):
         directory.rmdir()
-        pytest.skip(f"slowed disks: not permitted here: {err.strip()}")
+        pytest.skip(f"throttled disks: not permitted here: {err.strip()}")
     assert code == 0, err
     yield directory, json.loads(out)
     devices = json.loads((directory / "made.json").read_text())["loops"].values()
@@ -177,8 +177,8 @@ def test_a_program_over_layouts_on_them(bed, stripewise, bin_dir, workloads, exe
 
 
 def test_what_it_cannot_do_is_said(bed):
-    code, _, err = disks("up", "--dir", bed[0], "--slowdisk", SLOWDISK, ok=False)
+    code, _, err = disks("up", "--dir", bed[0], "--throttled-disk", THROTTLED_DISK, ok=False)
     assert code == 1 and "down" in err and err.count("\n") == 1
-    elsewhere = ["--dir", f"{bed[0]}-other", "--slowdisk", "/nowhere/slowdisk"]
+    elsewhere = ["--dir", f"{bed[0]}-other", "--throttled-disk", "/nowhere/throttled-disk"]
     code, _, err = disks("up", *elsewhere, ok=False)
-    assert code == 1 and "make slowdisk" in err and not os.path.exists(f"{bed[0]}-other")
+    assert code == 1 and "make throttled-disk" in err and not os.path.exists(f"{bed[0]}-other")

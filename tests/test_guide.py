@@ -40,7 +40,7 @@ def test_the_guide(shell, workloads, tmp_path):
     for name in ("profile.toml", "app.trace", "plan.toml", "1-dh.toml", "report.html"):
         assert (session / name).stat().st_size > 0
     left = [file.name for file in (session / "disks").rglob("*") if file.is_file()]
-    assert left == ["stripewise-target.toml"] * 8, "the components are gone with the file"
+    assert left == ["stripewise-target.toml"] * 8, "the objects are gone with the file"
 
 
 APPLICATION = """#!/bin/sh

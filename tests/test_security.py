@@ -215,16 +215,16 @@ def test_what_is_planted_in_place_of_a_journal_is_not_used(shared, stripewise, w
             assert journal.stat().st_size < LONG_JOURNAL, "it was to be written anew"
 
 
-def test_components_that_are_no_files_of_the_owner_are_not_used(shared):
+def test_objects_that_are_no_files_of_the_owner_are_not_used(shared):
     """Links, FIFOs and other users' files in place of objects are an error at once, for the owner
     and for root."""
     secret = shared.root / "secret"
     secret.write_text("secret")
     path = make(shared, PLANTER, "f")
-    component = next(p for p in objects(shared, PLANTER) if p.suffix == ".1")
+    object = next(p for p in objects(shared, PLANTER) if p.suffix == ".1")
     for plant in (["ln", "-s", secret], ["mkfifo"], ["mkdir"]):
-        component.rmdir() if component.is_dir() and not component.is_symlink() else component.unlink()
-        shared.plain(PLANTER, *plant, component)
+        object.rmdir() if object.is_dir() and not object.is_symlink() else object.unlink()
+        shared.plain(PLANTER, *plant, object)
         for user in (0, PLANTER):
             for command in (["cat", path], ["truncate", "-s", "5", path], ["chmod", "666", path]):
                 assert shared.run(user, *command, ok=False).returncode != 0

@@ -65,7 +65,7 @@ def flags():
     add("--port", type=int, default=40200, help="of the bed's monitor, and the next one")
     add("--binaries", type=Path, default=ROOT / "target/release", help="with stripewise and its library")
     add("--workloads", type=Path, default=ROOT / "build", help="of `make workloads`")
-    add("--slowdisk", type=Path, default=ROOT / "build" / "slowdisk", help="of `make slowdisk`")
+    add("--throttled-disk", type=Path, default=ROOT / "build" / "throttled-disk", help="of `make throttled-disk`")
     speed = "of each OSD's disk: random access in us, in order in us, MiB/s [default: %(default)s]"
     add("--hdd", type=farm.Speed.parse, default="8000:8000:4", metavar="SPEED", help=speed)
     add("--ssd", type=farm.Speed.parse, default="3000:3000:12", metavar="SPEED", help=speed)

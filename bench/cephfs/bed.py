@@ -41,7 +41,7 @@ class Bed(Slowed):
         shape = ["--port", args.port, "--hdds", args.servers, "--ssds", args.servers, "--hdd", args.hdd, "--ssd", args.ssd]
         # A killed run may have left another testbed than this one.
         self.testbed("down")
-        self.testbed("up", *shape, "--size-mib", args.size_mib, "--slowdisk", args.slowdisk)
+        self.testbed("up", *shape, "--size-mib", args.size_mib, "--throttled-disk", args.throttled_disk)
         os.environ["CEPH_CONF"] = str(self.base / "ceph.conf")
         try:
             for directory in (self.data, self.mount / "targets"):

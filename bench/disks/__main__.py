@@ -44,7 +44,7 @@ def flags():
     add("--images", type=Path, default=Path("/dev/shm/stripewise-disks"), help="a directory for the disks' images")
     add("--binaries", type=Path, default=ROOT / "target/release", help="with stripewise and its library")
     add("--workloads", type=Path, default=ROOT / "build", help="of `make workloads`")
-    add("--slowdisk", type=Path, default=ROOT / "build" / "slowdisk", help="of `make slowdisk`")
+    add("--throttled-disk", type=Path, default=ROOT / "build" / "throttled-disk", help="of `make throttled-disk`")
     speed = "random access in us, in order in us, MiB/s [default: %(default)s]"
     add("--hdd", type=farm.Speed.parse, default="3000:1000:12", metavar="SPEED", help=speed)
     add("--ssd", type=farm.Speed.parse, default="500:500:40", metavar="SPEED", help=speed)

@@ -19,7 +19,7 @@ class Bed(Slowed):
 
     def __enter__(self):
         self.data.mkdir(parents=True, exist_ok=True)
-        self.farm.up(self.args.slowdisk, self.disks, self.args.images, self.args.size_mib, self.args.file_system)
+        self.farm.up(self.args.throttled_disk, self.disks, self.args.images, self.args.size_mib, self.args.file_system)
         return self
 
     def __exit__(self, *error):

@@ -83,7 +83,7 @@ def add_flags_of_up(parser):
     add("--images", type=Path, help="a directory for the disks [default: in --base]; /dev/shm/... keeps them in memory")
     add("--pgs", type=int, default=32, help="placement groups of the class pools [default: %(default)s]")
     add("--no-limits", action="store_true", help="requests take no time until `limits on`")
-    add("--slowdisk", type=Path, default=ROOT / "build" / "slowdisk", help="the program that `make slowdisk` built")
+    add("--throttled-disk", type=Path, default=ROOT / "build" / "throttled-disk", help="the program that `make throttled-disk` built")
 
 
 def main():
@@ -92,7 +92,7 @@ def main():
     match args.what:
         case "up":
             shape = Shape(args.port, args.hdds, args.ssds, args.hdd, args.ssd, args.size_mib, args.pgs)
-            bed.up(shape, args.slowdisk, args.images, limits=not args.no_limits)
+            bed.up(shape, args.throttled_disk, args.images, limits=not args.no_limits)
             print(bed.environment())
         case "down":
             bed.down()

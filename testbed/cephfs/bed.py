@@ -61,7 +61,7 @@ class Bed:
 
     # --- up
 
-    def up(self, shape, slowdisk, images, limits):
+    def up(self, shape, throttled_disk, images, limits):
         """Creates the testbed, or keeps one that is complete.
 
         Removes the remains of an earlier one; on failure, removes everything created so far.
@@ -69,12 +69,12 @@ class Bed:
         if self.is_complete():
             self.say(f"the bed in {self.base} is up already")
             return
-        check_possible(slowdisk)
+        check_possible(throttled_disk)
         if self.base.exists():
             self.say(f"removing what is left in {self.base}")
             self.down()
         try:
-            self._make(shape, slowdisk, images)
+            self._make(shape, throttled_disk, images)
         except BaseException:
             self.down()
             raise
@@ -87,13 +87,13 @@ class Bed:
         mounted = mounted_from(self.mount_point) is not None and self.farm.is_up()
         return mounted and self.ready.exists() and sum(name.startswith("osd.") for name in names) == int(self.ready.read_text())
 
-    def _make(self, shape, slowdisk, images):
+    def _make(self, shape, throttled_disk, images):
         fsid = str(uuid.uuid4())
         self.base.mkdir(parents=True)
         self.conf.write_text(conf.text(self.base, fsid, shape.port))  # first: `down` looks for it
         for name in ("log", "run", "crash", "mon.a", "mgr.a", "mds.a", "db"):
             (self.base / name).mkdir()
-        self.farm.up(slowdisk, shape.disks(), images, shape.size_mib, RAW)
+        self.farm.up(throttled_disk, shape.disks(), images, shape.size_mib, RAW)
         self.limits(False)
         self._make_monitor(fsid, shape.port)
         monitors = Monitors(self.conf)
@@ -241,12 +241,12 @@ class Bed:
         self.say("removed")
 
 
-def check_possible(slowdisk):
+def check_possible(throttled_disk):
     """Raises a Problem that names a missing program or file."""
     for program in ("monmaptool", *daemons.PROGRAMS):
         if not shutil.which(program):
             raise Problem(f"{program} is not there; remedy: tools/setup.sh cephfs")
-    for built in (slowdisk, ROOT / WIDE_FUSE):
+    for built in (throttled_disk, ROOT / WIDE_FUSE):
         if not Path(built).exists():
             raise Problem(f"{built} is not there; remedy: make cephfs-bed")
 

@@ -1,4 +1,4 @@
-"""Throttled disks: loop devices with a file system each, on throttled images (slowdisk.c).
+"""Throttled disks: loop devices with a file system each, on throttled images (throttled.c).
 
     sudo python3 testbed/disks up --dir /tmp/disks --hdds 4 --ssds 4
     python3 testbed/disks status --dir /tmp/disks
@@ -6,7 +6,7 @@
 
 `up` prints the mount points as JSON, `status` the counters of each disk. `down` removes only what
 `up` created, according to its notes in DIR/made.json. Needs root, FUSE and loop devices;
-`make slowdisk` builds the disk.
+`make throttled-disk` builds the disk.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def add_flags_of_disks(parser):
     add("--ssd", type=Speed.parse, default="500:500:40", metavar="SPEED", help=speed)
     add("--size-mib", type=int, default=1024, help="of each disk; only what is used takes space [default: %(default)s]")
     add("--file-system", choices=farm.FILE_SYSTEMS, default="ext4")
-    add("--slowdisk", type=Path, default=ROOT / "build" / "slowdisk", help="the program that `make slowdisk` built")
+    add("--throttled-disk", type=Path, default=ROOT / "build" / "throttled-disk", help="the program that `make throttled-disk` built")
 
 
 def disks_of(args):
@@ -52,7 +52,7 @@ def main():
     args = flags()
     disks = Farm(args.dir)
     if args.what == "up":
-        disks.up(args.slowdisk, disks_of(args), args.images, args.size_mib, args.file_system)
+        disks.up(args.throttled_disk, disks_of(args), args.images, args.size_mib, args.file_system)
         print(json.dumps({name: str(disks.mount_point(name)) for name, _ in disks_of(args)}))
     elif args.what == "down":
         disks.down()

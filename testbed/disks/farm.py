@@ -68,22 +68,22 @@ class Farm:
         return self.fuse / name
 
     def is_up(self):
-        return self.notes.exists() and mounted_from(self.fuse) == "stripewise-slowdisk"
+        return self.notes.exists() and mounted_from(self.fuse) == "stripewise-throttled"
 
     # --- up
 
-    def up(self, slowdisk, disks, images, size_mib, file_system):
+    def up(self, throttled_disk, disks, images, size_mib, file_system):
         """Creates `disks`, (name, speed) each. On failure, removes everything created so far."""
         if self.notes.exists():
             raise Problem(f"{self.notes} says that there are disks already; remedy: `down` first")
-        check_possible(slowdisk, file_system)
+        check_possible(throttled_disk, file_system)
         images = Path(images or self.directory / "images").resolve()
         if not images.parent.is_dir() and images.parent != self.directory:
             raise Problem(f"{images.parent} is no directory; create it, or give another --images")
         self.directory.mkdir(parents=True, exist_ok=True)
         self.made = {"images": [], "image_dir": str(images), "loops": {}, "file_system": file_system}
         try:
-            self._serve(slowdisk, disks, images, size_mib)
+            self._serve(throttled_disk, disks, images, size_mib)
             for name, speed in disks if file_system != RAW else ():
                 self._attach(name, rotational=speed.random_us > speed.sequential_us)
             self.delay(True)
@@ -96,7 +96,7 @@ class Farm:
         temporary.write_text(json.dumps(self.made, indent=1) + "\n")
         temporary.rename(self.notes)
 
-    def _serve(self, slowdisk, disks, images, size_mib):
+    def _serve(self, throttled_disk, disks, images, size_mib):
         images.mkdir(parents=True, exist_ok=True)
         words = []
         for name, speed in disks:
@@ -109,13 +109,13 @@ class Farm:
                 file.truncate(size_mib << 20)
             words.append(f"{name}={image}:{speed}")
         self.fuse.mkdir(exist_ok=True)
-        with open(self.directory / "slowdisk.log", "wb") as log:
-            process = subprocess.Popen([slowdisk, self.fuse, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+        with open(self.directory / "disk.log", "wb") as log:
+            process = subprocess.Popen([throttled_disk, self.fuse, *words], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                        start_new_session=True)
         if not wait_for(lambda: mounted_from(self.fuse) or process.poll() is not None) or process.poll() is not None:
             process.kill()
-            said = (self.directory / "slowdisk.log").read_text().strip()
-            raise Problem(f"slowdisk did not come up: {said or 'it says nothing'}")
+            said = (self.directory / "disk.log").read_text().strip()
+            raise Problem(f"throttled-disk did not come up: {said or 'it says nothing'}")
 
     def _attach(self, name, rotational):
         image, file_system = self.fuse / name, self.made["file_system"]
@@ -156,7 +156,7 @@ class Farm:
             if backing_file(device) == str(self.fuse / name):
                 run("losetup", "--detach", device)
                 wait_for(lambda device=device: backing_file(device) is None)
-        if mounted_from(self.fuse) == "stripewise-slowdisk":
+        if mounted_from(self.fuse) == "stripewise-throttled":
             wait_for(lambda: not attempt("umount", self.fuse))
             if mounted_from(self.fuse):
                 raise Problem(f"{self.fuse} is in use; end what uses it, then `down` again")
@@ -170,17 +170,17 @@ class Farm:
             remove_empty(self.mount_point(name))
         for directory in (self.directory / "mnt", self.fuse, Path(self.made["image_dir"])):
             remove_empty(directory)
-        (self.directory / "slowdisk.log").unlink(missing_ok=True)
+        (self.directory / "disk.log").unlink(missing_ok=True)
         self.notes.unlink()
         remove_empty(self.directory)
 
 
-def check_possible(slowdisk, file_system):
+def check_possible(throttled_disk, file_system):
     """Raises a Problem that names a missing right, program or device."""
     if os.geteuid() != 0:
-        raise Problem("slowed disks need root (mount, losetup); remedy: sudo")
-    if not Path(slowdisk).exists():
-        raise Problem(f"{slowdisk} is not there; remedy: make slowdisk")
+        raise Problem("throttled disks need root (mount, losetup); remedy: sudo")
+    if not Path(throttled_disk).exists():
+        raise Problem(f"{throttled_disk} is not there; remedy: make throttled-disk")
     loops = file_system != RAW
     for device in ("/dev/fuse", "/dev/loop-control") if loops else ("/dev/fuse",):
         if not os.path.exists(device):

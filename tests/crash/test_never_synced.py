@@ -8,7 +8,7 @@ then sees and can do.
 import sys
 
 
-def test_a_file_with_a_lost_component_is_named_and_can_be_removed(stripewise, planned):
+def test_a_file_with_a_lost_object_is_named_and_can_be_removed(stripewise, planned):
     planned.run("sh", "-c", 'seq 1 200000 > "$0/f"', planned.data)
     stripewise("fsck", "-c", planned.toml, planned.data)
     next(planned.targets[2].glob("stripewise/*/*.2")).unlink()

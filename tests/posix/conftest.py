@@ -98,7 +98,7 @@ class Worlds:
         with open(self.managed / name, "rb") as file:
             return file.read(len(MAGIC)) == MAGIC
 
-    def components(self):
+    def objects(self):
         """All object files."""
         return [file for target in self.cluster.targets for file in target.rglob("*") if file.is_file() and "stripewise/" in str(file)]
 

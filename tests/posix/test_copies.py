@@ -72,7 +72,7 @@ def assert_all_same(worlds, *names):
     for name in names:
         assert not worlds.is_managed(name)
         assert (worlds.plain / name).read_bytes() == (worlds.managed / name).read_bytes(), name
-    assert worlds.components() == []
+    assert worlds.objects() == []
 
 
 def assert_busy(worlds, others, evicted=False):

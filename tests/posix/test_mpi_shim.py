@@ -230,8 +230,8 @@ def test_every_rank_waits_until_copies_are_durable(cluster, workloads, mpi, kind
     # that.
     ours = re.compile(rf"sync\(\d+<{cluster.root}/servers/")
     syncs = sorted((len(ours.findall(path.read_text())) for path in tmp_path.glob("calls.*")), reverse=True)[:2]
-    components = 8
-    assert worlds.is_managed("f") and all(count == 0 if kind == "striped" else count > components for count in syncs), syncs
+    objects = 8
+    assert worlds.is_managed("f") and all(count == 0 if kind == "striped" else count > objects for count in syncs), syncs
 
 
 def test_views_are_understood(shim_programs, tmp_path):

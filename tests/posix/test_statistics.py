@@ -98,9 +98,9 @@ def test_every_end_is_counted(replicas, ends, way):
     assert replicas.content("file") == b"x" * 4 * 4096
     # Each copy is complete: its objects add up to the length of the file.
     sizes = Counter()
-    for component in replicas.components():
-        if not {".extents", ".manifest"} & set(component.suffixes):
-            sizes[component.name.split(".")[0]] += component.stat().st_size
+    for object in replicas.objects():
+        if not {".extents", ".manifest"} & set(object.suffixes):
+            sizes[object.name.split(".")[0]] += object.stat().st_size
     assert [size for size in sizes.values() if size > 0] == [4 * 4096] * 3, sizes
 
 

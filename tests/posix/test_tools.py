@@ -101,18 +101,18 @@ def test_copies_of_sparse_files_stay_sparse(worlds, python):
     assert size < 1 << 20, f"the archive has {size} bytes"
 
 
-def test_removing_takes_the_components_along(worlds):
+def test_removing_takes_the_objects_along(worlds):
     worlds.with_library("bash", "-c", 'cd "$0"; seq 1 30000 > a; cp a b; cp a c; mv a b; rm c', worlds.managed)
-    of_b = len(worlds.components())
+    of_b = len(worlds.objects())
     worlds.with_library("rm", worlds.managed / "b")
-    assert of_b == 9 and worlds.components() == []
+    assert of_b == 9 and worlds.objects() == []
 
 
 def test_without_the_library_a_program_sees_what_it_is(worlds):
     worlds.with_library("bash", "-c", 'seq 1 1000000 > "$0"', worlds.managed / "file")
     text = (worlds.managed / "file").read_bytes()[:4096].decode(errors="replace")
     assert text.startswith("stripewise file, format 1\n") and "stripewise cat FILE" in text
-    assert text.count("[[target]]") == len(worlds.components()) - 1
+    assert text.count("[[target]]") == len(worlds.objects()) - 1
 
 
 def test_managed_files_need_no_plan(worlds):

@@ -113,5 +113,5 @@ def test_managed_bytes_do_not_pass_by(worlds, tmp_path):
     env = {"LD_PRELOAD": preload, "SHIM_OUT": str(out)}
     worlds.with_library("dd", f"if={tmp_path}/a", f"of={worlds.managed}/f", "bs=5000", "status=none", env=env)
     assert "read 1000003 in" in out.read_text() and "written 0 in 0" in out.read_text()
-    of_file = [file for file in worlds.components() if file.suffix != ".manifest"]
+    of_file = [file for file in worlds.objects() if file.suffix != ".manifest"]
     assert sum(file.stat().st_size for file in of_file) == 1000003

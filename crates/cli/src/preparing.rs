@@ -12,7 +12,7 @@ use stripewise_drivers::{DriverError, driver};
 use stripewise_layout::Layout;
 use stripewise_native::{NativeLayout, target_layout};
 use stripewise_sys::{Real, SysRef};
-use stripewise_target::{COMPONENTS, Target};
+use stripewise_target::{OBJECTS, Target};
 
 /// Creates the targets on which a plan puts files, or verifies those that exist. Calling it again
 /// is harmless.
@@ -59,7 +59,7 @@ pub fn prepare_target(cluster: &Cluster, index: u32, target: &TargetSpec) -> any
 /// Verifies that a new object really gets the layout, by creating, inspecting and removing one.
 /// Directories left by an earlier plan may hand down a layout different from the target's.
 fn check_new_file(system: FileSystem, target: &Path, layout: &NativeLayout) -> anyhow::Result<()> {
-    let objects = target.join(COMPONENTS);
+    let objects = target.join(OBJECTS);
     let probe = objects.join(format!(".layout-{}", std::process::id()));
     let context = || format!("{} cannot be made", probe.display());
     fs::OpenOptions::new().write(true).create_new(true).open(&probe).with_context(context)?;

@@ -64,7 +64,7 @@ impl Place {
     }
 
     /// Number of files on the targets, without markers.
-    fn components(&self) -> usize {
+    fn objects(&self) -> usize {
         ["t0", "t1", "t2"].iter().map(|name| count(&self.path(name).join("stripewise"))).sum()
     }
 }
@@ -97,7 +97,7 @@ fn place_and_export_and_what_lies_where() {
     assert!(again["files"].as_array().unwrap().iter().all(|file| file["placed"] == false), "{again}");
 
     let status = place.json(&["status", "--json", "-c", "cluster.toml", "data", "data/other.txt"]);
-    assert_eq!(status["targets"][1]["component_bytes"], 8 * 4096);
+    assert_eq!(status["targets"][1]["object_bytes"], 8 * 4096);
     assert_eq!(status["targets"][1]["emulated"], true);
     let file = &status["files"][0];
     assert_eq!((&file["size_bytes"], &file["regions"][0]["cycle"]), (&100_000.into(), &"hdd/0-2:4K".into()));
@@ -115,7 +115,7 @@ fn place_and_export_and_what_lies_where() {
     place.run(&["export", "data"]);
     assert_eq!(std::fs::read(place.path("data/one.dat")).unwrap(), one);
     assert!(!place.is_managed("two.dat"));
-    assert_eq!(place.components(), 0);
+    assert_eq!(place.objects(), 0);
 }
 
 /// The kernel cannot run a manifest, so executable files stay plain; an executable file that is
@@ -149,13 +149,13 @@ fn copies_and_removals() {
     place.run(&["cp", "data/in", "data/link"]);
     assert!(place.is_managed("a.dat"), "what a link leads to is replaced, in its layout");
     assert_eq!(place.run(&["cat", "data/link"]).len(), 60_000);
-    assert_eq!(place.components(), 4);
+    assert_eq!(place.objects(), 4);
     std::fs::create_dir(place.path("directory")).unwrap();
     place.run(&["cp", "data/a.dat", "directory"]);
     assert_eq!(std::fs::metadata(place.path("directory/a.dat")).unwrap().len(), 60_000);
     place.run(&["rm", "data/a.dat", "data/plain"]);
     place.run(&["rm", "-f", "data/a.dat"]);
-    assert_eq!(place.components(), 0);
+    assert_eq!(place.objects(), 0);
     assert!(!place.path("data/a.dat").exists());
 }
 
@@ -207,7 +207,7 @@ fn fsck_finds_repairs_and_says_so() {
     assert_eq!(destroyed(&report)["repaired"], true);
     assert_eq!(place.run(&["cat", "data/a.dat"]), bytes);
     assert_eq!(std::fs::read(place.path("data/a.dat.stripewise-aside")).unwrap(), b"oops");
-    assert_eq!(place.components(), 4);
+    assert_eq!(place.objects(), 4);
     place.run(&["fsck", "-p", "plan.toml"]);
 }
 
@@ -277,7 +277,7 @@ fn killed_migrations_go_on() {
         assert_eq!(place.run(&["cat", "data/a.dat"]), bytes, "round {round}");
         place.run(&words);
         assert_eq!(place.is_managed("a.dat"), round % 2 == 0);
-        assert_eq!(place.components(), if round % 2 == 0 { 4 } else { 0 });
+        assert_eq!(place.objects(), if round % 2 == 0 { 4 } else { 0 });
     }
     assert_eq!(
         std::fs::read_dir(place.path("data")).unwrap().count(),

@@ -42,7 +42,7 @@ impl Cluster {
             let stripe = |stripe: &Stripe| match self.native_target(stripe.target) {
                 None => vec![*stripe],
                 Some(native) => {
-                    let phase = layout.component_size(stripe.target, region.start) % native.turn();
+                    let phase = layout.object_size(stripe.target, region.start) % native.turn();
                     self.turn(native, firsts[&stripe.target], phase, stripe.width)
                 }
             };

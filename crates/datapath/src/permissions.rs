@@ -18,13 +18,13 @@ pub(crate) fn is_protected(anchor: u32) -> bool {
 /// object's if a program without this library changed those of the anchor. If the anchor then has
 /// write permission, its permissions apply as they are. Without, each class that keeps read
 /// permission also keeps its write permission.
-pub(crate) fn of_file(anchor: u32, component: u32) -> u32 {
-    let (anchor, component) = (anchor & ALL, component & ALL);
-    if anchor == of_anchor(component) {
-        component
+pub(crate) fn of_file(anchor: u32, object: u32) -> u32 {
+    let (anchor, object) = (anchor & ALL, object & ALL);
+    if anchor == of_anchor(object) {
+        object
     } else if is_protected(anchor) {
         let readers = anchor & 0o444;
-        anchor | component & readers >> 1
+        anchor | object & readers >> 1
     } else {
         anchor
     }

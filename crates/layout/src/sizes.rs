@@ -7,13 +7,13 @@ use crate::prepared::object_size;
 impl Layout {
     /// Bytes that the first `file_size` bytes of the file put on `target`: the size of its object
     /// when the file is full. O(log regions + log stripes of a cycle).
-    pub fn component_size(&self, target: u32, file_size: u64) -> u64 {
+    pub fn object_size(&self, target: u32, file_size: u64) -> u64 {
         object_size(&self.prepared, self.parts_of(target), file_size.min(MAX_OFFSET))
     }
 
     /// Bytes on `target` of the file extent of `len` bytes at `offset`.
     pub fn bytes_on(&self, target: u32, offset: u64, len: u64) -> u64 {
-        self.component_size(target, offset.saturating_add(len)) - self.component_size(target, offset)
+        self.object_size(target, offset.saturating_add(len)) - self.object_size(target, offset)
     }
 
     /// Writes to `out[t]` the bytes of the extent on each target `t`; elements past
@@ -42,17 +42,17 @@ impl Layout {
         (0..self.target_count() as u32).filter(|&target| self.bytes_on(target, offset, len) > 0).count()
     }
 
-    /// The size of a file whose object on target `t` has `component_sizes[t]` bytes: one past the
+    /// The size of a file whose object on target `t` has `object_sizes[t]` bytes: one past the
     /// file offset of the last byte of any object.
     ///
     /// An object may be longer than the layout allows if its target is used only in a region that
     /// ends. It then counts up to the last byte that it can have in the file. Sizes past the
     /// layout's targets do not count.
-    pub fn file_size(&self, component_sizes: &[u64]) -> u64 {
+    pub fn file_size(&self, object_sizes: &[u64]) -> u64 {
         let reaches = |(target, &size): (u32, &u64)| {
-            let last = size.min(self.component_size(target, MAX_OFFSET)).checked_sub(1)?;
+            let last = size.min(self.object_size(target, MAX_OFFSET)).checked_sub(1)?;
             self.file_offset(target, last).map(|offset| offset + 1)
         };
-        (0..self.target_count() as u32).zip(component_sizes).filter_map(reaches).max().unwrap_or(0)
+        (0..self.target_count() as u32).zip(object_sizes).filter_map(reaches).max().unwrap_or(0)
     }
 }

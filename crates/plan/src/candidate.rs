@@ -138,7 +138,7 @@ pub fn bytes_by_target(
     for (file, &layout) in files.iter().zip(layout_of) {
         let layout = &layouts[layout as usize];
         for target in layout.targets() {
-            let here = layout.component_size(target, file.size.min(boundary));
+            let here = layout.object_size(target, file.size.min(boundary));
             bytes[target as usize] = bytes[target as usize].saturating_add(here);
         }
     }

@@ -90,7 +90,7 @@ impl Ends {
             Order::Runs(first) => {
                 let run = &self.runs[first + copy];
                 // The bytes accessed before in this run include bytes of this object.
-                run.start < run.last && layout.component_size(sub.object, run.start) < sub.offset
+                run.start < run.last && layout.object_size(sub.object, run.start) < sub.offset
             }
         }
     }

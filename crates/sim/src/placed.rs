@@ -56,8 +56,8 @@ impl Placed {
 
     fn cut_long(&self, offset: u64, len: u64, scratch: &mut Scratch, subs: &mut Vec<Sub>) {
         for object in 0..self.servers.len() as u32 {
-            let start = self.layout.component_size(object, offset);
-            let end = self.layout.component_size(object, offset.saturating_add(len));
+            let start = self.layout.object_size(object, offset);
+            let end = self.layout.object_size(object, offset.saturating_add(len));
             if end > start {
                 scratch.add(Sub { object, offset: start, bytes: end - start }, subs);
             }
@@ -125,7 +125,7 @@ mod tests {
                 for sub in &subs {
                     let target = placed.servers[sub.object as usize];
                     prop_assert_eq!(sub.bytes, std::mem::take(&mut bytes[target as usize]));
-                    prop_assert_eq!(sub.offset, layout.component_size(target, offset));
+                    prop_assert_eq!(sub.offset, layout.object_size(target, offset));
                     prop_assert!(sub.bytes > 0);
                 }
                 prop_assert!(bytes.iter().all(|&bytes| bytes == 0));

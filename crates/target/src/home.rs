@@ -6,7 +6,7 @@ use std::path::Path;
 use stripewise_sys::{Errno, Kind, Mode, OFlags, Result as SysResult, Stat};
 
 use crate::TargetError;
-use crate::paths::{COMPONENTS, home};
+use crate::paths::{OBJECTS, home};
 use crate::target::Target;
 
 /// Mode of a user's directory: others can open files whose names they know, and cannot list it.
@@ -61,7 +61,7 @@ impl Target {
     /// target may have objects there. It must belong to root, to the target's owner or to `owner`,
     /// because its owner could exchange all users' directories.
     fn make_objects_directory(&self, owner: u32) -> Result<(), TargetError> {
-        let path = Path::new(COMPONENTS);
+        let path = Path::new(OBJECTS);
         self.make_directory()?;
         let found = self.directory(path)?.st_uid;
         let above = self.sys.stat(self.dir()).map_err(|errno| self.io(Path::new("."), "stat", errno))?.st_uid;
@@ -73,7 +73,7 @@ impl Target {
 
     /// Creates `stripewise` if it does not exist.
     pub(crate) fn make_directory(&self) -> Result<(), TargetError> {
-        let path = Path::new(COMPONENTS);
+        let path = Path::new(OBJECTS);
         let made = || {
             let mode = Mode::from_raw_mode(self.sys.stat(self.dir())?.st_mode & 0o7777);
             match self.sys.mkdir(Some(self.dir()), path, mode) {

@@ -36,5 +36,5 @@ pub use id::FileId;
 pub use marker::MARKER;
 pub use objects::{ObjectSet, Opening};
 pub use orphans::{CACHED, Found};
-pub use paths::{COMPONENTS, Objects};
+pub use paths::{OBJECTS, Objects};
 pub use target::{Target, TargetRef, Targets};

@@ -214,7 +214,7 @@ fn refuse_objects(sys: &SysRef, path: &Path, dir: &Fd) -> Result<(), TargetError
     if found == 0 {
         return Ok(());
     }
-    let problem = format!("holds {found} components but no {MARKER}; {RESTORE}");
+    let problem = format!("holds {found} objects but no {MARKER}; {RESTORE}");
     Err(TargetError::Unusable { path: path.to_owned(), problem })
 }
 

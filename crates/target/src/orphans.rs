@@ -7,7 +7,7 @@ use stripewise_sys::{Errno, FileType, Mode, OFlags};
 
 use crate::TargetError;
 use crate::id::FileId;
-use crate::paths::{self, COMPONENTS, Name, Objects};
+use crate::paths::{self, Name, OBJECTS, Objects};
 use crate::target::Target;
 
 /// The mode bit that marks objects of cache copies, so that their space can be counted without
@@ -53,9 +53,9 @@ impl Target {
     /// [`TargetError::Io`] when a directory cannot be read.
     pub fn list_objects(&self) -> Result<Vec<Found>, TargetError> {
         let mut found = Vec::new();
-        for name in self.list(Path::new(COMPONENTS))? {
+        for name in self.list(Path::new(OBJECTS))? {
             let owner = name.strip_prefix('u').and_then(|user| user.parse().ok());
-            let directory = Path::new(COMPONENTS).join(&name);
+            let directory = Path::new(OBJECTS).join(&name);
             let in_it = match self.list(&directory) {
                 Err(error) if owner.is_some() && error.errno() == Errno::ACCESS => continue,
                 listed => self.list_in(&directory, listed?)?,

@@ -16,7 +16,7 @@ use crate::id::FileId;
 use crate::target::Target;
 
 /// The directory of all objects, relative to the target's directory.
-pub const COMPONENTS: &str = "stripewise";
+pub const OBJECTS: &str = "stripewise";
 
 /// The objects of one copy of a file on its targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,12 +46,12 @@ pub enum Name {
 
 /// `stripewise/u1000`: the directory of a user's objects, relative to the target.
 pub fn home(owner: u32) -> PathBuf {
-    PathBuf::from(format!("{COMPONENTS}/u{owner}"))
+    PathBuf::from(format!("{OBJECTS}/u{owner}"))
 }
 
 /// `stripewise/ab`, shared by all users: where earlier versions put the objects of file `id`.
 fn earlier(id: FileId) -> PathBuf {
-    PathBuf::from(format!("{COMPONENTS}/{:02x}", id.0[0]))
+    PathBuf::from(format!("{OBJECTS}/{:02x}", id.0[0]))
 }
 
 /// The possible directories of the objects, the usual one first.
@@ -296,7 +296,7 @@ impl Target {
             return Err(self.io(&usual, "fsync of the directory", Errno::NOENT));
         }
         if !self.homes.synced.is(of.owner) {
-            sync(Path::new(COMPONENTS))?;
+            sync(Path::new(OBJECTS))?;
             self.sys
                 .sync(self.dir())
                 .map_err(|errno| self.io(Path::new("."), "fsync of the directory", errno))?;

@@ -60,7 +60,7 @@ fn show(plan: &Plan, found: &[Candidate<'_>], as_json: bool) -> anyhow::Result<(
     for file in found.iter().filter(|file| file.state != State::Placed) {
         for layout in file.shape.whole_layouts() {
             for target in layout.targets() {
-                bytes[target as usize] += layout.component_size(target, file.size_bytes);
+                bytes[target as usize] += layout.object_size(target, file.size_bytes);
             }
         }
     }

@@ -211,7 +211,7 @@ proptest! {
         for tier in 0..3 {
             let per_tier = |layout: &Layout| {
                 let on_tier = layout.targets().filter(|&target| cluster.tier_of(target) == Some(tier));
-                on_tier.map(|target| layout.component_size(target, size)).sum::<u64>()
+                on_tier.map(|target| layout.object_size(target, size)).sum::<u64>()
             };
             prop_assert_eq!(per_tier(&layout), per_tier(&folded));
             prop_assert_eq!(per_tier(&layout), per_tier(&cluster.unfold(&folded, 0)));

@@ -107,7 +107,7 @@ pub(super) fn check(run: &mut Run<'_>, path: &Path, known: &mut Known, stores: &
 
 fn duplicate(original: &Path) -> String {
     format!(
-        "has the same components as {}: a copy made without stripewise. Remove it; copy files with `stripewise cp`",
+        "has the same objects as {}: a copy made without stripewise. Remove it; copy files with `stripewise cp`",
         original.display()
     )
 }
@@ -156,7 +156,7 @@ fn access(run: &mut Run<'_>, looked: &Looked) {
         (Kind::Unprotected, text.to_owned())
     } else {
         let text = format!(
-            "has permissions {mode:o} and group {group}, and its components {object_mode:o} and {object_group}: changed by \
+            "has permissions {mode:o} and group {group}, and its objects {object_mode:o} and {object_group}: changed by \
              a program that ran without stripewise. The next open by its owner takes it over"
         );
         (Kind::Access, text)
@@ -176,7 +176,7 @@ fn shared(run: &mut Run<'_>, looked: &Looked) {
     if away.is_empty() {
         return;
     }
-    let text = "its components lie in directories that all users share, where earlier versions put them; when no program uses \
+    let text = "its objects lie in directories that all users share, where earlier versions put them; when no program uses \
                 the file, `fsck --repair` moves them to its owner's";
     let finding = Finding::new(Kind::Shared, &looked.path, text).of(manifest.id);
     run.repairable(finding, || {
@@ -233,7 +233,7 @@ fn read(run: &mut Run<'_>, path: &Path, known: &mut Known, stores: &Stores) -> O
     known.note(Objects { id, owner }, path, FileKey::of(&stat));
     if restore::has_lost_objects(runtime, &copy, owner) {
         let text =
-            format!("{error}; but components are lost, too, so that it cannot be brought back; {NEVER_SYNCED}");
+            format!("{error}; but objects are lost, too, so that it cannot be brought back; {NEVER_SYNCED}");
         run.findings.push(Finding::new(Kind::Manifest, path, text).of(id));
         return None;
     }
@@ -263,14 +263,14 @@ fn check_objects(
     let sizes = match set.and_then(|set| set.sizes()) {
         Ok(sizes) => sizes,
         Err(error) => {
-            add(Kind::Component, format!("{error}; {NEVER_SYNCED}"));
+            add(Kind::Object, format!("{error}; {NEVER_SYNCED}"));
             return None;
         }
     };
     for (index, &size) in (0..).zip(&sizes) {
         if size > 0 && copy.layout.file_offset(index, size - 1).is_none() {
             let name = &copy.targets[index as usize].name;
-            let text = format!("its component on {name} has {size} bytes, more than the layout puts there");
+            let text = format!("its object on {name} has {size} bytes, more than the layout puts there");
             add(Kind::Length, text);
         }
     }

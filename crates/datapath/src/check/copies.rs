@@ -183,7 +183,7 @@ impl Checked<'_> {
         for ((one, other), spans) in by_copies {
             let name = |copy: usize| &found.copies[copy].name;
             let text = format!(
-                "copies {} and {} differ within {}: something else has changed files of their servers. Remove the components of the one \
+                "copies {} and {} differ within {}: something else has changed files of their servers. Remove the objects of the one \
                  that is wrong, {}.*, and `fsck --repair` makes it anew",
                 name(one),
                 name(other),

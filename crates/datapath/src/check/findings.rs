@@ -20,7 +20,7 @@ pub enum Kind {
     /// The manifest in an anchor is damaged.
     Manifest,
     /// An object is lost.
-    Component,
+    Object,
     /// An object is longer than its layout allows.
     Length,
     /// A truncate was interrupted.
@@ -82,7 +82,7 @@ impl Kind {
             Self::Unreadable => "unreadable",
             Self::Target => "target",
             Self::Manifest => "manifest",
-            Self::Component => "component",
+            Self::Object => "object",
             Self::Length => "length",
             Self::Truncate => "truncate",
             Self::Duplicate => "duplicate",

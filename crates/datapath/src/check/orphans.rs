@@ -122,8 +122,8 @@ fn fate_of(runtime: &Runtime, copy: Manifest, owner: u32) -> Fate {
 }
 
 fn what(parts: &Parts<'_>) -> String {
-    let components = parts.iter().filter(|(_, found)| found.object.is_some()).count();
-    format!("{components} components with {} bytes", bytes(parts))
+    let objects = parts.iter().filter(|(_, found)| found.object.is_some()).count();
+    format!("{objects} objects with {} bytes", bytes(parts))
 }
 
 fn bytes(parts: &Parts<'_>) -> u64 {

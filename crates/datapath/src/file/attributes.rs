@@ -215,8 +215,8 @@ pub(crate) fn without_write(mode: Mode) -> Mode {
     Mode::from_raw_mode(of_anchor(mode.as_raw_mode()))
 }
 
-fn file_size(components: &[Stat], layout: &Layout) -> u64 {
-    let sizes: Vec<u64> = components.iter().map(|stat| stat.st_size as u64).collect();
+fn file_size(objects: &[Stat], layout: &Layout) -> u64 {
+    let sizes: Vec<u64> = objects.iter().map(|stat| stat.st_size as u64).collect();
     layout.file_size(&sizes)
 }
 

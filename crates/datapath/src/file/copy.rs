@@ -113,7 +113,7 @@ impl OpenCopy {
     pub fn cut(&self, size: u64) -> Result<()> {
         let sizes = self.objects.sizes().logged()?;
         for (index, now) in sizes.into_iter().enumerate() {
-            let then = self.layout().component_size(index as u32, size);
+            let then = self.layout().object_size(index as u32, size);
             if now > then {
                 self.objects.truncate(index, then).logged()?;
             }
@@ -129,8 +129,8 @@ impl OpenCopy {
         mut call: impl FnMut(BorrowedFd<'_>, u64, u64) -> Result<()>,
     ) -> Result<()> {
         for index in 0..self.objects.len() {
-            let start = self.layout().component_size(index as u32, range.start);
-            let end = self.layout().component_size(index as u32, range.end);
+            let start = self.layout().object_size(index as u32, range.start);
+            let end = self.layout().object_size(index as u32, range.end);
             if start < end {
                 call(self.objects.fd(index).logged()?, start, end - start)?;
             }

@@ -62,7 +62,7 @@ impl LogicalFile {
         for index in 0..objects.len() {
             let target = index as u32;
             let fd = objects.fd(index).logged()?;
-            let found = self.find(fd, whence, layout.component_size(target, offset))?;
+            let found = self.find(fd, whence, layout.object_size(target, offset))?;
             let found = found.and_then(|found| layout.file_offset(target, found));
             // `chain` skips `None`; `min` on `Option` would prefer it.
             first = first.into_iter().chain(found).min();

@@ -101,7 +101,7 @@ impl LogicalFile {
         let sizes = self.objects().sizes().logged()?;
         let end = end.min(self.size()?);
         for (index, now) in sizes.into_iter().enumerate() {
-            let full = self.original().layout().component_size(index as u32, end);
+            let full = self.original().layout().object_size(index as u32, end);
             if now >= full {
                 continue;
             }

@@ -115,7 +115,7 @@ impl<'a> Place<'a> {
             // Copies that share a disk may need more in total; writing them then fails.
             Self::Managed(blueprint) => blueprint.whole_copies().try_for_each(|(layout, targets)| {
                 (0..).zip(targets).try_for_each(|(index, target)| {
-                    let need = layout.component_size(index, size).min(data);
+                    let need = layout.object_size(index, size).min(data);
                     check(target.path(), need, &|| target.free_bytes().map_err(FileError::from))
                 })
             }),

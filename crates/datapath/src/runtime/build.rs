@@ -301,7 +301,7 @@ impl Runtime {
         let of = Objects { id: lost.id, owner: anchor.st_uid };
         let stats = first.and_then(|first| ObjectSet::stats_by_name(&first, of).ok());
         let permissions = match stats.as_ref().and_then(|stats| stats.first()) {
-            Some(component) => of_file(anchor.st_mode, component.st_mode),
+            Some(object) => of_file(anchor.st_mode, object.st_mode),
             None => anchor.st_mode & 0o777 | 0o200,
         };
         Mode::from_raw_mode(anchor.st_mode & 0o7000 | permissions)

@@ -300,9 +300,7 @@ impl Runtime {
         let synced = sync_directory(self.sys(), dir, path).map_err(FileError::io(path, "sync the directory"));
         if let Err(error) = synced.and_then(|()| self.remove_objects(&manifest, owner)) {
             let path = &manifest.path;
-            notice::warn_once(&format!(
-                "{error} (components of {path} are left; `stripewise fsck` finds them)"
-            ));
+            notice::warn_once(&format!("{error} (objects of {path} are left; `stripewise fsck` finds them)"));
         }
     }
 

@@ -55,7 +55,7 @@ fn finds(stage: &Stage, options: Options, kinds: &[Kind]) {
 }
 
 /// The path of the object on target `target` whose name ends in `suffix`.
-fn component(stage: &Stage, target: usize, suffix: &str) -> PathBuf {
+fn object(stage: &Stage, target: usize, suffix: &str) -> PathBuf {
     let found = stage.objects().into_iter().find(|name| name.ends_with(suffix)).unwrap();
     stage.root.path().join(format!("t{target}/stripewise/{}/{found}", home()))
 }
@@ -93,7 +93,7 @@ fn a_hard_link_is_another_name_and_no_copy() {
 #[test]
 fn an_interrupted_truncate_is_finished() {
     let stage = stage_with(&["a"]);
-    let copy = std::fs::OpenOptions::new().append(true).open(component(&stage, 0, ".manifest"));
+    let copy = std::fs::OpenOptions::new().append(true).open(object(&stage, 0, ".manifest"));
     copy.unwrap().write_all(crate::intent::line(10).as_bytes()).unwrap();
     finds(&stage, LOOK, &[Kind::Truncate]);
     finds(&stage, REPAIR, &[Kind::Truncate]);
@@ -209,14 +209,14 @@ fn nothing_is_removed_while_an_anchor_cannot_be_read() {
 }
 
 #[test]
-fn lost_and_odd_components() {
+fn lost_and_odd_objects() {
     let stage = stage_with(&["a"]);
-    std::fs::remove_file(component(&stage, 0, ".manifest")).unwrap();
+    std::fs::remove_file(object(&stage, 0, ".manifest")).unwrap();
     finds(&stage, LOOK, &[Kind::Copy]);
     finds(&stage, REPAIR, &[Kind::Copy]);
     finds(&stage, LOOK, &[]);
-    std::fs::remove_file(component(&stage, 1, ".1")).unwrap();
-    finds(&stage, LOOK, &[Kind::Component]);
+    std::fs::remove_file(object(&stage, 1, ".1")).unwrap();
+    finds(&stage, LOOK, &[Kind::Object]);
     std::fs::rename(stage.root.path().join("t2"), stage.root.path().join("gone")).unwrap();
     // Reported once as a target of the plan and once as a target of the file.
     finds(&stage, LOOK, &[Kind::Target, Kind::Target]);
@@ -226,7 +226,7 @@ fn lost_and_odd_components() {
 fn a_file_in_use_goes_on_without_the_copy_of_its_manifest() {
     let stage = stage_with(&["a"]);
     let in_use = open(&stage.real_runtime(), &stage.path("a"), OFlags::RDWR).unwrap();
-    std::fs::remove_file(component(&stage, 0, ".manifest")).unwrap();
+    std::fs::remove_file(object(&stage, 0, ".manifest")).unwrap();
     in_use.file.append_bytes(b"one").unwrap();
     in_use.file.truncate(10).unwrap();
     assert_eq!(in_use.file.all().unwrap(), pattern(0, 10));
@@ -241,7 +241,7 @@ fn a_file_in_use_goes_on_without_the_copy_of_its_manifest() {
 #[test]
 fn a_copy_without_its_text_is_written_anew() {
     let stage = stage_with(&["a"]);
-    let copy = component(&stage, 0, ".manifest");
+    let copy = object(&stage, 0, ".manifest");
     let in_use = open(&stage.real_runtime(), &stage.path("a"), OFlags::RDWR).unwrap();
     in_use.file.append_bytes(b"one").unwrap();
     for text in ["", &"x".repeat(5000)] {
@@ -268,9 +268,9 @@ fn a_copy_without_its_text_is_written_anew() {
 
 /// The file that is there now must be kept, and the managed file that was there cannot be restored.
 #[test]
-fn an_overwritten_file_with_lost_components() {
+fn an_overwritten_file_with_lost_objects() {
     let stage = stage_with(&["a", "b"]);
-    std::fs::remove_file(component(&stage, 1, ".1")).unwrap();
+    std::fs::remove_file(object(&stage, 1, ".1")).unwrap();
     let lost = if open(&stage.real_runtime(), &stage.path("a"), OFlags::RDONLY).is_err() { "a" } else { "b" };
     std::fs::write(stage.path(lost), "mine").unwrap();
     finds(&stage, LOOK, &[Kind::Orphan]);
@@ -282,12 +282,12 @@ fn an_overwritten_file_with_lost_components() {
 }
 
 #[test]
-fn a_component_longer_than_its_layout() {
+fn a_object_longer_than_its_layout() {
     let layout = stripewise_layout::constructors::two_part(&[(0, 10), (1, 10)], 100, &[(1, 10)]).unwrap();
     let stage = Stage::new(layout);
     open(&stage.real_runtime(), &stage.path("a"), CREATE).unwrap().file.write(&[1; 200], 0, 1).unwrap();
     finds(&stage, LOOK, &[]);
-    let file = std::fs::OpenOptions::new().write(true).open(component(&stage, 0, ".0")).unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(object(&stage, 0, ".0")).unwrap();
     file.set_len(51).unwrap();
     finds(&stage, LOOK, &[Kind::Length]);
 }
@@ -430,7 +430,7 @@ fn a_plain_chmod_is_noticed_and_taken_over() {
     use std::os::unix::fs::PermissionsExt;
     let stage = stage_with(&["a"]);
     let mode = |path: PathBuf| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    let object = component(&stage, 1, ".1");
+    let object = object(&stage, 1, ".1");
     let chmod = |bits| std::fs::set_permissions(stage.path("a"), PermissionsExt::from_mode(bits)).unwrap();
     chmod(0o600);
     finds(&stage, LOOK, &[Kind::Access]);

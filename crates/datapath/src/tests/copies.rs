@@ -56,8 +56,8 @@ fn a_file_that_is_removed_takes_its_copies_and_its_map_along() {
         let runtime = stage.runtime();
         let opened = open(&runtime, &stage.path("f"), CREATE).unwrap();
         opened.file.write(&pattern(1, 300), 0, 1).unwrap();
-        let components = stage.objects();
-        assert!(components.iter().any(|name| name.ends_with(".extents")), "{components:?}");
+        let objects = stage.objects();
+        assert!(objects.iter().any(|name| name.ends_with(".extents")), "{objects:?}");
         runtime.unlink(None, &stage.path("f")).unwrap();
         assert_eq!(stage.objects(), Vec::<String>::new());
         // The open file keeps working.
@@ -97,10 +97,10 @@ fn a_cache_takes_what_gains_and_no_more_than_it_holds() {
     for number in 0..200 {
         opened.file.write(&pattern(number, 16), number * 100, 1).unwrap();
     }
-    let component =
+    let object =
         |path: &PathBuf| path.extension().is_some_and(|number| number.to_str().unwrap().parse::<u32>().is_ok());
     let bytes = |target: &str| {
-        let files = walk(&stage.root.path().join(target)).into_iter().filter(component);
+        let files = walk(&stage.root.path().join(target)).into_iter().filter(object);
         files.map(|path| nonzero(&path)).sum::<usize>()
     };
     let cached = bytes("t2") + bytes("t3");

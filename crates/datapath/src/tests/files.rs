@@ -144,7 +144,7 @@ fn a_link_to_nowhere_is_created_by_the_kernel() {
 }
 
 #[test]
-fn removing_and_replacing_takes_the_components_along() {
+fn removing_and_replacing_takes_the_objects_along() {
     let stage = Stage::new(small());
     let (runtime, path, other) = (stage.runtime(), stage.path("f"), stage.path("g"));
     for name in [&path, &other] {
@@ -240,21 +240,21 @@ fn stat_reads_the_manifest_each_time() {
 
 /// A missing object must not count as an object of size 0.
 #[test]
-fn stat_of_a_file_without_a_component_is_left_alone() {
+fn stat_of_a_file_without_a_object_is_left_alone() {
     let stage = Stage::new(small());
     let path = stage.path("f");
     open(&stage.runtime(), &path, CREATE).unwrap().file.write(&pattern(1, 100), 0, 1).unwrap();
     let name = stage.objects().into_iter().find(|name| name.ends_with(".1")).unwrap();
-    let component = stage.root.path().join(format!("t1/stripewise/{}/{name}", home()));
-    std::fs::rename(&component, component.with_extension("away")).unwrap();
-    std::os::unix::fs::symlink(component.with_extension("away"), &component).unwrap();
+    let object = stage.root.path().join(format!("t1/stripewise/{}/{name}", home()));
+    std::fs::rename(&object, object.with_extension("away")).unwrap();
+    std::os::unix::fs::symlink(object.with_extension("away"), &object).unwrap();
     for _ in 0..2 {
         let runtime = stage.runtime();
         let before = runtime.sys().stat_at(None, &path, true).unwrap();
         let mut stat = before;
         assert!(!runtime.correct_stat(None, &path, true, &mut stat).unwrap());
         assert_eq!((stat.st_size, stat.st_blocks), (before.st_size, before.st_blocks));
-        let _ = std::fs::remove_file(&component);
+        let _ = std::fs::remove_file(&object);
     }
 }
 
@@ -272,7 +272,7 @@ fn a_missing_target_is_an_io_error() {
 }
 
 #[test]
-fn truncation_makes_lost_components_anew() {
+fn truncation_makes_lost_objects_anew() {
     let stage = Stage::new(small());
     let path = stage.path("f");
     open(&stage.runtime(), &path, CREATE).unwrap().file.write(&pattern(1, 100), 0, 1).unwrap();
@@ -318,7 +318,7 @@ fn an_anchor_that_was_overwritten_is_not_written_to() {
 }
 
 #[test]
-fn mapping_needs_whole_pages_and_grown_components() {
+fn mapping_needs_whole_pages_and_grown_objects() {
     let stage = Stage::new(stripewise_layout::constructors::striped(&[0, 1], 8192).unwrap());
     let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
     opened.file.write(b"x", 50_000, 1).unwrap();

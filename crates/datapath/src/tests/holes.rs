@@ -78,16 +78,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(cases()))]
 
     #[test]
-    fn as_the_components_have_them(layout in layouts(), ops in ops(1)) {
+    fn as_the_objects_have_them(layout in layouts(), ops in ops(1)) {
         let stage = Stage::new(layout.clone());
         let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
         apply(&opened.file, &ops);
         let size = opened.file.size().unwrap();
         let set = opened.file.objects();
-        let components: Vec<_> = (0..set.len()).map(|index| of_kernel(set.fd(index).unwrap())).collect();
+        let objects: Vec<_> = (0..set.len()).map(|index| of_kernel(set.fd(index).unwrap())).collect();
         let expected: Vec<bool> = (0..size).map(|offset| {
             let (target, at) = layout.locate(offset);
-            components[target as usize].get(at as usize).copied().unwrap_or(false)
+            objects[target as usize].get(at as usize).copied().unwrap_or(false)
         }).collect();
         prop_assert!(map(size, |whence, at| opened.file.seek(whence, at)) == expected);
         // Also search from arbitrary offsets.

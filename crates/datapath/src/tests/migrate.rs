@@ -263,8 +263,8 @@ fn bytes_that_do_not_arrive_are_noticed() {
     plain(&stage);
     let path = stage.path("f");
     let spoil = |_: crate::migrate::Progress| {
-        let component = stage.objects().into_iter().find(|name| name.ends_with(".1"));
-        if let Some(name) = component {
+        let object = stage.objects().into_iter().find(|name| name.ends_with(".1"));
+        if let Some(name) = object {
             let path = stage.root.path().join(format!("t1/stripewise/{}/{name}", home()));
             std::fs::OpenOptions::new().write(true).open(path).unwrap().write_all_at(b"?", 1).unwrap();
         }

@@ -90,7 +90,16 @@ fn overview(out: &mut String, view: &View<'_>) {
     );
     head(
         out,
-        &["#", "system", "experiment", "claimed", "simulated", "emulated servers", "slowed disks", "verdict"],
+        &[
+            "#",
+            "system",
+            "experiment",
+            "claimed",
+            "simulated",
+            "emulated servers",
+            "throttled disks",
+            "verdict",
+        ],
     );
     for section in &view.sections {
         let experiment = section.experiment;

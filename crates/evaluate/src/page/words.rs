@@ -12,7 +12,7 @@ pub fn place(place: Place) -> &'static str {
     match place {
         Place::Simulated => "simulated",
         Place::Emulated => "emulated servers",
-        Place::Disks => "slowed disks",
+        Place::Disks => "throttled disks",
     }
 }
 
@@ -28,7 +28,7 @@ pub fn about(place: Place) -> &'static str {
              planner and data path do what they should, not that real devices behave so"
         }
         Place::Disks => {
-            "real programs and real data, scaled down, on slowed disks under a real file system. What a disk takes for a \
+            "real programs and real data, scaled down, on throttled disks under a real file system. What a disk takes for a \
              request is given here, too (a startup and its bytes, one arm, first come first served), but not what the \
              file system, the kernel's queues and several processes at one arm make of it"
         }

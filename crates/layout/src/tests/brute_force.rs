@@ -66,26 +66,26 @@ proptest! {
     }
 
     #[test]
-    fn component_sizes_of_a_full_file(layout in small(), size in 0..=FILE) {
+    fn object_sizes_of_a_full_file(layout in small(), size in 0..=FILE) {
         let mut expected = vec![0; layout.target_count()];
         for &(target, _) in &map(&layout)[..size as usize] {
             expected[target as usize] += 1;
         }
         let sizes: Vec<u64> =
-            (0..layout.target_count() as u32).map(|target| layout.component_size(target, size)).collect();
+            (0..layout.target_count() as u32).map(|target| layout.object_size(target, size)).collect();
         prop_assert_eq!(&sizes, &expected);
         prop_assert_eq!(layout.file_size(&sizes), size);
     }
 
     /// Objects of arbitrary lengths, as writes at any offset leave them.
     #[test]
-    fn file_size_of_any_components(layout in small(), sizes in prop::collection::vec(0u64..40, 9)) {
+    fn file_size_of_any_objects(layout in small(), sizes in prop::collection::vec(0u64..40, 9)) {
         let map = map(&layout);
         // The last byte of the file is the last one for which its object is long enough. An object
         // whose last byte is past the end of the map would need a larger map, so such cases are
         // skipped.
-        let beyond = |target: usize| layout.component_size(target as u32, MAX_OFFSET);
-        let in_map = |target: usize| layout.component_size(target as u32, FILE);
+        let beyond = |target: usize| layout.object_size(target as u32, MAX_OFFSET);
+        let in_map = |target: usize| layout.object_size(target as u32, FILE);
         prop_assume!((0..layout.target_count()).all(|t| sizes[t].min(beyond(t)) <= in_map(t)));
         let has = |&(target, offset): &(u32, u64)| offset < sizes[target as usize];
         let expected = map.iter().rposition(has).map_or(0, |last| last as u64 + 1);

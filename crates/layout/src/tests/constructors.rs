@@ -99,7 +99,7 @@ fn psa_fills_the_ssds_and_goes_on_on_the_hservers() {
     let (h, s) = (120 * KIB, 8 * KIB);
     assert_eq!(request(boundary - 512 * KIB), [h, h, h, h, s, s, s, s]);
     assert_eq!(request(boundary), [128 * KIB, 128 * KIB, 128 * KIB, 128 * KIB, 0, 0, 0, 0]);
-    assert_eq!(layout.component_size(7, MAX_OFFSET), 256 << 20);
+    assert_eq!(layout.object_size(7, MAX_OFFSET), 256 << 20);
 }
 
 #[test]
@@ -162,7 +162,7 @@ proptest! {
         let turn: u64 = first.iter().map(|stripe| stripe.1).sum();
         let per_turn = |target| first.iter().filter(|s| s.0 == target).map(|s| s.1).sum::<u64>();
         for &(target, bytes) in &space {
-            prop_assert!(per_turn(target) == 0 || layout.component_size(target, MAX_OFFSET) <= bytes);
+            prop_assert!(per_turn(target) == 0 || layout.object_size(target, MAX_OFFSET) <= bytes);
         }
         // One more turn would not have fit on some target.
         let boundary = match layout.regions() {

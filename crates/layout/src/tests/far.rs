@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{cases, component_size_slowly, layout};
+use super::{cases, layout, object_size_slowly};
 use crate::{Layout, MAX_OFFSET, Stripe};
 
 /// Lengths of every magnitude up to 2^`bits`.
@@ -29,23 +29,23 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn locate_agrees_with_the_component_sizes_and_back(layout in large(), offset in offset()) {
+    fn locate_agrees_with_the_object_sizes_and_back(layout in large(), offset in offset()) {
         let (target, target_offset) = layout.locate(offset);
-        prop_assert_eq!(target_offset, component_size_slowly(&layout, target, offset));
-        prop_assert_eq!(component_size_slowly(&layout, target, offset + 1), target_offset + 1);
+        prop_assert_eq!(target_offset, object_size_slowly(&layout, target, offset));
+        prop_assert_eq!(object_size_slowly(&layout, target, offset + 1), target_offset + 1);
         prop_assert_eq!(layout.file_offset(target, target_offset), Some(offset));
     }
 
     #[test]
-    fn bytes_per_target_and_component_sizes(layout in large(), offset in offset(), len in offset()) {
+    fn bytes_per_target_and_object_sizes(layout in large(), offset in offset(), len in offset()) {
         let end = (offset + len).min(MAX_OFFSET);
         let mut bytes = vec![0; layout.target_count()];
         layout.bytes_per_target(offset, len, &mut bytes);
         for (target, &bytes) in (0..).zip(&bytes) {
-            let before = component_size_slowly(&layout, target, offset);
-            let after = component_size_slowly(&layout, target, end);
-            prop_assert_eq!(layout.component_size(target, offset), before);
-            prop_assert_eq!(layout.component_size(target, end), after);
+            let before = object_size_slowly(&layout, target, offset);
+            let after = object_size_slowly(&layout, target, end);
+            prop_assert_eq!(layout.object_size(target, offset), before);
+            prop_assert_eq!(layout.object_size(target, end), after);
             prop_assert_eq!(layout.bytes_on(target, offset, len), after - before);
             prop_assert_eq!(bytes, after - before);
         }
@@ -55,9 +55,9 @@ proptest! {
     /// The byte after the longest object that a target can have is at no file offset, also if a
     /// region ends there.
     #[test]
-    fn nothing_lies_past_the_end_of_a_component(layout in large(), past in offset()) {
+    fn nothing_lies_past_the_end_of_a_object(layout in large(), past in offset()) {
         for target in 0..layout.target_count() as u32 {
-            let longest = component_size_slowly(&layout, target, MAX_OFFSET);
+            let longest = object_size_slowly(&layout, target, MAX_OFFSET);
             prop_assert_eq!(layout.file_offset(target, longest), None);
             prop_assert_eq!(layout.file_offset(target, longest.saturating_add(past)), None);
         }
@@ -84,11 +84,11 @@ proptest! {
 
     /// Objects of any length give a file size, which is consistent with the layout.
     #[test]
-    fn file_size_never_loses_a_component(layout in large(), sizes in prop::collection::vec(any::<u64>(), 9)) {
+    fn file_size_never_loses_a_object(layout in large(), sizes in prop::collection::vec(any::<u64>(), 9)) {
         let size = layout.file_size(&sizes);
         for (target, &has) in (0..layout.target_count() as u32).zip(&sizes) {
-            let reached = component_size_slowly(&layout, target, size);
-            prop_assert!(reached >= has.min(component_size_slowly(&layout, target, MAX_OFFSET)));
+            let reached = object_size_slowly(&layout, target, size);
+            prop_assert!(reached >= has.min(object_size_slowly(&layout, target, MAX_OFFSET)));
         }
         let last_is_held = size == 0 || {
             let (target, target_offset) = layout.locate(size - 1);
@@ -103,9 +103,9 @@ fn the_last_byte_of_the_largest_file() {
     let layout =
         Layout::single(vec![Stripe { target: 0, width: 4096 }, Stripe { target: 1, width: 4096 }]).unwrap();
     // 2^63 - 1 bytes are 2^50 whole turns, except for the last byte of target 1.
-    assert_eq!(layout.component_size(0, MAX_OFFSET), 1 << 62);
-    assert_eq!(layout.component_size(1, MAX_OFFSET), (1 << 62) - 1);
-    assert_eq!(layout.component_size(1, u64::MAX), (1 << 62) - 1);
+    assert_eq!(layout.object_size(0, MAX_OFFSET), 1 << 62);
+    assert_eq!(layout.object_size(1, MAX_OFFSET), (1 << 62) - 1);
+    assert_eq!(layout.object_size(1, u64::MAX), (1 << 62) - 1);
     assert_eq!(layout.locate(MAX_OFFSET - 1), (1, (1 << 62) - 2));
     assert_eq!(layout.file_offset(1, (1 << 62) - 2), Some(MAX_OFFSET - 1));
     assert_eq!(layout.file_offset(1, (1 << 62) - 1), None);

@@ -65,7 +65,7 @@ fn targets_byte_by_byte(layout: &Layout, bytes: u64) -> Vec<u32> {
 }
 
 /// Bytes on `target` of the file's first `bytes` bytes, computed stripe by stripe in 128 bits.
-fn component_size_slowly(layout: &Layout, target: u32, bytes: u64) -> u64 {
+fn object_size_slowly(layout: &Layout, target: u32, bytes: u64) -> u64 {
     let mut sum = 0u128;
     for region in layout.regions() {
         let end = region.end.unwrap_or(u64::MAX).min(bytes);

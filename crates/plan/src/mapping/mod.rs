@@ -226,7 +226,7 @@ impl Piece {
 /// where the process's previous access to that object ended: the byte before it in the object is
 /// then the last one that the process accessed on the target.
 fn access_on(layout: &Layout, target: u32, request: &Request) -> Access {
-    let before = layout.component_size(target, request.offset).checked_sub(1);
+    let before = layout.object_size(target, request.offset).checked_sub(1);
     let before = before.and_then(|last| layout.file_offset(target, last));
     match before.is_some_and(|byte| request.past.covers(request.offset, byte)) {
         true => Access::Sequential,
@@ -236,7 +236,7 @@ fn access_on(layout: &Layout, target: u32, request: &Request) -> Access {
 
 /// File offset of the request's first byte on `target`.
 fn first_on(layout: &Layout, target: u32, request: &Request) -> u64 {
-    let before = layout.component_size(target, request.offset);
+    let before = layout.object_size(target, request.offset);
     layout.file_offset(target, before).unwrap_or(u64::MAX)
 }
 

@@ -138,7 +138,7 @@ fn interleaved_blocks_are_in_order_on_servers_of_their_own() {
 /// Processes that read a segment of the file sequentially do so on every server, however the
 /// segment is striped.
 #[test]
-fn what_is_in_order_in_the_file_is_in_order_in_every_component() {
+fn what_is_in_order_in_the_file_is_in_order_in_every_object() {
     let (size, requests, alpha) = (64u64 << 10, 512u64, 2e-3);
     let ior = Ior { direction: Direction::Write, ..interleaved(size, 1, requests) };
     let decision = plan(&traced(&ior), &equal(alpha, 0.0), &Options::default()).unwrap().remove(0);

@@ -71,7 +71,7 @@ fn measured(problem: &Problem<'_>, candidate: &Candidate) -> f64 {
         for server in 0..problem.servers.count() as u32 {
             let bytes = layout.bytes_on(server, request.offset, request.size);
             if bytes > 0 {
-                let from = layout.component_size(server, request.offset);
+                let from = layout.object_size(server, request.offset);
                 let before = last_end.insert((request.process, request.file, server), from + bytes);
                 let access = if before == Some(from) { Access::Sequential } else { Access::Random };
                 let busy_s = problem.servers.service(server, group.op, access).busy_s(bytes) * jitter();

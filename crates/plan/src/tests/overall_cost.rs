@@ -95,7 +95,7 @@ fn overall_cost(mix: &Mix, cluster: &Cluster, layouts: &[Layout], layout_of: &[u
         let (mut k, mut most_q, mut most_qb, mut most_storage) = (0.0, 0.0f64, 0.0f64, 0.0f64);
         let layout = &layouts[layout_of[request.file as usize] as usize];
         for (target, bytes) in (0..targets).zip(bytes_on(request)).filter(|(_, bytes)| *bytes > 0) {
-            let begin = layout.component_size(target, request.offset);
+            let begin = layout.object_size(target, request.offset);
             let before = last_end.insert((*run, request.process, request.file, target), begin + bytes);
             let in_order = before == Some(begin) && mix.patterns[*run] != Pattern::Random;
             let access = if in_order { Access::Sequential } else { Access::Random };

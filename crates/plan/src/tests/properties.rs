@@ -104,7 +104,7 @@ fn filled(set: &FileSet, layouts: &[Layout], layout_of: &[u32], targets: usize) 
     let mut bytes = vec![0; targets];
     for (file, &layout) in set.files.iter().zip(layout_of) {
         for (target, bytes) in bytes.iter_mut().enumerate() {
-            *bytes += layouts[layout as usize].component_size(target as u32, file.size);
+            *bytes += layouts[layout as usize].object_size(target as u32, file.size);
         }
     }
     bytes

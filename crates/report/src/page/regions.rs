@@ -268,7 +268,7 @@ pub fn bytes_per_server<'a>(
     file_bytes: u64,
 ) -> Markup {
     let held = |target: u32| {
-        let of = |layout: &Layout| layout.component_size(target, file_bytes);
+        let of = |layout: &Layout| layout.object_size(target, file_bytes);
         layouts.clone().map(of).fold(0u64, u64::saturating_add)
     };
     let targets: Vec<(u32, u64)> = (0..cluster.target_count() as u32).map(|t| (t, held(t))).collect();

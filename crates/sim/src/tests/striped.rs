@@ -59,8 +59,7 @@ fn brute_force(steps: &[Vec<Step>]) -> Vec<u64> {
             next[process] += 1;
             for server in 0..5u32 {
                 let layout = &layouts[file as usize];
-                let (from, bytes) =
-                    (layout.component_size(server, offset), layout.bytes_on(server, offset, size));
+                let (from, bytes) = (layout.object_size(server, offset), layout.bytes_on(server, offset, size));
                 if bytes > 0 {
                     let before = last.insert((process, file, server as usize), from + bytes);
                     let access = if before == Some(from) { Access::Sequential } else { Access::Random };

@@ -64,7 +64,7 @@ fn every_engine_moves_every_byte() {
 /// the order of their first pieces: requests of several processes that start on different servers
 /// spread the load.
 #[test]
-fn interleaved_pieces_are_one_job_of_their_component() {
+fn interleaved_pieces_are_one_job_of_their_object() {
     let mut buffer = vec![0; 40];
     let pieces = pieces(&mut buffer, &[(2, 0, 10), (0, 0, 10), (2, 10, 10), (0, 10, 10)]);
     let mut gathered = Gathered::new(&pieces);
@@ -77,7 +77,7 @@ fn interleaved_pieces_are_one_job_of_their_component() {
 }
 
 #[test]
-fn the_end_of_a_component_cuts_its_pieces_only() {
+fn the_end_of_a_object_cuts_its_pieces_only() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
     for engine in ENGINES {
         let (fan_out, set) = (FanOut::new(sys.clone(), engine), set(&sys, &dir, 3));
@@ -91,7 +91,7 @@ fn the_end_of_a_component_cuts_its_pieces_only() {
 }
 
 #[test]
-fn invalid_memory_and_missing_components_are_errors_of_their_pieces() {
+fn invalid_memory_and_missing_objects_are_errors_of_their_pieces() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
     for engine in ENGINES {
         let (fan_out, set) = (FanOut::new(sys.clone(), engine), set(&sys, &dir, 3));
@@ -327,7 +327,7 @@ fn a_kernel_that_refuses_io_uring_is_no_trouble() {
 }
 
 #[test]
-fn a_sync_reports_every_component() {
+fn a_sync_reports_every_object() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
     for engine in ENGINES {
         let (fan_out, set) = (FanOut::new(sys.clone(), engine), set(&sys, &dir, 3));
@@ -381,7 +381,7 @@ proptest! {
 }
 
 #[test]
-fn descriptors_of_components_are_private() {
+fn descriptors_of_objects_are_private() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
     let set = set(&sys, &dir, 2);
     assert!((0..2).all(|index| fd::is_private(set.fd(index).unwrap().as_fd().as_raw_fd())));

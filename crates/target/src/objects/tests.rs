@@ -87,7 +87,7 @@ fn users_have_a_directory_each_in_one_with_the_mode_of_the_target() {
 }
 
 #[test]
-fn more_components_than_are_opened_at_once() {
+fn more_objects_than_are_opened_at_once() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
     let count = OPENED_AT_ONCE + 3;
     let set = set(&sys, &dir, count);
@@ -105,7 +105,7 @@ fn more_components_than_are_opened_at_once() {
 }
 
 #[test]
-fn a_lost_component_is_named() {
+fn a_lost_object_is_named() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
     let set = set(&sys, &dir, 2);
     let lost = dir.path().join(format!("t1/stripewise/u{}/{}.1", sys.user(), set.id()));
@@ -167,16 +167,16 @@ fn a_users_directory_that_another_made_is_not_used() {
     }
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
     let targets = targets(&sys, &dir, 1);
-    let components = dir.path().join("t0/stripewise");
+    let objects = dir.path().join("t0/stripewise");
     let create = |id| ObjectSet::create(&sys, targets.clone(), id, &Access::of_mode(MODE)).map(drop);
-    std::fs::create_dir(components.join(format!("u{OTHER}"))).unwrap();
+    std::fs::create_dir(objects.join(format!("u{OTHER}"))).unwrap();
     let squatted = create(other(FileId([1; 16]))).unwrap_err();
     assert!(matches!(squatted, TargetError::NotOwned { expected: OTHER, found: 0, .. }), "{squatted}");
     // Its owner could exchange the directories in it.
-    chown(&components, Some(OTHER + 1), None).unwrap();
-    std::fs::remove_dir(components.join(format!("u{OTHER}"))).unwrap();
+    chown(&objects, Some(OTHER + 1), None).unwrap();
+    std::fs::remove_dir(objects.join(format!("u{OTHER}"))).unwrap();
     assert!(matches!(create(other(FileId([1; 16]))), Err(TargetError::NotOwned { .. })));
-    chown(&components, Some(OTHER), None).unwrap();
+    chown(&objects, Some(OTHER), None).unwrap();
     create(other(FileId([1; 16]))).unwrap();
 }
 

@@ -163,7 +163,7 @@ fn directories_that_are_known_to_last_are_not_relied_on_after_they_went() {
 }
 
 #[test]
-fn every_single_failure_is_reported_and_leaves_no_component() {
+fn every_single_failure_is_reported_and_leaves_no_object() {
     for call in ["open", "chmod", "pwrite"] {
         for target in 0..2 {
             let place = Place::new(Journal::Posix);
@@ -182,7 +182,7 @@ fn every_single_failure_is_reported_and_leaves_no_component() {
 }
 
 #[test]
-fn a_failed_sync_of_one_component_is_reported() {
+fn a_failed_sync_of_one_object_is_reported() {
     let place = Place::new(Journal::Posix);
     let (process, sys) = place.process(1);
     let set =

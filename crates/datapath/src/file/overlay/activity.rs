@@ -113,12 +113,12 @@ impl Activity {
     }
 
     /// Records that a request of an application uses these objects of a copy.
-    pub fn mark(&self, copy: usize, components: impl Iterator<Item = u32>, now_ns: u64) {
+    pub fn mark(&self, copy: usize, objects: impl Iterator<Item = u32>, now_ns: u64) {
         let (Some(words), Some(slots)) = (&self.words, self.slots.get(copy)) else { return };
         let until = now_ns + used_for_ns(self.took_ns.load(Ordering::Relaxed));
         let mut last = None;
-        for component in components.filter(|&component| last.replace(component) != Some(component)) {
-            let Some(word) = slots.get(component as usize).and_then(|&slot| words.words().get(slot)) else {
+        for object in objects.filter(|&object| last.replace(object) != Some(object)) {
+            let Some(word) = slots.get(object as usize).and_then(|&slot| words.words().get(slot)) else {
                 continue;
             };
             let known = word.load(Ordering::Relaxed);

@@ -66,8 +66,8 @@ impl<'f> CopySet<'f> {
         let shares = self.shares(request, parts);
         let mark = |now_ns| {
             for share in &shares {
-                let components = share.pieces.iter().map(|piece| piece.object);
-                self.overlay.activity.mark(share.copy.number(), components, now_ns);
+                let objects = share.pieces.iter().map(|piece| piece.object);
+                self.overlay.activity.mark(share.copy.number(), objects, now_ns);
             }
         };
         let began_ns = self.file.sys().now_ns();

@@ -27,8 +27,8 @@ pub(crate) type Times = BTreeMap<(usize, usize), i64>;
 /// The text of the record, with its checksum as the last line.
 fn text_of(times: &Times) -> String {
     let mut text = format!("{MAGIC}\n");
-    for ((copy, component), seconds) in times {
-        text.push_str(&format!("{copy} {component} {seconds}\n"));
+    for ((copy, object), seconds) in times {
+        text.push_str(&format!("{copy} {object} {seconds}\n"));
     }
     let sum = crc32fast::hash(text.as_bytes());
     text + &format!("{sum:08x}\n")
@@ -110,8 +110,7 @@ impl LogicalFile {
         overlay.write_times(times);
         let removed = self.sys().stat(self.anchor()).is_ok_and(|stat| stat.st_nlink == 0);
         let now = self.times_now();
-        let older =
-            |(component, then): (&(usize, usize), &i64)| now.get(component).is_some_and(|now| now < then);
+        let older = |(object, then): (&(usize, usize), &i64)| now.get(object).is_some_and(|now| now < then);
         if removed || times.iter().any(older) {
             overlay.forget_times();
         }

@@ -351,7 +351,7 @@ static const struct fuse_lowlevel_ops OPERATIONS = {
 
 static void usage(void)
 {
-    fputs("usage: slowdisk MOUNTPOINT NAME=IMAGE:RANDOM_US:SEQUENTIAL_US:MIB_PER_S...\n"
+    fputs("usage: throttled-disk MOUNTPOINT NAME=IMAGE:RANDOM_US:SEQUENTIAL_US:MIB_PER_S...\n"
           "Serves disk images that take the time of a disk, until MOUNTPOINT is unmounted; it begins without delays.\n",
           stderr);
     exit(2);
@@ -373,7 +373,7 @@ static void add_disk(const char *text)
     disk->last = &disk->first;
     disk->fd = open(image, O_RDWR | O_CLOEXEC);
     if (disk->fd < 0) {
-        fprintf(stderr, "slowdisk: cannot open the image '%s': %s\n", image, strerror(errno));
+        fprintf(stderr, "throttled-disk: cannot open the image '%s': %s\n", image, strerror(errno));
         exit(1);
     }
     pthread_mutex_init(&disk->lock, NULL);
@@ -387,7 +387,7 @@ int main(int argc, char **argv)
         usage();
     for (int i = 2; i < argc; i++)
         add_disk(argv[i]);
-    char *words[] = {argv[0], "-o", "fsname=stripewise-slowdisk,max_read=1048576", NULL};
+    char *words[] = {argv[0], "-o", "fsname=stripewise-throttled,max_read=1048576", NULL};
     struct fuse_args arguments = FUSE_ARGS_INIT(3, words);
     struct fuse_session *session = fuse_session_new(&arguments, &OPERATIONS, sizeof OPERATIONS, NULL);
     if (!session || fuse_set_signal_handlers(session) != 0 || fuse_session_mount(session, argv[1]) != 0)
