@@ -10,7 +10,7 @@ from pathlib import Path
 from farm import Farm
 from programs import Failed
 from sizes import MIB
-from slowed import Slowed
+from throttled import Throttled
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTBED = ROOT / "testbed" / "cephfs"
@@ -21,7 +21,7 @@ SETTLED_S = 4.5
 WAIT_MOST_S = 60
 
 
-class Bed(Slowed):
+class Bed(Throttled):
     """A CephFS that exists while this context is active."""
 
     # Bypasses the kernel's cache: a direct write where the cache has pages takes three times as

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "testbed" / "disks"), str(ROOT / "bench" / "common")]
 
 # pylint: disable=wrong-import-position
-import c1
+import choice
 import farm
 import psa
 import tables
@@ -30,7 +30,7 @@ from records import Records, command_line
 from sizes import parse_size
 
 
-EXPERIMENTS = {"c1": [c1], "psa": [psa], "all": [c1, psa]}
+EXPERIMENTS = {"c1": [choice], "psa": [psa], "all": [choice, psa]}
 
 
 def flags():
@@ -70,7 +70,7 @@ def measure(args, records):
 
     for experiment in EXPERIMENTS[args.what]:
         with Bed(args, Programs(args.binaries, args.workloads), experiment.disks(args)) as bed:
-            experiment.measure(c1.Run(bed, records, args.hdd, args.seconds, say), args)
+            experiment.measure(choice.Run(bed, records, args.hdd, args.seconds, say), args)
 
 
 def main():

@@ -3,13 +3,13 @@
 import json
 
 from farm import Farm
-from slowed import Slowed
+from throttled import Throttled
 
 # Space of a disk that the file system itself needs, MiB.
 RESERVE_MIB = 64
 
 
-class Bed(Slowed):
+class Bed(Throttled):
     """Disks that exist while this context is active."""
 
     def __init__(self, args, programs, disks):

@@ -17,7 +17,7 @@ use experiment::Experiment;
 use workspace::Workspace;
 
 use crate::machine;
-use crate::shell::words;
+use crate::shell::arguments;
 use crate::workloads::{self, Workloads};
 
 /// Demonstrates the whole chain on this machine: real programs run faster because of the layouts of
@@ -70,7 +70,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let results = outcome?;
     work.write("results.json", &results.to_json()?)?;
-    work.stripewise(words!["report", "-r", "results.json", "-o", "report.html"])?;
+    work.stripewise(arguments!["report", "-r", "results.json", "-o", "report.html"])?;
     if args.json {
         println!("{}", results.to_json()?);
     } else {

@@ -14,10 +14,10 @@ use stripewise_console::{interrupt, quoted};
 use crate::workloads::MPI_ENVIRONMENT;
 
 /// Collects arguments of several types into one command line.
-macro_rules! words {
+macro_rules! arguments {
     ($($word:expr),* $(,)?) => { vec![$(std::ffi::OsString::from($word)),*] };
 }
-pub(crate) use words;
+pub(crate) use arguments;
 
 /// Formats a command line as text, quoted where a shell needs it. Paths below `dir` are shown
 /// relative to it.
@@ -129,7 +129,7 @@ mod tests {
 
     fn within(script: &str, limit_ms: u64) -> Result<String, String> {
         let limit = Duration::from_millis(limit_ms);
-        let line: Vec<OsString> = words!["sh", "-c", script];
+        let line: Vec<OsString> = arguments!["sh", "-c", script];
         output_within(&line, Path::new("/"), &[("ANSWER", "42")], limit).map_err(|error| format!("{error:#}"))
     }
 

@@ -8,7 +8,6 @@
 
 mod blank;
 pub mod bound;
-pub mod c1;
 pub mod cell;
 pub mod claim;
 pub mod document;
@@ -17,6 +16,7 @@ pub mod judge;
 pub mod page;
 pub mod plans;
 pub mod record;
+pub mod regret;
 pub mod simulate;
 pub mod statement;
 pub mod workload;

@@ -4,12 +4,12 @@
 
 mod chart;
 mod drawing;
+mod format;
 mod look;
 mod maps;
 mod markdown;
 mod series;
 mod view;
-mod words;
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,7 @@ use stripewise_layout::{Layout, Region};
 use stripewise_report::Predictions;
 
 use super::workspace::Workspace;
-use crate::shell::words;
+use crate::shell::arguments;
 
 /// The planner's result for one trace.
 #[derive(Clone, Debug)]
@@ -57,9 +57,9 @@ pub fn plan(work: &Workspace, cluster: &str, slug: &str, file: &Path) -> anyhow:
     let chosen_plan = format!("{slug}.plan.toml");
     let ask = |scheme: &str, plan: &str| {
         let trace = format!("{slug}.trace");
-        let of = words!["plan", trace, "-c", cluster, "--profile", "profile.toml", "--only", file];
-        let choice = words!["--scheme", scheme, "--min-gain", "none", "--present", "def"];
-        let output = words!["--candidates", "--json", "--quiet", "-o", plan];
+        let of = arguments!["plan", trace, "-c", cluster, "--profile", "profile.toml", "--only", file];
+        let choice = arguments!["--scheme", scheme, "--min-gain", "none", "--present", "def"];
+        let output = arguments!["--candidates", "--json", "--quiet", "-o", plan];
         work.stripewise([of, choice, output].concat())
     };
     let text = ask("auto", &chosen_plan)?;

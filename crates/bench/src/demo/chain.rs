@@ -8,7 +8,7 @@ use super::experiment::{Experiment, OPS};
 use super::servers;
 use super::workspace::Workspace;
 use crate::output::Output;
-use crate::shell::{self, words};
+use crate::shell::{self, arguments};
 
 /// Layout of a hybrid file system without a plan: 64 KiB stripes over all servers. It is the
 /// baseline of all speedups.
@@ -40,7 +40,7 @@ fn trace(experiment: &Experiment, work: &Workspace) -> anyhow::Result<()> {
     for op in ["write", "read"] {
         let command = experiment.command(work, op)?;
         work.say(&format!("trace {}: {}", experiment.row(op), shell::shown(&command, &work.path(""))));
-        let mut words = words!["trace", "-o", format!("{}.trace", experiment.row_slug(op)), "--"];
+        let mut words = arguments!["trace", "-o", format!("{}.trace", experiment.row_slug(op)), "--"];
         words.extend(command);
         work.stripewise(words)?;
     }
@@ -135,9 +135,9 @@ impl Measured {
     fn run(&mut self, work: &Workspace, experiment: &Experiment, round: usize) -> anyhow::Result<()> {
         let plan = &self.forced.plan;
         if round == 0 {
-            work.stripewise(words!["place", plan])?;
+            work.stripewise(arguments!["place", plan])?;
         }
-        let mut words = words!["run", "-p", plan, "--"];
+        let mut words = arguments!["run", "-p", plan, "--"];
         words.extend(experiment.command(work, "both")?);
         words.push("--verify".into());
         let text = work.stripewise(words)?;
@@ -152,7 +152,7 @@ impl Measured {
         let times = times.map(|(op, runs)| format!("{op} {:.2} s", runs[runs.len() - 1]));
         let times = times.collect::<Vec<_>>().join(", ");
         work.say(&format!("run {} under {name}: {times}, every byte right", experiment.name()));
-        work.stripewise(words!["rm", work.path(experiment.file())])?;
+        work.stripewise(arguments!["rm", work.path(experiment.file())])?;
         Ok(())
     }
 }

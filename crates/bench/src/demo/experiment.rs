@@ -6,7 +6,7 @@ use stripewise_cluster::size;
 
 use super::servers;
 use super::workspace::Workspace;
-use crate::shell::words;
+use crate::shell::arguments;
 
 const MIB: u64 = 1 << 20;
 /// The directions of every program. Each is planned and reported separately.
@@ -99,20 +99,20 @@ impl Experiment {
                 let ior = work.workloads.program("ior")?;
                 let block = size::format(self.file_bytes / IOR_RANKS);
                 (
-                    words![&work.workloads.mpirun, "-n", IOR_RANKS.to_string(), ior],
-                    words!["--transfer", transfer, "--block", block, "--access", "random"],
+                    arguments![&work.workloads.mpirun, "-n", IOR_RANKS.to_string(), ior],
+                    arguments!["--transfer", transfer, "--block", block, "--access", "random"],
                 )
             }
             Program::H5py => {
                 let total = size::format(self.file_bytes);
                 (
-                    words![&work.python, work.workloads.build.join("h5.py")],
-                    words!["--total", total, "--block", transfer],
+                    arguments![&work.python, work.workloads.build.join("h5.py")],
+                    arguments!["--total", total, "--block", transfer],
                 )
             }
         };
-        let file = words!["--file", work.path(self.file())];
-        Ok([program, file, sizes, words!["--op", op, "--json"]].concat())
+        let file = arguments!["--file", work.path(self.file())];
+        Ok([program, file, sizes, arguments!["--op", op, "--json"]].concat())
     }
 
     /// Describes one direction in words.

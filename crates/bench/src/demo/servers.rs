@@ -10,7 +10,7 @@ use stripewise_model::Network;
 use stripewise_report::Servers;
 
 use super::workspace::Workspace;
-use crate::shell::words;
+use crate::shell::arguments;
 
 /// Factor on the published parameters (`docs/papers.md`). It makes the servers the bottleneck,
 /// instead of copying and wakeups on two cores. A common factor changes no ratio of times, and
@@ -46,8 +46,8 @@ pub fn calibrate(work: &Workspace, quick: bool) -> anyhow::Result<()> {
     work.say("calibrate: measuring one server of each class");
     write_cluster(work, "cluster.toml", 1 << 30)?;
     let seconds = if quick { "0.05" } else { "0.2" };
-    let words = words!["calibrate", "-c", "cluster.toml", "-o", "profile.toml", "--quick"];
-    work.stripewise([words, words!["--seconds-per-point", seconds]].concat())?;
+    let words = arguments!["calibrate", "-c", "cluster.toml", "-o", "profile.toml", "--quick"];
+    work.stripewise([words, arguments!["--seconds-per-point", seconds]].concat())?;
     Ok(())
 }
 

@@ -6,9 +6,9 @@ use stripewise_report::draw::{self, Plot};
 use stripewise_report::ticks::{self, Tick};
 use stripewise_report::units;
 
+use super::format;
 use super::look;
 use super::series::{Chart, Panel, Point};
-use super::words;
 
 /// Height of the plot area in pixels.
 pub const HEIGHT: u32 = 210;
@@ -74,7 +74,7 @@ pub fn unit(panel: &Panel) -> &'static str {
 /// Draws a panel over the full width.
 pub fn panel(chart: &Chart<'_>, panel: &Panel) -> Markup {
     let scale = Scale::of(panel);
-    let name = format!("{}, {}: throughput in MiB/s", chart.figure.title, words::place(panel.place));
+    let name = format!("{}, {}: throughput in MiB/s", chart.figure.title, format::place(panel.place));
     let plot = Plot { height: HEIGHT, name: &name, x: Vec::new(), y: scale.ticks(), downwards: false };
     let data = if is_bars(chart, panel) { bars(chart, panel, &scale) } else { lines(chart, panel, &scale) };
     draw::frame(&plot, html! { (labels(panel)) (data) })

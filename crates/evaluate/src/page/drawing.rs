@@ -4,7 +4,7 @@ use maud::{Markup, PreEscaped, html};
 use stripewise_report::html::document;
 
 use super::series::{Chart, Panel};
-use super::{chart, look, words};
+use super::{chart, format, look};
 
 const WIDTH: usize = 880;
 const MARGIN: usize = 16;
@@ -71,7 +71,7 @@ fn entry(chart: &Chart<'_>, scheme: usize, (x, y): (usize, usize)) -> Markup {
 }
 
 fn framed(chart: &Chart<'_>, panel: &Panel, (x, y): (usize, usize), width: usize) -> Markup {
-    let title = format!("{}, {}", words::place(panel.place), chart::unit(panel));
+    let title = format!("{}, {}", format::place(panel.place), chart::unit(panel));
     let (left, top, wide) = (x + LEFT, y + ABOVE, width - LEFT - MARGIN);
     let height = chart::HEIGHT as usize;
     html! {

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use super::format;
 use super::series::amount;
-use super::words;
-use crate::c1::{Choice, Table};
 use crate::record::{Labels, Place};
+use crate::regret::{Choice, Table};
 
 /// The model whose choices are shown.
 const SHOWN: &str = "the planner";
@@ -45,7 +45,7 @@ pub fn of(table: &Table) -> Vec<Map> {
             .filter(|(key, _)| !["size", "procs"].contains(&key.as_str()))
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect();
-        kinds.entry(words::labels(&rest)).or_default().push(choice);
+        kinds.entry(format::labels(&rest)).or_default().push(choice);
     }
     kinds.into_iter().map(|(title, choices)| map(table.place, title, &choices)).collect()
 }
@@ -94,7 +94,7 @@ impl Spot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::c1::Pick;
+    use crate::regret::Pick;
 
     fn choice(size: &str, procs: &str, op: &str, best: &str, picked: &str, regret: f64) -> Choice {
         let labels = [("size", size), ("procs", procs), ("op", op)];

@@ -6,7 +6,7 @@ use textwrap::WordSplitter;
 
 use super::series::{Chart, DRAWINGS, Point};
 use super::view::{Section, View};
-use super::{chart, maps, words};
+use super::{chart, format, maps};
 use crate::judge::{RULE, Verdict};
 use crate::record::Place;
 
@@ -55,7 +55,7 @@ fn head(out: &mut String, names: &[&str]) {
 
 fn places(out: &mut String, view: &View<'_>) {
     for place in Place::ALL {
-        let _ = writeln!(out, "- **{}**: {}.", words::capital(words::place(place)), words::about(place));
+        let _ = writeln!(out, "- **{}**: {}.", format::capital(format::place(place)), format::about(place));
     }
     out.push('\n');
     if view.documents.is_empty() {
@@ -67,11 +67,11 @@ fn places(out: &mut String, view: &View<'_>) {
         row(
             out,
             &[
-                words::place(*place).to_owned(),
+                format::place(*place).to_owned(),
                 document.date.clone(),
                 format!("`{}`", document.command),
-                words::machine(&document.machine),
-                words::runs(&document.records),
+                format::machine(&document.machine),
+                format::runs(&document.records),
             ],
         );
     }
@@ -105,8 +105,8 @@ fn overview(out: &mut String, view: &View<'_>) {
         let experiment = section.experiment;
         let id = experiment.id;
         let mut cells = vec![
-            format!("[{id}](#{})", words::anchor(section.experiment)),
-            words::paper(experiment.paper).to_owned(),
+            format!("[{id}](#{})", format::anchor(section.experiment)),
+            format::paper(experiment.paper).to_owned(),
             experiment.title.clone(),
             experiment.claimed.clone(),
         ];
@@ -120,7 +120,7 @@ fn overview(out: &mut String, view: &View<'_>) {
 /// Formats the number of verdicts by sign, and the values.
 fn found(section: &Section<'_>, place: Place) -> String {
     let Some(verdicts) = section.verdicts(place) else { return "–".to_owned() };
-    let signs: Vec<String> = words::tally(&verdicts)
+    let signs: Vec<String> = format::tally(&verdicts)
         .iter()
         .map(|(verdict, count)| format!("{count}\u{a0}{}", verdict.sign()))
         .collect();
@@ -129,11 +129,11 @@ fn found(section: &Section<'_>, place: Place) -> String {
 
 fn experiment(out: &mut String, section: &Section<'_>) {
     let experiment = section.experiment;
-    let _ = writeln!(out, "## {}\n", text(&words::heading(experiment)));
+    let _ = writeln!(out, "## {}\n", text(&format::heading(experiment)));
     let _ = writeln!(out, "- Published: {}", text(&experiment.setting));
     let _ = writeln!(out, "- Claimed: {}", text(&experiment.claimed));
     for (place, runs) in &section.runs {
-        let _ = writeln!(out, "- {}: {runs}", words::capital(words::place(*place)));
+        let _ = writeln!(out, "- {}: {runs}", format::capital(format::place(*place)));
     }
     for failure in &section.failures {
         let _ = writeln!(out, "- **Failed** {}", text(failure));
@@ -174,17 +174,17 @@ fn choices(out: &mut String, section: &Section<'_>) {
     if section.choices.is_empty() {
         return;
     }
-    let _ = writeln!(out, "{}\n", words::CHOICES);
-    head(out, &words::CHOICE_COLUMNS);
+    let _ = writeln!(out, "{}\n", format::CHOICES);
+    head(out, &format::CHOICE_COLUMNS);
     for table in &section.choices {
         for choice in &table.rows {
-            row(out, &words::choice_row(table.place, choice));
+            row(out, &format::choice_row(table.place, choice));
         }
     }
     out.push('\n');
     for map in section.choices.iter().flat_map(maps::of) {
-        let title = format!("{}: {}", words::capital(words::place(map.place)), map.title);
-        let _ = writeln!(out, "<details><summary>{}: {}</summary>\n", text(&title), words::MAP);
+        let title = format!("{}: {}", format::capital(format::place(map.place)), map.title);
+        let _ = writeln!(out, "<details><summary>{}: {}</summary>\n", text(&title), format::MAP);
         let mut names = vec!["processes"];
         names.extend(map.sizes.iter().map(String::as_str));
         head(out, &names);
@@ -205,7 +205,7 @@ fn numbers(out: &mut String, chart: &Chart<'_>) {
     head(out, &names);
     for panel in &chart.panels {
         for (index, x) in panel.x.iter().enumerate() {
-            let mut cells = vec![words::place(panel.place).to_owned(), x.clone()];
+            let mut cells = vec![format::place(panel.place).to_owned(), x.clone()];
             let of = |points: &Vec<Option<Point>>| {
                 points[index].as_ref().map_or("–".to_owned(), |point| chart::rate(point.rate))
             };

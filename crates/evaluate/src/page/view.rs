@@ -1,11 +1,11 @@
 //! Content of the page, independent of Markdown.
 
+use super::format;
 use super::series::{Chart, charts};
-use super::words;
 use crate::claim::{Experiment, Paper};
 use crate::judge::{Judgement, Verdict, judge};
 use crate::record::{Document, Place, Record};
-use crate::{bound, c1};
+use crate::{bound, regret};
 use stripewise_report::units;
 
 /// Maximum number of claims for which the overview shows each value.
@@ -30,7 +30,7 @@ pub struct Section<'a> {
     /// Its figures.
     pub charts: Vec<Chart<'a>>,
     /// For C1: how well the models chose.
-    pub choices: Vec<c1::Table>,
+    pub choices: Vec<regret::Table>,
     /// Summary of its runs, by place.
     pub runs: Vec<(Place, String)>,
     /// Summary of its failures, by place.
@@ -70,7 +70,7 @@ impl<'a> Section<'a> {
         let look_of = |scheme: &str| schemes.iter().position(|known| *known == scheme).unwrap_or(0);
         let places = || Place::ALL.into_iter().zip(&own);
         let own_records: Vec<Record> = own.concat().into_iter().cloned().collect();
-        let choices = if experiment.id == "C1" { c1::tables(&own_records) } else { Vec::new() };
+        let choices = if experiment.id == "C1" { regret::tables(&own_records) } else { Vec::new() };
         Self {
             experiment,
             judgements: judge(experiment, &own_records),
@@ -99,18 +99,18 @@ impl<'a> Section<'a> {
         let measured =
             || self.judgements.iter().map(|judgement| (&judgement.claim.measure, judgement.at(place)));
         if self.judgements.len() <= FEW {
-            let of = |(measure, outcome)| words::outcome(measure, outcome);
+            let of = |(measure, outcome)| format::outcome(measure, outcome);
             return measured().map(of).collect::<Vec<_>>().join(", ");
         }
         let found = measured().filter_map(|(measure, outcome)| Some((measure, outcome.found.as_ref()?.value)));
-        words::range(found).unwrap_or_default()
+        format::range(found).unwrap_or_default()
     }
 
     /// Returns the column names of the table of claims.
     pub fn columns(&self) -> Vec<&'static str> {
         let mut columns = vec!["claim", "claimed"];
         for place in Place::ALL {
-            columns.push(words::place(place));
+            columns.push(format::place(place));
             if self.has_bounds(place) {
                 columns.push("bound");
             }
@@ -121,14 +121,15 @@ impl<'a> Section<'a> {
     /// Returns a row of the table of claims.
     pub fn claim_row(&self, index: usize) -> Vec<String> {
         let judgement = &self.judgements[index];
-        let mut cells = vec![words::claim(judgement.claim), words::claimed(judgement.claim)];
+        let mut cells = vec![format::claim(judgement.claim), format::claimed(judgement.claim)];
         for (number, place) in Place::ALL.into_iter().enumerate() {
             let outcome = judgement.at(place);
-            let which = words::which(judgement.claim, outcome).map(|which| format!(" ({which})"));
-            cells.push(words::outcome(&judgement.claim.measure, outcome) + &which.unwrap_or_default());
+            let which = format::which(judgement.claim, outcome).map(|which| format!(" ({which})"));
+            cells.push(format::outcome(&judgement.claim.measure, outcome) + &which.unwrap_or_default());
             if self.has_bounds(place) {
                 let bound = self.bounds[index][number];
-                cells.push(bound.map_or("–".to_owned(), |bound| words::value(&judgement.claim.measure, bound)));
+                cells
+                    .push(bound.map_or("–".to_owned(), |bound| format::value(&judgement.claim.measure, bound)));
             }
         }
         cells
@@ -144,7 +145,7 @@ impl<'a> Section<'a> {
         let parts: Vec<String> = Place::ALL
             .into_iter()
             .filter_map(|place| {
-                Some(format!("{}: {}", words::place(place), words::holds(&self.verdicts(place)?)?))
+                Some(format!("{}: {}", format::place(place), format::holds(&self.verdicts(place)?)?))
             })
             .collect();
         match (parts.is_empty(), self.judgements.is_empty()) {
@@ -209,10 +210,10 @@ fn what_failed(place: Place, records: &[&Record]) -> Option<String> {
     let reason: String = reason.lines().next().unwrap_or_default().chars().take(SHOWN).collect();
     Some(format!(
         "{}: {} of {} runs failed, first {} ({}): {reason}",
-        words::place(place),
+        format::place(place),
         failed.len(),
         records.len(),
         first.scheme,
-        words::labels(&first.labels),
+        format::labels(&first.labels),
     ))
 }

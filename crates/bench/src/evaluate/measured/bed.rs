@@ -19,7 +19,7 @@ use stripewise_trace::synth::Direction;
 
 use super::program;
 use crate::output::Output;
-use crate::shell::{self, words};
+use crate::shell::{self, arguments};
 use crate::workloads::Workloads;
 
 /// Returns the emulated servers of a storage configuration below `root`.
@@ -86,8 +86,8 @@ impl<'a> Bed<'a> {
 
     /// Runs a program over the plan and checks that all bytes it read were right.
     pub fn run(&self, program: &Program, direction: Direction, pace: Pace) -> anyhow::Result<Output> {
-        let mut line = words![&self.workloads.stripewise, "run", "-p", self.plan(pace)];
-        line.extend(words!["--statistics", self.statistics(), "--"]);
+        let mut line = arguments![&self.workloads.stripewise, "run", "-p", self.plan(pace)];
+        line.extend(arguments!["--statistics", self.statistics(), "--"]);
         line.extend(program::command(self.workloads, program, direction, &data(self.root))?);
         let mut variables = program::VARIABLES.to_vec();
         let build = self.workloads.build.to_string_lossy();

@@ -6,7 +6,7 @@ use std::path::Path;
 use stripewise_evaluate::Program;
 use stripewise_trace::synth::{Access, Btio, Direction, Hpio, Ior, RandomWithin, Tile, TwoPhase};
 
-use crate::shell::words;
+use crate::shell::arguments;
 use crate::workloads::Workloads;
 
 /// Variables for Open MPI. The synthetic requests of collective calls are those of ROMIO, so the
@@ -53,8 +53,8 @@ pub fn command(
         Program::Tile(program) => ("tile", &program.file, tile(program)),
         Program::Btio(program) => ("btio", &program.file, btio(program)),
     };
-    let mut line = words![&workloads.mpirun, "-n", ranks(program).to_string(), workloads.program(name)?];
-    line.extend(words!["--file", root.join(file), "--op", direction.name(), "--seed", SEED.to_string()]);
+    let mut line = arguments![&workloads.mpirun, "-n", ranks(program).to_string(), workloads.program(name)?];
+    line.extend(arguments!["--file", root.join(file), "--op", direction.name(), "--seed", SEED.to_string()]);
     line.push("--json".into());
     if direction != Direction::Write {
         line.push("--verify".into());

@@ -11,7 +11,7 @@ use super::bed;
 use super::program;
 use super::trial::Timing;
 use crate::evaluate::store::Task;
-use crate::shell::{self, words};
+use crate::shell::{self, arguments};
 use crate::workloads::Workloads;
 
 /// A scheme of a cell with its plan and its measurements.
@@ -135,7 +135,8 @@ impl Starting {
     /// Starts a program that does nothing, with [`FEW`] and with [`MANY`] ranks.
     pub fn measure(workloads: &Workloads) -> anyhow::Result<Self> {
         let nothing = |ranks: u32| {
-            let line = words![&workloads.mpirun, "-n", ranks.to_string(), workloads.program("ior")?, "--help"];
+            let line =
+                arguments![&workloads.mpirun, "-n", ranks.to_string(), workloads.program("ior")?, "--help"];
             let begin = Instant::now();
             let root = Path::new("/");
             shell::output_within(&line, root, &program::VARIABLES, LEAST_LIMIT)?;

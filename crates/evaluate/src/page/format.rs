@@ -2,10 +2,10 @@
 
 use stripewise_report::{Machine, units};
 
-use crate::c1;
 use crate::claim::{Claim, Experiment, Measure, Paper};
 use crate::judge::{Found, Outcome, Verdict};
 use crate::record::{Labels, Place, Record};
+use crate::regret;
 
 /// Returns the heading of a place.
 pub fn place(place: Place) -> &'static str {
@@ -150,7 +150,7 @@ pub const CHOICE_COLUMNS: [&str; 7] =
     ["where", "model", "cells", "cases", "best picked", "mean regret", "worst regret"];
 
 /// Returns a row on how well a model chose at a place.
-pub fn choice_row(at: Place, row: &c1::Row) -> [String; 7] {
+pub fn choice_row(at: Place, row: &regret::Row) -> [String; 7] {
     let tenths = |share: f64| units::percent((share * 1000.0).round() / 1000.0);
     [
         place(at).to_owned(),

@@ -16,7 +16,7 @@ SEED_BEFORE = 1 << 20
 PREPARE_BYTES = 4 << 20
 
 
-class Slowed:
+class Throttled:
     """Throttled disks, a cluster on them, and files there. `directory` gets traces and plans.
     `file` is the workload's file, alone in the directory `data`. `farm` throttles the disks."""
 
