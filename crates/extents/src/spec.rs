@@ -4,10 +4,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use std::os::fd::AsFd;
-use stripewise_sys::{Errno, Fd, FileType, Mode, OFlags, Stat, SysRef};
+use stripewise_sys::{Errno, FileType, Mode, OFlags, Stat, SysRef};
 
 use crate::error::io;
-use crate::journal::Place;
 use crate::{MapError, Mask, Result};
 
 /// A machine during one boot.
@@ -137,33 +136,6 @@ impl MapSpec {
     /// Path of the journal.
     pub fn journal(&self) -> PathBuf {
         self.journal_base.join(&self.journal_below).join(&self.journal_name)
-    }
-
-    /// Opens the file next to the journal whose name is the journal's with `suffix` appended.
-    ///
-    /// # Errors
-    /// As open(2); EPERM if the file belongs to another user.
-    pub fn open_beside(&self, sys: &SysRef, suffix: &str) -> std::result::Result<Fd, Errno> {
-        let place = Place::new(sys, self).map_err(|error| error.errno())?;
-        place.open(&place.beside(suffix), OFlags::RDONLY)
-    }
-
-    /// Creates such a file and replaces an existing one.
-    ///
-    /// # Errors
-    /// As open(2).
-    pub fn create_beside(&self, sys: &SysRef, suffix: &str) -> std::result::Result<Fd, Errno> {
-        let place = Place::new(sys, self).map_err(|error| error.errno())?;
-        place.create_anew(&place.beside(suffix))
-    }
-
-    /// Removes such a file.
-    ///
-    /// # Errors
-    /// As unlink(2).
-    pub fn remove_beside(&self, sys: &SysRef, suffix: &str) -> std::result::Result<(), Errno> {
-        let place = Place::new(sys, self).map_err(|error| error.errno())?;
-        place.sys.unlink(Some(place.dir.as_fd()), &place.beside(suffix))
     }
 
     /// Checks that the calling user owns the file, because only the owner's processes may join the

@@ -6,7 +6,8 @@
 //! `S`, and 2-D of `S/(n/g)` (CIL §4). A file that belongs to *one process* is striped over all
 //! servers (1-DH) or over the file's own group (2-D), or is placed on the file's own server (1-DV).
 
-use crate::layout::{Layout, LayoutError, MAX_OFFSET, Region, Stripe};
+use crate::layout::{Layout, LayoutError};
+use crate::region::{MAX_OFFSET, Region, Stripe};
 
 /// Fixed stripes of `stripe` bytes, round-robin over `targets`: 1-DH, and DEF's layout (64 KiB over
 /// all servers).

@@ -18,10 +18,12 @@ pub mod constructors;
 mod layout;
 mod pieces;
 mod prepared;
+mod region;
 mod sizes;
 
-pub use layout::{Layout, LayoutError, MAX_OFFSET, MAX_TARGETS, Region, Stripe};
+pub use layout::{Layout, LayoutError};
 pub use pieces::{Piece, Pieces};
+pub use region::{MAX_OFFSET, MAX_TARGETS, Region, Stripe};
 
 #[cfg(test)]
 mod tests;

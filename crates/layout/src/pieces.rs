@@ -1,8 +1,9 @@
 //! Cuts a file extent into pieces that are on one target each, and maps target offsets back to the
 //! file.
 
-use crate::layout::{Layout, MAX_OFFSET};
+use crate::layout::Layout;
 use crate::prepared::{Part, PreparedRegion, PreparedStripe, div_rem};
+use crate::region::MAX_OFFSET;
 
 /// A run of file bytes that is contiguous in one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Prefix sums over the regions, computed once, that reduce every mapping to a few divisions.
 
-use crate::layout::{Region, Stripe};
+use crate::region::{Region, Stripe};
 
 #[derive(Clone, Debug)]
 pub(crate) struct PreparedRegion {

@@ -1,8 +1,9 @@
 //! Bytes per target, computed without visiting the file's stripes, and conversions between file
 //! size and object sizes.
 
-use crate::layout::{Layout, MAX_OFFSET};
+use crate::layout::Layout;
 use crate::prepared::object_size;
+use crate::region::MAX_OFFSET;
 
 impl Layout {
     /// Bytes that the first `file_size` bytes of the file put on `target`: the size of its object

@@ -7,12 +7,15 @@ use rustix::fs::{self, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::retry_on_intr;
 
 use crate::fd::{borrow, close_raw};
-use crate::{Errno, Fd, Result, Sys};
+use crate::{Errno, Fd, Result};
 
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 
-pub(crate) fn open<S: Sys + ?Sized>(
-    sys: &S,
+/// openat(2), as the caller makes it: the directory, the name in it, flags and mode.
+type Opener<'a> = &'a dyn Fn(BorrowedFd<'_>, &Path, OFlags, Mode) -> Result<Fd>;
+
+pub(crate) fn open(
+    each: Opener<'_>,
     dir: BorrowedFd<'_>,
     path: &Path,
     flags: OFlags,
@@ -24,7 +27,7 @@ pub(crate) fn open<S: Sys + ?Sized>(
     let opened = match retry_on_intr(|| fs::openat2(dir, path, opening, mode, BENEATH)) {
         Ok(fd) => Fd::adopt(fd)?,
         // Some kernels and sandboxes do not know the call.
-        Err(Errno::NOSYS | Errno::PERM) => stepwise(sys, dir, path, opening, mode)?,
+        Err(Errno::NOSYS | Errno::PERM) => stepwise(each, dir, path, opening, mode)?,
         Err(error) => return Err(error),
     };
     if waits {
@@ -35,7 +38,7 @@ pub(crate) fn open<S: Sys + ?Sized>(
     Ok(opened)
 }
 
-pub(crate) fn stat<S: Sys + ?Sized>(sys: &S, dir: BorrowedFd<'_>, path: &Path) -> Result<Stat> {
+pub(crate) fn stat(each: Opener<'_>, dir: BorrowedFd<'_>, path: &Path) -> Result<Stat> {
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     match retry_on_intr(|| fs::openat2(dir, path, flags, Mode::empty(), BENEATH)) {
         Ok(fd) => {
@@ -46,32 +49,30 @@ pub(crate) fn stat<S: Sys + ?Sized>(sys: &S, dir: BorrowedFd<'_>, path: &Path) -
             close_raw(fd);
             stat
         }
-        Err(Errno::NOSYS | Errno::PERM) => sys.stat(stepwise(sys, dir, path, flags, Mode::empty())?.as_fd()),
+        Err(Errno::NOSYS | Errno::PERM) => {
+            let fd = stepwise(each, dir, path, flags, Mode::empty())?;
+            retry_on_intr(|| fs::fstat(&fd))
+        }
         Err(error) => Err(error),
     }
 }
 
-/// [`Sys::open_beneath`] without openat2(2): calls [`Sys::open`] for every component of `path`.
+/// [`open_beneath`](crate::Sys::open_beneath) without openat2(2): calls `each` for every component
+/// of `path`.
 ///
 /// # Errors
-/// As [`Sys::open_beneath`].
-pub fn stepwise<S: Sys + ?Sized>(
-    sys: &S,
-    dir: BorrowedFd<'_>,
-    path: &Path,
-    flags: OFlags,
-    mode: Mode,
-) -> Result<Fd> {
+/// As `open_beneath`.
+pub fn stepwise(each: Opener<'_>, dir: BorrowedFd<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
     let mut names = path.components().peekable();
     let mut at: Option<Fd> = None;
     while let Some(name) = names.next() {
         let Component::Normal(name) = name else { return Err(Errno::XDEV) };
         let from = at.as_ref().map_or(dir, Fd::as_fd);
         if names.peek().is_none() {
-            return sys.open(Some(from), Path::new(name), flags | OFlags::NOFOLLOW, mode);
+            return each(from, Path::new(name), flags | OFlags::NOFOLLOW, mode);
         }
         let step = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-        at = Some(sys.open(Some(from), Path::new(name), step, Mode::empty())?);
+        at = Some(each(from, Path::new(name), step, Mode::empty())?);
     }
     Err(Errno::NOENT)
 }
@@ -83,7 +84,7 @@ mod tests {
     use rustix::fs::CWD;
 
     use super::*;
-    use crate::Real;
+    use crate::{Real, Sys};
 
     /// Both ways to walk a path give the same results.
     #[test]
@@ -101,7 +102,8 @@ mod tests {
         };
         let stepwise = |path: &str| {
             let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-            stepwise(&Real, dir.as_fd(), Path::new(path), flags, Mode::empty()).map(drop)
+            let each = |dir: BorrowedFd<'_>, path: &Path, flags, mode| Real.open(Some(dir), path, flags, mode);
+            stepwise(&each, dir.as_fd(), Path::new(path), flags, Mode::empty()).map(drop)
         };
         type Open<'a> = &'a dyn Fn(&str) -> Result<()>;
         for open in [&openat2 as Open<'_>, &stepwise] {

@@ -49,12 +49,12 @@ pub trait Sys: Send + Sync {
     /// link anywhere in `path`, and with EXDEV for a path that leaves `dir`. Does not wait when it
     /// opens a FIFO. On kernels before 5.6 it walks `path` component by component.
     fn open_beneath(&self, dir: BorrowedFd<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
-        beneath::open(self, dir, path, flags, mode)
+        beneath::open(&|dir, path, flags, mode| self.open(Some(dir), path, flags, mode), dir, path, flags, mode)
     }
 
     /// fstatat(2) of the file that [`Sys::open_beneath`] would open.
     fn stat_beneath(&self, dir: BorrowedFd<'_>, path: &Path) -> Result<Stat> {
-        beneath::stat(self, dir, path)
+        beneath::stat(&|dir, path, flags, mode| self.open(Some(dir), path, flags, mode), dir, path)
     }
 
     /// The identity of the open file, which distinguishes it from every other file, and from its

@@ -87,7 +87,7 @@ macro_rules! delegate {
             flags: $crate::sys::OFlags,
             mode: $crate::sys::Mode,
         ) -> $crate::sys::Result<$crate::sys::Fd> {
-            $crate::sys::stepwise(self, dir, path, flags, mode)
+            $crate::sys::stepwise(&|dir, path, flags, mode| self.open(Some(dir), path, flags, mode), dir, path, flags, mode)
         }
         fn stat_beneath(
             &self,

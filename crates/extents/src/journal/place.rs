@@ -180,3 +180,32 @@ impl Place {
         self.sys.sync(self.dir.as_fd()).map_err(io(&self.path, "sync its directory"))
     }
 }
+
+impl MapSpec {
+    /// Opens the file next to the journal whose name is the journal's with `suffix` appended.
+    ///
+    /// # Errors
+    /// As open(2); EPERM if the file belongs to another user.
+    pub fn open_beside(&self, sys: &SysRef, suffix: &str) -> std::result::Result<Fd, Errno> {
+        let place = Place::new(sys, self).map_err(|error| error.errno())?;
+        place.open(&place.beside(suffix), OFlags::RDONLY)
+    }
+
+    /// Creates such a file and replaces an existing one.
+    ///
+    /// # Errors
+    /// As open(2).
+    pub fn create_beside(&self, sys: &SysRef, suffix: &str) -> std::result::Result<Fd, Errno> {
+        let place = Place::new(sys, self).map_err(|error| error.errno())?;
+        place.create_anew(&place.beside(suffix))
+    }
+
+    /// Removes such a file.
+    ///
+    /// # Errors
+    /// As unlink(2).
+    pub fn remove_beside(&self, sys: &SysRef, suffix: &str) -> std::result::Result<(), Errno> {
+        let place = Place::new(sys, self).map_err(|error| error.errno())?;
+        place.sys.unlink(Some(place.dir.as_fd()), &place.beside(suffix))
+    }
+}

@@ -9,9 +9,10 @@
 //! most once, because closing a second one would drop the POSIX locks of the first. Transactions of
 //! one thread do not nest. Only the process that opened an environment closes it.
 
+mod tables;
 mod txn;
 
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -22,10 +23,13 @@ use std::sync::{Arc, Weak};
 use lmdb_master_sys as ffi;
 use stripewise_sys::{Errno, Mode, OFlags, SysRef, fd};
 
-pub(crate) use txn::{ReadTxn, Space, Table, Txn, WriteTxn};
+pub(crate) use tables::{Table, Tables};
+pub(crate) use txn::{ReadTxn, Space, Txn, WriteTxn};
 
+use tables::{Failure, Outcome, check};
+
+use crate::Result;
 use crate::fork::PidLock;
-use crate::{MapError, Result};
 
 /// The operations that errors name.
 pub(crate) const READ: &str = "read the index";
@@ -37,31 +41,6 @@ pub(crate) const LOCK: &str = "lock.mdb";
 
 /// Maximum number of idle read transactions kept for reuse.
 const IDLE_MAX: usize = 4;
-
-/// An error code of LMDB: an errno, or one of its own negative codes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Failure(i32);
-
-type Outcome<T> = std::result::Result<T, Failure>;
-
-impl Failure {
-    /// The error of an operation on the index in the run directory `path`.
-    fn of(self, path: &Path, what: &'static str) -> MapError {
-        let errno = match self.0 {
-            code if code > 0 => Errno::from_raw_os_error(code),
-            ffi::MDB_MAP_FULL => Errno::NOSPC,
-            ffi::MDB_READERS_FULL => Errno::AGAIN,
-            _ => Errno::IO,
-        };
-        // SAFETY: a static string, or one of libc's.
-        let problem = unsafe { CStr::from_ptr(ffi::mdb_strerror(self.0)) }.to_string_lossy().into_owned();
-        MapError::Index { path: path.to_owned(), what, problem, errno }
-    }
-}
-
-fn check(code: i32) -> Outcome<()> {
-    if code == 0 { Ok(()) } else { Err(Failure(code)) }
-}
 
 /// Size limits of an environment.
 #[derive(Clone, Copy, Debug)]
@@ -88,15 +67,6 @@ pub(crate) struct Env {
 
 #[derive(Debug, Default)]
 struct Idle(Vec<*mut ffi::MDB_txn>);
-
-/// Handles of the index's tables.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Tables {
-    pub state: Table,
-    pub map: Table,
-    pub pending: Table,
-    pub hints: Table,
-}
 
 // SAFETY: all threads may use an LMDB environment; with NOTLS, any thread may use a read
 // transaction, one at a time.
@@ -166,7 +136,7 @@ impl Env {
                 Ok(data)
             }
         })();
-        let opened = opened.and_then(|data| Ok((data, txn::tables(raw, create.is_some())?)));
+        let opened = opened.and_then(|data| Ok((data, tables::open(raw, create.is_some())?)));
         match opened {
             Ok((data, tables)) => {
                 let identity = identity(sys, &path.join(DATA)).unwrap_or_default();

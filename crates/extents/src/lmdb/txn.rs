@@ -1,51 +1,14 @@
 //! Transactions, tables, cursors.
 
-use std::ffi::CStr;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lmdb_master_sys as ffi;
 use stripewise_sys::SysRef;
 
-use super::{Env, Failure, IDLE_MAX, Outcome, READ, Tables, check, failed};
+use super::tables::{Failure, Outcome, Table, check};
+use super::{Env, IDLE_MAX, READ, failed};
 use crate::{MapError, Result, hooks};
-
-/// A table with 64-bit integer keys, or the unnamed table, whose keys are names.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Table(ffi::MDB_dbi);
-
-/// Opens the tables, or creates them.
-pub(super) fn tables(env: *mut ffi::MDB_env, create: bool) -> Outcome<Tables> {
-    let (txn_flags, table_flags) = if create { (0, ffi::MDB_CREATE) } else { (ffi::MDB_RDONLY, 0) };
-    let mut txn = ptr::null_mut();
-    // SAFETY: an open environment; the transaction is ended below.
-    check(unsafe { ffi::mdb_txn_begin(env, ptr::null_mut(), txn_flags, &raw mut txn) })?;
-    let open = |name: Option<&CStr>| {
-        let mut table = 0;
-        let flags = if name.is_some() { table_flags | ffi::MDB_INTEGERKEY } else { 0 };
-        let name = name.map_or(ptr::null(), CStr::as_ptr);
-        // SAFETY: a live transaction, and a terminated string or null.
-        check(unsafe { ffi::mdb_dbi_open(txn, name, flags, &raw mut table) }).map(|()| Table(table))
-    };
-    let tables = (|| {
-        Ok(Tables {
-            state: open(None)?,
-            map: open(Some(c"map"))?,
-            pending: open(Some(c"pending"))?,
-            hints: open(Some(c"wanted"))?,
-        })
-    })();
-    // SAFETY: the live transaction, not used again.
-    unsafe {
-        match tables {
-            Ok(tables) => check(ffi::mdb_txn_commit(txn)).map(|()| tables),
-            Err(failure) => {
-                ffi::mdb_txn_abort(txn);
-                Err(failure)
-            }
-        }
-    }
-}
 
 /// A read transaction: a snapshot of the tables.
 pub(crate) struct ReadTxn<'e> {

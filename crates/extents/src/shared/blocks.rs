@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use stripewise_sys::{LockKind, SysRef};
 
-use super::counters::COUNTERS;
-use super::{FIRST_BLOCK_BYTE, SharedState, Word};
+use super::counters::{self, COUNTERS, Counter};
+use super::{BLOCK_WORDS, FIRST_BLOCK_BYTE, SharedState, Word};
 
 /// Number of pins of a process. The last one is reserved for [`SharedState::pin_everything`].
 const PINS: usize = 64;
@@ -16,7 +16,6 @@ const EVERYTHING: usize = PINS - 1;
 /// then the counters.
 const FIRST_PIN: usize = 8;
 const FIRST_COUNTER: usize = FIRST_PIN + 2 * PINS;
-pub(super) const WORDS: usize = 192;
 
 /// The block of a process, owned by the OFD lock of the open file description `lock`.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ pub(crate) struct Seen {
 
 impl SharedState {
     fn block_word(&self, block: usize, word: usize) -> &AtomicU64 {
-        &self.words.words()[self.geometry.words_before_blocks() + block * WORDS + word]
+        &self.words.words()[self.geometry.words_before_blocks() + block * BLOCK_WORDS + word]
     }
 
     pub(super) fn blocks_used(&self) -> usize {
@@ -56,8 +55,8 @@ impl SharedState {
             if !sys.try_lock(lock, FIRST_BLOCK_BYTE + number as u64, 1, LockKind::Exclusive)? {
                 continue;
             }
-            let first = (self.geometry.words_before_blocks() + number * WORDS) * size_of::<u64>();
-            let bytes = (WORDS * size_of::<u64>()) as u64;
+            let first = (self.geometry.words_before_blocks() + number * BLOCK_WORDS) * size_of::<u64>();
+            let bytes = (BLOCK_WORDS * size_of::<u64>()) as u64;
             sys.allocate(self.file.as_fd(), first as u64, bytes, true)?;
             // The last owner may have left pins set. Its counters stay, because they are part of
             // the sums.
@@ -214,4 +213,31 @@ impl SharedState {
     }
 }
 
-const _: () = assert!(FIRST_COUNTER + COUNTERS <= WORDS);
+const _: () = assert!(FIRST_COUNTER + COUNTERS <= BLOCK_WORDS);
+
+impl SharedState {
+    /// Adds to a counter of the process that owns `block`; no other process writes that word.
+    pub fn count(&self, block: &Block, counter: Counter, by: u64) {
+        self.counter_word(block.number, counter.index()).fetch_add(by, Ordering::Relaxed);
+    }
+
+    pub fn counted(&self, counter: Counter) -> u64 {
+        self.sum(counter.index())
+    }
+
+    fn sum(&self, counter: usize) -> u64 {
+        let of = |block| self.counter_word(block, counter).load(Ordering::Relaxed);
+        (0..self.blocks_used()).map(of).fold(0, u64::wrapping_add)
+    }
+
+    /// The value that the owner of `block` has added to a counter.
+    pub fn counted_by(&self, block: &Block, counter: Counter) -> u64 {
+        let now = self.counter_word(block.number, counter.index()).load(Ordering::Relaxed);
+        now.wrapping_sub(block.before[counter.index()])
+    }
+
+    /// The sums of all counters by name, for `copies` copies.
+    pub fn all_counted(&self, copies: usize) -> Vec<(String, u64)> {
+        counters::named(copies).map(|(name, counter)| (name, self.sum(counter))).collect()
+    }
+}

@@ -1,8 +1,5 @@
 //! Statistics: counters summed over all processes since the shared state was created.
 
-use std::sync::atomic::Ordering;
-
-use super::{Block, SharedState};
 use crate::CopyId;
 
 /// A counter.
@@ -57,7 +54,7 @@ const fn by_copy(kind: usize, copy: CopyId) -> usize {
 }
 
 impl Counter {
-    fn index(self) -> usize {
+    pub(super) fn index(self) -> usize {
         match self {
             Self::Requests => 0,
             Self::Critical => 1,
@@ -76,34 +73,12 @@ impl Counter {
     }
 }
 
-impl SharedState {
-    /// Adds to a counter of the process that owns `block`; no other process writes that word.
-    pub fn count(&self, block: &Block, counter: Counter, by: u64) {
-        self.counter_word(block.number, counter.index()).fetch_add(by, Ordering::Relaxed);
-    }
-
-    pub fn counted(&self, counter: Counter) -> u64 {
-        self.sum(counter.index())
-    }
-
-    fn sum(&self, counter: usize) -> u64 {
-        let of = |block| self.counter_word(block, counter).load(Ordering::Relaxed);
-        (0..self.blocks_used()).map(of).fold(0, u64::wrapping_add)
-    }
-
-    /// The value that the owner of `block` has added to a counter.
-    pub fn counted_by(&self, block: &Block, counter: Counter) -> u64 {
-        let now = self.counter_word(block.number, counter.index()).load(Ordering::Relaxed);
-        now.wrapping_sub(block.before[counter.index()])
-    }
-
-    /// The sums of all counters by name. Names of per-copy counters, for `copies` copies, end in
-    /// the copy number.
-    pub fn all_counted(&self, copies: usize) -> Vec<(String, u64)> {
-        let plain = NAMES.iter().enumerate().map(|(index, name)| ((*name).to_owned(), self.sum(index)));
-        let of_copies = BY_COPY.iter().enumerate().flat_map(|(kind, name)| {
-            (0..copies).map(move |copy| (format!("{name}.{copy}"), self.sum(by_copy(kind, CopyId::new(copy)))))
-        });
-        plain.chain(of_copies).collect()
-    }
+/// Names and indices of all counters of a file with so many copies. Names of per-copy counters end
+/// in the copy number.
+pub(super) fn named(copies: usize) -> impl Iterator<Item = (String, usize)> {
+    let plain = NAMES.iter().enumerate().map(|(index, name)| ((*name).to_owned(), index));
+    let of_copies = BY_COPY.iter().enumerate().flat_map(move |(kind, name)| {
+        (0..copies).map(move |copy| (format!("{name}.{copy}"), by_copy(kind, CopyId::new(copy))))
+    });
+    plain.chain(of_copies)
 }

@@ -41,6 +41,7 @@ pub(crate) const COPIER_BYTE: u64 = 0;
 pub(crate) const FIRST_BLOCK_BYTE: u64 = 64;
 
 const HEADER_WORDS: usize = 64;
+const BLOCK_WORDS: usize = 192;
 
 /// Value of [`Word::Opened`].
 pub(crate) const OPENED: u64 = 1;
@@ -160,7 +161,7 @@ impl Geometry {
     }
 
     fn words(self) -> usize {
-        self.words_before_blocks() + self.blocks * blocks::WORDS
+        self.words_before_blocks() + self.blocks * BLOCK_WORDS
     }
 }
 
