@@ -282,7 +282,7 @@ fn an_overwritten_file_with_lost_objects() {
 }
 
 #[test]
-fn a_object_longer_than_its_layout() {
+fn an_object_longer_than_its_layout() {
     let layout = stripewise_layout::constructors::two_part(&[(0, 10), (1, 10)], 100, &[(1, 10)]).unwrap();
     let stage = Stage::new(layout);
     open(&stage.real_runtime(), &stage.path("a"), CREATE).unwrap().file.write(&[1; 200], 0, 1).unwrap();
