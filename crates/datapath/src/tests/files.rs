@@ -240,7 +240,7 @@ fn stat_reads_the_manifest_each_time() {
 
 /// A missing object must not count as an object of size 0.
 #[test]
-fn stat_of_a_file_without_a_object_is_left_alone() {
+fn stat_of_a_file_without_an_object_is_left_alone() {
     let stage = Stage::new(small());
     let path = stage.path("f");
     open(&stage.runtime(), &path, CREATE).unwrap().file.write(&pattern(1, 100), 0, 1).unwrap();

@@ -55,7 +55,7 @@ proptest! {
     /// The byte after the longest object that a target can have is at no file offset, also if a
     /// region ends there.
     #[test]
-    fn nothing_lies_past_the_end_of_a_object(layout in large(), past in offset()) {
+    fn nothing_lies_past_the_end_of_an_object(layout in large(), past in offset()) {
         for target in 0..layout.target_count() as u32 {
             let longest = object_size_slowly(&layout, target, MAX_OFFSET);
             prop_assert_eq!(layout.file_offset(target, longest), None);
@@ -84,7 +84,7 @@ proptest! {
 
     /// Objects of any length give a file size, which is consistent with the layout.
     #[test]
-    fn file_size_never_loses_a_object(layout in large(), sizes in prop::collection::vec(any::<u64>(), 9)) {
+    fn file_size_never_loses_an_object(layout in large(), sizes in prop::collection::vec(any::<u64>(), 9)) {
         let size = layout.file_size(&sizes);
         for (target, &has) in (0..layout.target_count() as u32).zip(&sizes) {
             let reached = object_size_slowly(&layout, target, size);

@@ -77,7 +77,7 @@ fn interleaved_pieces_are_one_job_of_their_object() {
 }
 
 #[test]
-fn the_end_of_a_object_cuts_its_pieces_only() {
+fn the_end_of_an_object_cuts_its_pieces_only() {
     let (sys, dir) = (real(), tempfile::tempdir().unwrap());
     for engine in ENGINES {
         let (fan_out, set) = (FanOut::new(sys.clone(), engine), set(&sys, &dir, 3));
