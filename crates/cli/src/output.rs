@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Row, Table};
-use indicatif::BinaryBytes;
 use serde::Serialize;
 use stripewise_model::Op;
+use stripewise_report::units;
 
 pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
     println!("{}", serde_json::to_string_pretty(value)?);
@@ -32,7 +32,8 @@ pub fn table(header: impl Into<Row>, numbers: impl IntoIterator<Item = usize>) -
 
 /// Formats a number of bytes for people.
 pub fn human(bytes: u64) -> String {
-    BinaryBytes(bytes).to_string()
+    // Terminals and the programs that read their text know the usual space better.
+    units::bytes(bytes).replace('\u{a0}', " ")
 }
 
 pub fn op_name(op: Op) -> &'static str {

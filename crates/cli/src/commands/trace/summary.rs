@@ -7,7 +7,7 @@ use serde::Serialize;
 use stripewise_trace::summary::{Concurrency, Direction, Group};
 use stripewise_trace::{Op, Summary, Trace};
 
-use crate::output;
+use crate::output::{self, human};
 
 /// Fraction from which a property is attributed to the whole group.
 const MOSTLY: f64 = 0.9;
@@ -181,16 +181,4 @@ fn order(direction: &Direction) -> String {
         return "random".into();
     }
     format!("{:.0} % sequential, {:.0} % strided", 100.0 * sequential, 100.0 * strided)
-}
-
-/// Formats bytes for people: exactly if they are a whole number of units.
-fn human(bytes: u64) -> String {
-    const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    let unit = if bytes == 0 { 0 } else { bytes.ilog2() as usize / 10 };
-    let value = bytes as f64 / (1u64 << (10 * unit)) as f64;
-    if value.fract() == 0.0 {
-        format!("{value} {}", UNITS[unit])
-    } else {
-        format!("{value:.1} {}", UNITS[unit])
-    }
 }
