@@ -36,25 +36,36 @@ def why_not():
     return None
 
 
-@pytest.fixture(scope="module")
-def bed():
-    """{name: mount point} of two disks. Only `down` removes them."""
+def up(count):
+    """Creates disks. Returns (directory, {name: mount point}); only `down` removes them."""
     if reason := why_not():
         pytest.skip(f"throttled disks: {reason}")
     directory = Path(tempfile.mkdtemp(prefix="stripewise-disks-"))
     speed = f"{RANDOM_US}:{SEQUENTIAL_US}:{MIB_PER_S}"
-    words = ["--dir", directory, "--hdds", DISKS, "--ssds", 0, "--hdd", speed, "--size-mib", 128, "--throttled-disk", THROTTLED_DISK]
+    words = ["--dir", directory, "--hdds", count, "--ssds", 0, "--hdd", speed, "--size-mib", 128, "--throttled-disk", THROTTLED_DISK]
     code, out, err = disks("up", *words, ok=False)
     if code != 0 and ("Operation not permitted" in err or "losetup" in err):
         directory.rmdir()
         pytest.skip(f"throttled disks: not permitted here: {err.strip()}")
     assert code == 0, err
-    yield directory, json.loads(out)
+    return directory, json.loads(out)
+
+
+def down(directory):
+    """Removes disks; nothing of them is left."""
     devices = json.loads((directory / "made.json").read_text())["loops"].values()
     disks("down", "--dir", directory)
     assert not directory.exists() and str(directory) not in Path("/proc/mounts").read_text()
     for device in devices:
         assert not (Path("/sys/block") / Path(device).name / "loop" / "backing_file").exists()
+
+
+@pytest.fixture(scope="module")
+def bed():
+    """{name: mount point} of two disks."""
+    made = up(DISKS)
+    yield made
+    down(made[0])
 
 
 def counts(bed):
@@ -182,3 +193,11 @@ def test_what_it_cannot_do_is_said(bed):
     elsewhere = ["--dir", f"{bed[0]}-other", "--throttled-disk", "/nowhere/throttled-disk"]
     code, _, err = disks("up", *elsewhere, ok=False)
     assert code == 1 and "make throttled-disk" in err and not os.path.exists(f"{bed[0]}-other")
+
+
+def test_down_removes_disks_whose_server_was_killed():
+    directory, mounts = up(1)
+    (Path(mounts["hdd0"]) / "file").write_bytes(b"lost with its disk")
+    assert subprocess.run(["pkill", "--signal", "KILL", "--full", f"{THROTTLED_DISK} {directory}/fuse"], check=False).returncode == 0
+    assert disks("status", "--dir", directory)[1] == "no disks\n"
+    down(directory)
