@@ -89,8 +89,8 @@ evaluation-pages:
 
 # Runs only missing measurements. The records stay in the target directory.
 bench-cephfs: build cephfs-bed
-	$(PYTHON) bench/cephfs all --binaries $(TARGET)/release --records $(TARGET)/cephfs.jsonl \
-		--document bench/results.d/cephfs.json --page bench/results.d/cephfs.md $(BENCH)
+	$(TARGET)/release/stripewise-bench cephfs all --records $(TARGET)/cephfs.jsonl \
+		--document docs/evaluation/cephfs.json --page bench/results.d/cephfs.md $(BENCH)
 
 lint:
 	cargo fmt --all --check

@@ -1,11 +1,10 @@
-"""The CephFS benchmark (bench/cephfs): the page that it renders from given records. Nothing is
-measured."""
+"""The measurements in bench/: they start by `stripewise-bench`, and the CephFS benchmark renders a
+page from given records. Nothing is measured."""
 
 import json
-import subprocess
-import sys
 
-from conftest import HANGS_S, ROOT
+import pytest
+from conftest import BIN, ROOT, run_command
 
 
 def record(experiment, scheme, labels, seconds, details, size=1 << 20):
@@ -28,10 +27,25 @@ def page(tmp_path, lines):
     """The rows of the page's tables: [[cell, ...], ...]."""
     records = tmp_path / "records.jsonl"
     records.write_text("\n".join(lines) + "\n")
-    command = [sys.executable, ROOT / "bench" / "cephfs", "all", "--only-print", "--records", records]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANGS_S)
-    assert done.returncode == 0, done.stderr
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in done.stdout.splitlines() if line.startswith("|")]
+    out = run_command(BIN / "stripewise-bench", "cephfs", "all", "--only-print", "--records", records).out
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in out.splitlines() if line.startswith("|")]
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in (ROOT / "bench").glob("*/__main__.py")))
+def test_each_measurement_is_a_command_that_teaches(name):
+    bench = BIN / "stripewise-bench"
+    assert f"\n  {name} " in run_command(bench, "--help").out
+    said = run_command(bench, name, *(["cache"] if name == "copies" else []), "--help").out
+    assert f"usage: stripewise-bench {name} " in said
+    assert "--binaries" in said and str(BIN) in "".join(said.split())
+
+
+def test_outside_the_source_tree_a_measurement_says_where_it_is(tmp_path):
+    program = tmp_path / "stripewise-bench"
+    program.write_bytes((BIN / "stripewise-bench").read_bytes())
+    program.chmod(0o755)
+    result = run_command(program, "disks", "--help", ok=False, cwd=tmp_path)
+    assert result.code == 1 and "in the source tree" in result.err
 
 
 def case(op, picked_s):

@@ -1,9 +1,9 @@
 """Measures stripewise on CephFS (testbed/cephfs: real daemons, throttled disks), as root.
 
-    sudo python3 bench/cephfs all --records cephfs.jsonl \\
-        --document bench/results.d/cephfs.json --page bench/results.d/cephfs.md
-    sudo python3 bench/cephfs layouts --quick --records quick.jsonl
-    python3 bench/cephfs all --only-print --records cephfs.jsonl
+    sudo stripewise-bench cephfs all --records cephfs.jsonl \\
+        --document docs/evaluation/cephfs.json --page bench/results.d/cephfs.md
+    sudo stripewise-bench cephfs layouts --quick --records quick.jsonl
+    stripewise-bench cephfs all --only-print --records cephfs.jsonl
 
 layouts: does the planner choose the best of 1-DH, 2-D and 1-DV?
 schemes: DEF, PA, PSA and the planner's choice, on both classes; the expected and the measured
@@ -36,8 +36,9 @@ import replicas
 import schemes
 import tables
 from bed import Bed
-from programs import Failed, Programs
-from records import Records, command_line
+from described import command_line
+from programs import BINARIES, Failed, Programs
+from records import Records
 from sizes import parse_size
 
 EXPERIMENTS = {"layouts": choice, "schemes": schemes, "cache": cache, "replicas": replicas, "pools": pools}
@@ -54,16 +55,16 @@ class Run:
 
 
 def flags():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="stripewise-bench cephfs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("what", choices=[*EXPERIMENTS, "all"])
     add("--records", type=Path, default=Path("cephfs.jsonl"), help="JSON lines; what it has is not measured again")
-    add("--document", type=Path, help="write all records there, as bench/results.d/ has them")
+    add("--document", type=Path, help="write all records there, as docs/evaluation/ has them")
     add("--page", type=Path, help="write the tables there, too, as bench/results.d/ has them")
     add("--note", default="", help="a sentence for the page: what else the machine did")
     add("--dir", type=Path, default=Path("/dev/shm/stripewise-bench-cephfs"), help="for the bed, traces and plans")
     add("--port", type=int, default=40200, help="of the bed's monitor, and the next one")
-    add("--binaries", type=Path, default=ROOT / "target/release", help="with stripewise and its library")
+    add("--binaries", type=Path, default=BINARIES, help="with stripewise and its library [default: %(default)s]")
     add("--workloads", type=Path, default=ROOT / "build", help="of `make workloads`")
     add("--throttled-disk", type=Path, default=ROOT / "build" / "throttled-disk", help="of `make throttled-disk`")
     speed = "of each OSD's disk: random access in us, in order in us, MiB/s [default: %(default)s]"

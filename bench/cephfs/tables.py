@@ -8,8 +8,8 @@ import choice
 import grid
 from bed import ROOT
 from choices import cases, errors, fastest, judged, repeats
+from described import command_line, machine_line, now
 from markdown import table
-from records import command_line, machine, now
 
 # A layout counts as equally good if it is worse than the best by at most this fraction.
 NEAR = 0.05
@@ -44,9 +44,7 @@ models know the disks by `stripewise calibrate --quick` alone.
 
 def page(records, args):
     """The whole page, in the form of bench/results.d/."""
-    of = machine()
-    where = f"{of['cores']} x {of['cpu']}, {of['system']}"
-    known = {"processes": grid.PROCESSES, "date": now(), "machine": where, "commit": commit(), "command": command_line()}
+    known = {"processes": grid.PROCESSES, "date": now(), "machine": machine_line(), "commit": commit(), "command": command_line()}
     head = HEAD.format(**vars(args), **known, runs=runs(records))
     sections = (calibration(args), layouts(records), schemes(records), cache(records), replicas(records), pools(records))
     return "\n\n".join([head.rstrip(), *(section for section in sections if section)])

@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+# The directory of the stripewise program and its library; set by `stripewise-bench`.
+BINARIES = Path(os.environ.get("STRIPEWISE_BIN_DIR", ROOT / "target" / "release"))
 
 # With more ranks than cores, Open MPI's waiting ranks must yield. As root it needs permission to
 # run.

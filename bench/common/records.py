@@ -1,12 +1,10 @@
-"""The measurements: one JSON object per line, as `stripewise-bench evaluate` reads it. The last line with
-a key wins, so a record can be rewritten with more repeats."""
+"""The measurements: one JSON object per line, as `stripewise-bench evaluate` reads it. The last line
+with a key wins, so a record can be rewritten with more repeats."""
 
-import datetime
 import json
-import os
-import platform
-import sys
 from pathlib import Path
+
+from described import machine, now
 
 
 def key(record):
@@ -102,22 +100,3 @@ def own(shared):
         return {**{name: value for name, value in run.items() if name not in shared}, **inner}
 
     return rest
-
-
-def command_line():
-    """The command line without directories of this machine."""
-    words = [Path(word).name if word.startswith("/") else word for word in sys.argv[1:]]
-    return " ".join([f"python3 bench/{Path(sys.argv[0]).resolve().name}", *words])
-
-
-def now():
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def machine():
-    """A description of this machine."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    cpu = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), "unknown")
-    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    system = f"Linux {platform.release()}"
-    return {"host": platform.node(), "cpu": cpu, "cores": os.cpu_count(), "memory_bytes": memory_bytes, "system": system}

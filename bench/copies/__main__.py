@@ -1,7 +1,7 @@
 """Measures files with several copies on emulated servers: the cache, the replicas, and their
 overhead for programs that gain nothing.
 
-    python3 bench/copies cache --binaries target/release --dir /dev/shm/copies \\
+    stripewise-bench copies cache --dir /dev/shm/copies \\
         --results copies-cache.json
 
 An interrupted run continues where it was. The tables go to standard output; `--only-print` prints
@@ -22,7 +22,7 @@ import overhead_tables
 import replica_tables
 import replicas
 import sizes
-from programs import ROOT, Programs
+from programs import BINARIES, ROOT, Programs
 from servers import Emulation
 from store import Store
 
@@ -39,7 +39,7 @@ def common(parser, hdds):
     """Flags of all benchmarks."""
     add = parser.add_argument
     add("--dir", type=Path, default=Path("/dev/shm/stripewise-copies"), help="for the servers and files; emptied")
-    add("--binaries", type=Path, default=ROOT / "target/release", help="with stripewise and its library")
+    add("--binaries", type=Path, default=BINARIES, help="with stripewise and its library [default: %(default)s]")
     add("--workloads", type=Path, default=ROOT / "build", help="of `make workloads`")
     add("--results", type=Path, help="JSON; what it has is not measured again [default: copies-WHAT.json]")
     add("--repeats", type=int, default=3)
@@ -64,7 +64,7 @@ def with_cache(parser):
 
 
 def flags():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="stripewise-bench copies", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_subparsers(dest="what", required=True)
     of_cache = what.add_parser("cache", help="S1: random access, 8K to 4M, under every mode of the cache")
     with_cache(of_cache)

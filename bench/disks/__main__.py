@@ -1,9 +1,9 @@
 r"""Measures C1 and the rows of PSA on throttled disks under a file system (testbed/disks), as root.
 
-    sudo python3 bench/disks all --quick --records disks.jsonl \
+    sudo stripewise-bench disks all --quick --records disks.jsonl \
         --document docs/evaluation/disks.json --page bench/results.d/disks.md
-    sudo python3 bench/disks c1 --sizes 64K --processes 2 --records disks.jsonl
-    python3 bench/disks all --only-print --records disks.jsonl
+    sudo stripewise-bench disks c1 --sizes 64K --processes 2 --records disks.jsonl
+    stripewise-bench disks all --only-print --records disks.jsonl
 
 Every request of a program becomes one request of each disk that its layout touches, because files
 are overwritten in place without the page cache. An interrupted run continues where it was; more
@@ -25,8 +25,9 @@ import farm
 import psa
 import tables
 from bed import Bed
-from programs import Failed, Programs
-from records import Records, command_line
+from described import command_line
+from programs import BINARIES, Failed, Programs
+from records import Records
 from sizes import parse_size
 
 
@@ -34,7 +35,7 @@ EXPERIMENTS = {"c1": [choice], "psa": [psa], "all": [choice, psa]}
 
 
 def flags():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="stripewise-bench disks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("what", choices=["c1", "psa", "all"])
     add("--records", type=Path, default=Path("disks.jsonl"), help="JSON lines; what it has is not measured again")
@@ -42,7 +43,7 @@ def flags():
     add("--page", type=Path, help="write the tables there, too, as bench/results.d/ has them")
     add("--dir", type=Path, default=Path("/tmp/stripewise-disks"), help="for mount points and files")
     add("--images", type=Path, default=Path("/dev/shm/stripewise-disks"), help="a directory for the disks' images")
-    add("--binaries", type=Path, default=ROOT / "target/release", help="with stripewise and its library")
+    add("--binaries", type=Path, default=BINARIES, help="with stripewise and its library [default: %(default)s]")
     add("--workloads", type=Path, default=ROOT / "build", help="of `make workloads`")
     add("--throttled-disk", type=Path, default=ROOT / "build" / "throttled-disk", help="of `make throttled-disk`")
     speed = "random access in us, in order in us, MiB/s [default: %(default)s]"

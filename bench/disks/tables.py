@@ -3,8 +3,8 @@
 from statistics import median
 
 from choices import MODELS, cases, errors, fastest, judged, repeats
+from described import command_line, machine_line, now
 from markdown import table
-from records import command_line, machine, now
 
 HEAD = """# C1 and PSA's rows on throttled real disks
 
@@ -24,9 +24,7 @@ overwrite files in place; every byte is checked. The models know the disks by
 
 def page(records, args):
     """The whole page, in the form of bench/results.d/."""
-    of = machine()
-    where = f"{of['cores']} x {of['cpu']}, {of['system']}"
-    parts = [HEAD.format(**vars(args), date=now(), machine=where, command=command_line())]
+    parts = [HEAD.format(**vars(args), date=now(), machine=machine_line(), command=command_line())]
     if records.all("C1"):
         parts += ["## C1: does a model pick the best of 1-DH, 2-D (groups of two) and 1-DV on 8 HDDs?\n", c1(records), ""]
     if records.all("P1"):

@@ -2,7 +2,7 @@
 compared with `cp -a`; killed, resumed, verified.
 
     python3 testbed/cephfs up --base /tmp/cephfs --no-limits
-    python3 bench/migration --base /tmp/cephfs --bin target/release
+    stripewise-bench migration --base /tmp/cephfs
 
 The testbed's disks hold every file and its copy at once. With --compress its pools compress, and
 the long file is compressible, so that 10 GiB and their copy fit on a small machine; compression is
@@ -21,14 +21,19 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(1, str(Path(__file__).resolve().parents[1] / "common"))
+
+# pylint: disable=wrong-import-position
+from programs import BINARIES
+
 BLOCK = 64 << 10
 MODES = ["native", "managed"]
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="stripewise-bench migration", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", type=Path, required=True, help="of the bed")
-    parser.add_argument("--bin", type=Path, required=True, help="the directory with stripewise")
+    parser.add_argument("--binaries", type=Path, default=BINARIES, help="with stripewise and its library [default: %(default)s]")
     parser.add_argument("--files", type=int, default=10_000, help="short files, of 4 to 64 KiB each")
     parser.add_argument("--long-gib", type=float, default=10, help="the long file")
     parser.add_argument("--kills", type=int, default=5, help="times that each placing is killed")
@@ -42,7 +47,7 @@ class Bed:
     """A mounted testbed, and plans for it."""
 
     def __init__(self, args):
-        self.base, self.stripewise = args.base, args.bin / "stripewise"
+        self.base, self.stripewise = args.base, args.binaries / "stripewise"
         self.mount = args.base / "mnt"
         self.pools = json.loads(self.ceph("osd", "pool", "ls", "--format", "json"))
         self.servers = sum(pool.startswith("hdd") and pool != "hdd" for pool in self.pools)

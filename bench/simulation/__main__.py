@@ -1,7 +1,7 @@
 """Validates the simulator against real MPI programs on emulated servers: the same requests,
 measured and simulated.
 
-    python3 bench/simulation --results simulation.jsonl -o bench/results.d/sim.md
+    stripewise-bench simulation --results simulation.jsonl -o bench/results.d/sim.md
 
 Every cell is one kind of file in one layout, written and read by a number of processes with
 requests of one size in one order. The servers are slowed down so that a phase takes --seconds. A
@@ -24,8 +24,7 @@ sys.path[1:1] = [str(HERE.parent / "copies"), str(HERE.parent / "common")]
 import sizes  # noqa: E402
 from cells import Cell, copies, grid  # noqa: E402
 from measure import Bench  # noqa: E402
-from programs import ROOT, Failed, Programs  # noqa: E402
-from store import machine  # noqa: E402
+from programs import BINARIES, ROOT, Failed, Programs  # noqa: E402
 from tables import tables  # noqa: E402
 
 
@@ -39,10 +38,10 @@ def by_chance(cell):
 
 
 def flags():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="stripewise-bench simulation", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--dir", type=Path, default=Path("/dev/shm/stripewise-simulation"), help="for the servers and files; emptied")
-    add("--binaries", type=Path, default=ROOT / "target/release", help="with stripewise and its library")
+    add("--binaries", type=Path, default=BINARIES, help="with stripewise and its library [default: %(default)s]")
     add("--workloads", type=Path, default=ROOT / "build", help="of `make workloads`")
     add("--results", type=Path, help="JSON lines; what it has is not measured again")
     add("-o", "--output", type=Path, help="the table, also written there")
@@ -86,8 +85,7 @@ def main():
                 with args.results.open("a") as out:
                     out.write(json.dumps(record) + "\n")
         bench.remove()
-    command = "python3 bench/simulation " + " ".join(sys.argv[1:])
-    text = tables([records[cell.name] for cell in cells if cell.name in records], command, machine())
+    text = tables([records[cell.name] for cell in cells if cell.name in records])
     print(text)
     if args.output:
         before, mark, _ = (args.output.read_text() if args.output.exists() else "").partition(MARK)

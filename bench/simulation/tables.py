@@ -1,17 +1,16 @@
 """The errors as Markdown tables."""
 
-import datetime
 from statistics import median
 
+from described import command_line, machine_line, now
 from markdown import table
 
 
-def tables(records, command, machine):
+def tables(records):
     good = [record for record in records if "failed" not in record]
     phases = [(record, phase) for record in good for phase in record["phases"]]
-    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     loads = [record["load"] for record in good] or [0]
-    parts = [f"Measured {date} on {machine}, load before a cell {min(loads):.1f} to {max(loads):.1f} (median {median(loads):.1f}), by `{command}`."]
+    parts = [f"Measured {now()} on {machine_line()}, load before a cell {min(loads):.1f} to {max(loads):.1f} (median {median(loads):.1f}), by `{command_line()}`."]
     parts += [f"{len(good)} cells in two phases each, {len(records) - len(good)} failed."]
     parts += [errors(phases), counts(good), worst(phases)]
     return "\n\n".join(parts)

@@ -5,6 +5,7 @@ mod demo;
 mod evaluate;
 mod machine;
 mod output;
+mod scripts;
 mod shell;
 mod workloads;
 
@@ -24,11 +25,26 @@ struct Cli {
 enum Command {
     Demo(demo::Args),
     Evaluate(evaluate::Args),
+    /// Measures layouts and PSA on throttled disks under a real file system, as root
+    Disks(scripts::Args),
+    /// Measures layouts, caches and replicas on a CephFS on throttled disks, as root
+    Cephfs(scripts::Args),
+    /// Measures the cache, the replicas and their overhead on emulated servers
+    Copies(scripts::Args),
+    /// Measures the migration of files on a CephFS, with kills
+    Migration(scripts::Args),
+    /// Compares the simulator with real programs on emulated servers
+    Simulation(scripts::Args),
 }
 
 fn main() -> ExitCode {
     stripewise_console::run("stripewise-bench", || match Cli::parse().command {
         Command::Demo(args) => demo::run(args),
         Command::Evaluate(args) => evaluate::run(&args),
+        Command::Disks(args) => scripts::run("disks", args),
+        Command::Cephfs(args) => scripts::run("cephfs", args),
+        Command::Copies(args) => scripts::run("copies", args),
+        Command::Migration(args) => scripts::run("migration", args),
+        Command::Simulation(args) => scripts::run("simulation", args),
     })
 }

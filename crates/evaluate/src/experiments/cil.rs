@@ -54,7 +54,7 @@ fn beds(place: Place) -> Vec<Bed> {
             parameters: Network::default(),
             procs: &[1, 2, 4, 8, 16, 32],
         }],
-        // Programs on disks are run by a separate tool (`bench/disks`).
+        // Programs on disks are run by `stripewise-bench disks`.
         Place::Disks => Vec::new(),
     }
 }
