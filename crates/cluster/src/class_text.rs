@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use stripewise_model::{ByAccess, ClassParams, Service};
 
-use crate::error::FileError;
-use crate::reader::Table;
+use crate::reader::{FileError, Table};
+use crate::write::amounts;
 
 /// The keys of a service.
 pub(crate) const SERVICE: [&str; 2] = ["startup_s", "per_byte_s"];
@@ -19,7 +19,7 @@ pub(crate) fn read_four<T>(
 ) -> Result<ClassParams<T>, FileError> {
     let by_access = |key| -> Result<ByAccess<T>, FileError> {
         let table = class.need(key, remedies[0])?.table()?;
-        table.allow_only(&["random", "sequential"])?;
+        table.allow_only("random, sequential")?;
         let one = |key| read(&table.need(key, remedies[1])?.table()?);
         Ok(ByAccess { random: one("random")?, sequential: one("sequential")? })
     };
@@ -37,5 +37,5 @@ pub(crate) fn write_four<T>(out: &mut String, class: &ClassParams<T>, keys: fn(&
 
 /// The keys of a service with their values.
 pub(crate) fn service_keys(service: &Service) -> String {
-    format!("startup_s = {:?}, per_byte_s = {:?}", service.startup_s, service.per_byte_s)
+    amounts(SERVICE, [service.startup_s, service.per_byte_s]).join(", ")
 }

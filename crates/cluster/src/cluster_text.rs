@@ -8,11 +8,12 @@ use stripewise_model::{ClassParams, Network, Service};
 use crate::class_text::{SERVICE, read_four, service_keys, write_four};
 use crate::cluster::{CAPACITY_MIN, Cluster, Tier};
 use crate::driver_text;
-use crate::error::FileError;
 use crate::profile::Profile;
-use crate::reader::{Document, Table};
+use crate::reader::{Document, FileError, Item, Table};
 use crate::size;
-use crate::write::{key, quoted};
+use crate::write::{amounts, key, quoted};
+
+const NETWORK: [&str; 2] = ["establish_s", "per_byte_s"];
 
 impl Cluster {
     /// Parses `cluster.toml`; `file_name` is only used in messages.
@@ -58,8 +59,8 @@ impl Cluster {
 
     /// Writes the cluster inside a plan: all keys are below `prefix` (`cluster.`).
     pub(crate) fn write(&self, out: &mut String, prefix: &str) {
-        let Network { establish_s, per_byte_s } = self.network;
-        let _ = writeln!(out, "[{prefix}network]\nestablish_s = {establish_s:?}\nper_byte_s = {per_byte_s:?}");
+        let network = amounts(NETWORK, [self.network.establish_s, self.network.per_byte_s]).join("\n");
+        let _ = writeln!(out, "[{prefix}network]\n{network}");
         write_classes(out, &format!("{prefix}class"), &self.classes);
         write_classes(out, &format!("{prefix}measured"), &self.measured);
         for tier in &self.tiers {
@@ -88,13 +89,13 @@ fn parse(
 ) -> Result<Cluster, FileError> {
     let document = Document::parse(text, file_name)?;
     let root = document.root();
-    root.allow_only(&["network", "class", "tier"])?;
+    root.allow_only("network, class, tier")?;
     read_cluster(&root, profile, uncalibrated)
 }
 
 /// Reads the cluster embedded in a plan, which keeps measured classes next to those given by hand.
 pub(crate) fn read_embedded(table: &Table<'_>) -> Result<Cluster, FileError> {
-    table.allow_only(&["network", "class", "measured", "tier", "native"])?;
+    table.allow_only("network, class, measured, tier, native")?;
     let mut cluster = read_cluster(table, None, false)?;
     cluster.native_targets = driver_text::read_native_targets(table, &cluster)?;
     Ok(cluster)
@@ -102,14 +103,10 @@ pub(crate) fn read_embedded(table: &Table<'_>) -> Result<Cluster, FileError> {
 
 /// `uncalibrated`: classes that are not emulated may be missing.
 fn read_cluster(root: &Table<'_>, profile: Option<&Profile>, uncalibrated: bool) -> Result<Cluster, FileError> {
-    let network = match root.get("network") {
-        None => Network::default(),
-        Some(item) => read_network(&item.table()?)?,
-    };
     let cluster = Cluster {
-        network,
-        classes: read_classes(root, "class")?,
-        measured: read_classes(root, "measured")?,
+        network: root.optional("network", Network::default(), |item| read_network(&item.table()?))?,
+        classes: root.by_name("class", read_class)?,
+        measured: root.by_name("measured", read_class)?,
         tiers: Vec::new(),
         native_targets: Vec::new(),
     };
@@ -128,55 +125,35 @@ fn read_cluster(root: &Table<'_>, profile: Option<&Profile>, uncalibrated: bool)
         }
         cluster.tiers.push(tier);
     }
-    driver_text::check_servers_differ(&tiers)?;
+    driver_text::check_servers_differ(&tiers, &cluster.tiers)?;
     Ok(cluster)
 }
 
 fn read_network(table: &Table<'_>) -> Result<Network, FileError> {
-    let keys = ["establish_s", "per_byte_s"];
-    table.allow_only(&keys)?;
-    let [establish_s, per_byte_s] = table.amounts(keys, "give seconds, 0 where there is no network")?;
+    table.allow_only("establish_s, per_byte_s")?;
+    let [establish_s, per_byte_s] = table.amounts(NETWORK, "give seconds, 0 where there is no network")?;
     Ok(Network { establish_s, per_byte_s })
 }
 
-fn read_classes(root: &Table<'_>, key: &str) -> Result<BTreeMap<String, ClassParams>, FileError> {
-    let mut classes = BTreeMap::new();
-    if let Some(item) = root.get(key) {
-        for (name, item) in item.table()?.entries() {
-            if name.is_empty() {
-                return Err(item.error("a class needs a name"));
-            }
-            classes.insert(name.to_owned(), read_class(&item.table()?)?);
-        }
+fn read_class(name: &str, item: Item<'_>) -> Result<ClassParams, FileError> {
+    if name.is_empty() {
+        return Err(item.error("a class needs a name"));
     }
-    Ok(classes)
-}
-
-fn read_class(table: &Table<'_>) -> Result<ClassParams, FileError> {
-    table.allow_only(&["read", "write"])?;
+    let table = item.table()?;
+    table.allow_only("read, write")?;
     let remedies = [
         "give read.random, read.sequential, write.random, write.sequential",
         "give { startup_s = ..., per_byte_s = ... }",
     ];
-    read_four(table, remedies, |table| {
-        table.allow_only(&SERVICE)?;
+    read_four(&table, remedies, |table| {
+        table.allow_only("startup_s, per_byte_s")?;
         let [startup_s, per_byte_s] = table.amounts(SERVICE, "give seconds")?;
         Ok(Service { startup_s, per_byte_s })
     })
 }
 
 fn read_tier(table: &Table<'_>, known: &Cluster, uncalibrated: bool) -> Result<Tier, FileError> {
-    table.allow_only(&[
-        "name",
-        "class",
-        "driver",
-        "root",
-        "servers",
-        "pool",
-        "count",
-        "capacity_per_server",
-        "emulate",
-    ])?;
+    table.allow_only("name, class, driver, root, servers, pool, count, capacity_per_server, emulate")?;
     let name_item = table.need("name", "give the tier a name, like \"hdd\"")?;
     let name = name_item.text()?;
     let good = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -184,21 +161,20 @@ fn read_tier(table: &Table<'_>, known: &Cluster, uncalibrated: bool) -> Result<T
         return Err(name_item.error("must be letters, digits, '-', '_' or '.'"));
     }
     let driver = driver_text::read(table)?;
-    let emulate = table.get("emulate").map_or(Ok(false), |item| item.flag())?;
+    let emulate = table.optional("emulate", false, Item::flag)?;
     if let Some(item) = table.get("emulate").filter(|_| emulate && driver.native().is_some()) {
         let name = driver.name();
-        return Err(
-            item.error(format!("the servers of driver {name:?} have a speed of their own; leave it out"))
-        );
+        let problem = format!("the servers of driver {name:?} have a speed of their own; leave it out");
+        return Err(item.error(problem));
     }
     let class_item = table.need("class", "name a [class....] table")?;
     let class = class_item.text()?;
     let given = known.classes.contains_key(class);
     let usable = given || known.measured.contains_key(class) || uncalibrated;
     if !usable || (emulate && !given) {
-        let remedy = format!("there is no table [class.{class}]; write one, or run `stripewise calibrate`");
-        let emulated = format!("there is no table [class.{class}] to emulate; write one");
-        return Err(class_item.error(if emulate { emulated } else { remedy }));
+        let remedy =
+            if emulate { " to emulate; write one" } else { "; write one, or run `stripewise calibrate`" };
+        return Err(class_item.error(format!("there is no table [class.{class}]{remedy}")));
     }
     let capacity = table.need("capacity_per_server", "give the bytes that may be filled, like \"1T\"")?;
     let capacity_per_server = capacity.size()?;

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 
 use stripewise_layout::MAX_TARGETS;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, Tier};
 use crate::driver::{Driver, Members, NativeTarget};
-use crate::error::FileError;
 use crate::file_system::FileSystem;
-use crate::reader::{Item, Table};
+use crate::reader::{FileError, Item, Table};
 use crate::size;
 use crate::write::quoted;
 
@@ -47,7 +46,7 @@ pub(crate) fn read_native_targets(
 ) -> Result<Vec<NativeTarget>, FileError> {
     let mut natives: Vec<NativeTarget> = Vec::new();
     for table in table.tables("native")? {
-        table.allow_only(&["tier", "width", "count"])?;
+        table.allow_only("tier, width, count")?;
         let native = read_native_target(&table, cluster)?;
         if natives.contains(&native) {
             return Err(table.error("this native target is already there; leave it out"));
@@ -165,13 +164,13 @@ fn name(item: &Item<'_>) -> Result<String, FileError> {
 }
 
 /// Refuses a directory, server or pool that occurs twice, which would count one disk as two.
-pub(crate) fn check_servers_differ(tiers: &[Table<'_>]) -> Result<(), FileError> {
+/// `tables` are those of the tiers.
+pub(crate) fn check_servers_differ(tables: &[Table<'_>], tiers: &[Tier]) -> Result<(), FileError> {
     let mut seen = HashSet::new();
-    for table in tiers {
-        let driver = read(table)?;
-        let items = match (table.get("servers"), table.get("pool")) {
-            (Some(servers), _) => servers.items()?,
-            (None, pool) => pool.into_iter().collect(),
+    for (table, Tier { driver, .. }) in tables.iter().zip(tiers) {
+        let items = match table.get("servers") {
+            Some(servers) => servers.items()?,
+            None => table.get("pool").into_iter().collect(),
         };
         for item in items {
             let (same, what): (PathBuf, _) = match driver.native() {

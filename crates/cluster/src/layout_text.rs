@@ -6,8 +6,7 @@ use stripewise_layout::{Layout, LayoutError, Region, Stripe};
 
 use crate::cluster::Cluster;
 use crate::driver::NativeTarget;
-use crate::error::FileError;
-use crate::reader::Item;
+use crate::reader::{FileError, Item};
 use crate::size;
 use crate::spread::Spread;
 use crate::write::quoted;
@@ -103,7 +102,7 @@ pub(crate) fn read_layouts(item: &Item<'_>, cluster: &Cluster) -> Result<Vec<Lay
 
 pub(crate) fn read_spread(item: &Item<'_>) -> Result<Spread, FileError> {
     let table = item.table()?;
-    table.allow_only(&["field", "stride"])?;
+    table.allow_only("field, stride")?;
     let stride_item = table.need("stride", "write stride = 1")?;
     let stride = stride_item.count()?;
     if stride == 0 {
@@ -121,7 +120,7 @@ fn read_layout(item: &Item<'_>, cluster: &Cluster) -> Result<Layout, FileError> 
     let mut start = 0;
     for item in item.items()? {
         let table = item.table()?;
-        table.allow_only(&["end", "cycle"])?;
+        table.allow_only("end, cycle")?;
         let end = table.get("end").map(|item| item.size()).transpose()?;
         let cycle_item = table.need("cycle", REMEDY)?;
         let cycle = parse_cycle(cycle_item.text()?, cluster).map_err(|problem| cycle_item.error(problem))?;

@@ -9,7 +9,6 @@ pub mod cluster;
 mod cluster_text;
 mod driver;
 mod driver_text;
-mod error;
 mod file_system;
 mod fold;
 mod layout_text;
@@ -30,7 +29,6 @@ mod write;
 
 pub use cluster::{Cluster, TargetKind, TargetSpec, Tier};
 pub use driver::{Driver, Members, NativeTarget};
-pub use error::FileError;
 pub use file_system::FileSystem;
 pub use fold::FoldError;
 pub use layout_text::{format_cycle, parse_cycle};
@@ -38,4 +36,5 @@ pub use overlay::{CacheAdmission, CacheMode, CopySpec, Durability, MAX_COPIES, O
 pub use plan::{KEEP, Plan, Reach, Rule};
 pub use plan_text::PLAN_VERSION;
 pub use profile::{Fit, MeasuredClass, MeasuredNetwork, Profile};
+pub use reader::FileError;
 pub use spread::Spread;

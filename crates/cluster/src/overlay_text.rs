@@ -3,10 +3,9 @@
 use std::fmt::Write;
 
 use crate::cluster::Cluster;
-use crate::error::FileError;
 use crate::layout_text::{REMEDY, read_layouts, read_spread, write_layouts};
 use crate::overlay::{CacheAdmission, CacheMode, CopySpec, Durability, MAX_COPIES, Overlay, OverlayKind};
-use crate::reader::{Item, Table};
+use crate::reader::{FileError, Item, Table};
 use crate::size;
 use crate::spread::Spread;
 use crate::write::quoted;
@@ -58,18 +57,16 @@ pub(crate) fn read_overlay(
     }
     if tables.len() >= MAX_COPIES {
         let most = MAX_COPIES - 1;
-        return Err(
-            item.error(format!("a file has at most {most} copies besides the original; leave some out"))
-        );
+        let problem = format!("a file has at most {most} copies besides the original; leave some out");
+        return Err(item.error(problem));
     }
     let cache = is_cache(&tables[0])?;
     let mut copies: Vec<CopySpec> = Vec::with_capacity(tables.len());
     for table in &tables {
         let copy = read_copy(table, cache, spread, cluster)?;
         if copies.iter().any(|known| known.name == copy.name) {
-            return Err(table
-                .need("name", REMEDY)?
-                .error("another copy of the rule has this name; rename one"));
+            let item = table.need("name", REMEDY)?;
+            return Err(item.error("another copy of the rule has this name; rename one"));
         }
         copies.push(copy);
     }
@@ -85,7 +82,7 @@ fn is_cache(table: &Table<'_>) -> Result<bool, FileError> {
 }
 
 fn read_copy(table: &Table<'_>, cache: bool, spread: Spread, cluster: &Cluster) -> Result<CopySpec, FileError> {
-    table.allow_only(&["kind", "name", "groups", "spread", "layouts"])?;
+    table.allow_only("kind, name, groups, spread, layouts")?;
     if is_cache(table)? != cache {
         let problem = "the copies of a rule are all \"replica\" or all \"cache\"; make two rules";
         return Err(table.need("kind", REMEDY)?.error(problem));
@@ -106,14 +103,9 @@ fn read_copy(table: &Table<'_>, cache: bool, spread: Spread, cluster: &Cluster) 
         return Err(item.error("a copy has at least one layout"));
     }
     if let Some(item) = table.get("groups") {
-        copy.groups = read_groups(&item, cache, servers_of(&copy, cluster).len())?;
+        copy.groups = read_groups(&item, cache, cluster.servers_of(&copy.layouts).len())?;
     }
     Ok(copy)
-}
-
-/// The servers of a copy; those of pools as models count them.
-fn servers_of(copy: &CopySpec, cluster: &Cluster) -> Vec<u32> {
-    CopySpec { layouts: cluster.unfold_all(&copy.layouts), ..copy.clone() }.targets()
 }
 
 fn read_groups(item: &Item<'_>, cache: bool, servers: usize) -> Result<u32, FileError> {
@@ -130,56 +122,60 @@ fn read_settings(
     copies: Vec<CopySpec>,
     cluster: &Cluster,
 ) -> Result<Overlay, FileError> {
-    if let Some(table) = table {
-        let common = ["lazy_close", "durability", "background", "procs", "procs_per_node"];
-        let of_cache = ["mode", "admission", "capacity_per_server"].into_iter().filter(|_| cache);
-        table.allow_only(&of_cache.chain(common).collect::<Vec<_>>())?;
-    }
-    let get = |key| table.and_then(|table| table.get(key));
-    let kind = match (cache, table) {
-        (false, _) => OverlayKind::Replicas,
-        (true, Some(table)) => read_cache(table, &copies, cluster)?,
-        (true, None) => {
+    let mut overlay = Overlay {
+        kind: OverlayKind::Replicas,
+        copies,
+        lazy_close: false,
+        durability: Durability::default(),
+        background: None,
+        procs: 1,
+        procs_per_node: 1,
+    };
+    let table = match table {
+        Some(table) => table,
+        None if cache => {
             return Err(rule.error("cache copies need [rule.overlay] with their capacity_per_server"));
         }
+        None => return Ok(overlay),
     };
-    let durability = get("durability").map_or(Ok(Durability::default()), |item| {
+    let common = "lazy_close, durability, background, procs, procs_per_node";
+    if cache {
+        table.allow_only(&format!("mode, admission, capacity_per_server, {common}"))?;
+        overlay.kind = read_cache(table, &overlay.copies, cluster)?;
+    } else {
+        table.allow_only(common)?;
+    }
+    overlay.durability = table.optional("durability", Durability::default(), |item| {
         item.one_of(Durability::by_name, "\"sync\" or \"each-write\"")
     })?;
-    let background = get("background").map(|item| match item.size()? {
+    let count = |item: &Item<'_>| item.number(u32::MAX as usize, "");
+    overlay.procs = table.optional("procs", 1, count)?;
+    overlay.procs_per_node =
+        table.optional("procs_per_node", 1, |item| match (count(item)?, overlay.procs) {
+            (per_node, procs) if per_node > procs => {
+                Err(item.error(format!("must be at most procs = {procs}")))
+            }
+            (per_node, _) => Ok(per_node),
+        })?;
+    overlay.lazy_close = table.optional("lazy_close", false, Item::flag)?;
+    overlay.background = table.optional("background", None, |item| match item.size()? {
         0 => Err(item.error("must be at least 1 byte per second; leave it out for no limit")),
-        bytes => Ok(bytes),
-    });
-    let count = |key, or| get(key).map_or(Ok(or), |item| item.number(u32::MAX as usize, ""));
-    let procs = count("procs", 1)?;
-    let procs_per_node = count("procs_per_node", 1)?;
-    if let Some(item) = get("procs_per_node").filter(|_| procs_per_node > procs) {
-        return Err(item.error(format!("must be at most procs = {procs}")));
-    }
-    Ok(Overlay {
-        kind,
-        copies,
-        lazy_close: get("lazy_close").map_or(Ok(false), |item| item.flag())?,
-        durability,
-        background: background.transpose()?,
-        procs,
-        procs_per_node,
-    })
+        bytes => Ok(Some(bytes)),
+    })?;
+    Ok(overlay)
 }
 
 fn read_cache(table: &Table<'_>, copies: &[CopySpec], cluster: &Cluster) -> Result<OverlayKind, FileError> {
-    let mode = table.get("mode").map_or(Ok(CacheMode::default()), |item| {
+    let mode = table.optional("mode", CacheMode::default(), |item| {
         item.one_of(CacheMode::by_name, "\"sla\", \"sca\", \"nsca\" or \"off\"")
     })?;
-    let admission = table.get("admission").map_or(Ok(CacheAdmission::default()), |item| {
+    let admission = table.optional("admission", CacheAdmission::default(), |item| {
         item.one_of(CacheAdmission::by_name, "\"balanced\" or \"as-printed\"")
     })?;
     let one_dh = copies.iter().any(|copy| copy.groups == 1);
-    let needs_one_dh = matches!(mode, CacheMode::Sca | CacheMode::Nsca);
-    if let Some(item) = table.get("mode").filter(|_| needs_one_dh && !one_dh) {
-        return Err(
-            item.error("this mode caches in 1-DH, and no copy has groups = 1; add one, or write \"sla\"")
-        );
+    if matches!(mode, CacheMode::Sca | CacheMode::Nsca) && !one_dh {
+        let problem = "this mode caches in 1-DH, and no copy has groups = 1; add one, or write \"sla\"";
+        return Err(table.need("mode", REMEDY)?.error(problem));
     }
     let item =
         table.need("capacity_per_server", "write how much each server of the cache may hold, like \"1G\"")?;
@@ -188,8 +184,9 @@ fn read_cache(table: &Table<'_>, copies: &[CopySpec], cluster: &Cluster) -> Resu
         return Err(item.error("must be at least 1 byte; write mode = \"off\" to admit nothing"));
     }
     let servers = cluster.targets();
-    let used = copies.iter().flat_map(|copy| servers_of(copy, cluster)).map(|target| &servers[target as usize]);
-    if let Some(server) = used.into_iter().find(|server| server.capacity < capacity_per_server) {
+    let used = copies.iter().flat_map(|copy| cluster.servers_of(&copy.layouts));
+    let mut used = used.map(|target| &servers[target as usize]);
+    if let Some(server) = used.find(|server| server.capacity < capacity_per_server) {
         let (name, capacity) = (&server.name, size::format(server.capacity));
         return Err(item.error(format!("the cluster allows only {capacity} on {name}; write at most that")));
     }

@@ -4,12 +4,10 @@ use std::fmt::Write;
 
 use crate::cluster::Cluster;
 use crate::cluster_text::read_embedded;
-use crate::error::FileError;
 use crate::layout_text::{REMEDY, read_layouts, read_spread, write_layouts};
 use crate::overlay_text::{read_overlay, write_overlay};
 use crate::plan::{KEEP, Plan, Rule};
-use crate::profile::check_version;
-use crate::reader::{Document, Table};
+use crate::reader::{Document, FileError, Table};
 use crate::spread::Spread;
 use crate::write::quoted;
 
@@ -24,8 +22,8 @@ impl Plan {
     pub fn parse(text: &str, file_name: &str) -> Result<Self, FileError> {
         let document = Document::parse(text, file_name)?;
         let root = document.root();
-        check_version(&root, PLAN_VERSION, REMEDY)?;
-        root.allow_only(&["version", "scheme", "rule", "cluster"])?;
+        root.check_version(PLAN_VERSION, REMEDY)?;
+        root.allow_only("version, scheme, rule, cluster")?;
         let cluster = read_embedded(&root.need("cluster", REMEDY)?.table()?)?;
         let rules = root.tables("rule")?;
         Ok(Self {
@@ -60,17 +58,7 @@ fn write_rule(out: &mut String, rule: &Rule, cluster: &Cluster) {
 }
 
 fn read_rule(table: &Table<'_>, cluster: &Cluster) -> Result<Rule, FileError> {
-    table.allow_only(&[
-        "pattern",
-        "scheme",
-        "reason",
-        "predicted_s",
-        "elapsed_s",
-        "spread",
-        "layouts",
-        "copy",
-        "overlay",
-    ])?;
+    table.allow_only("pattern, scheme, reason, predicted_s, elapsed_s, spread, layouts, copy, overlay")?;
     let text = |key| table.need(key, REMEDY)?.text();
     let pattern = table.need("pattern", REMEDY)?;
     if !pattern.text()?.starts_with(['/', '*']) {
@@ -82,7 +70,7 @@ fn read_rule(table: &Table<'_>, cluster: &Cluster) -> Result<Rule, FileError> {
     if layouts.is_empty() != (scheme == KEEP) {
         return Err(layouts_item.error("a rule has layouts exactly when its scheme is not \"keep\""));
     }
-    let spread = table.get("spread").map_or(Ok(Spread::default()), |item| read_spread(&item))?;
+    let spread = table.optional("spread", Spread::default(), read_spread)?;
     Ok(Rule {
         pattern: pattern.text()?.to_owned(),
         scheme: scheme.to_owned(),

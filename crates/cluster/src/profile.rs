@@ -6,9 +6,8 @@ use std::fmt::Write;
 use stripewise_model::{ClassParams, Service};
 
 use crate::class_text::{SERVICE, read_four, service_keys, write_four};
-use crate::error::FileError;
-use crate::reader::{Document, Table};
-use crate::write::{key, quoted};
+use crate::reader::{Document, FileError, Table};
+use crate::write::{amounts, key, quoted};
 
 /// The format that this version reads and writes.
 pub const PROFILE_VERSION: u64 = 1;
@@ -84,19 +83,13 @@ impl Profile {
     pub fn parse(text: &str, file_name: &str) -> Result<Self, FileError> {
         let document = Document::parse(text, file_name)?;
         let root = document.root();
-        check_version(&root, PROFILE_VERSION, REMEDY)?;
-        root.allow_only(&["version", "date", "method", "network", "class"])?;
-        let mut classes = BTreeMap::new();
-        if let Some(item) = root.get("class") {
-            for (name, item) in item.table()?.entries() {
-                classes.insert(name.to_owned(), read_class(&item.table()?)?);
-            }
-        }
+        root.check_version(PROFILE_VERSION, REMEDY)?;
+        root.allow_only("version, date, method, network, class")?;
         Ok(Self {
+            classes: root.by_name("class", |_, item| read_class(&item.table()?))?,
             date: root.need("date", REMEDY)?.text()?.to_owned(),
             method: root.need("method", REMEDY)?.text()?.to_owned(),
             network: root.get("network").map(|item| read_network(&item.table()?)).transpose()?,
-            classes,
         })
     }
 
@@ -105,20 +98,12 @@ impl Profile {
         let mut out = String::from(
             "# Measured by `stripewise calibrate`; overrides the class tables of the cluster file.\n",
         );
-        let _ = writeln!(
-            out,
-            "version = {PROFILE_VERSION}\ndate = {}\nmethod = {}",
-            quoted(&self.date),
-            quoted(&self.method)
-        );
+        let (date, method) = (quoted(&self.date), quoted(&self.method));
+        let _ = writeln!(out, "version = {PROFILE_VERSION}\ndate = {date}\nmethod = {method}");
         if let Some(n) = &self.network {
-            let _ = writeln!(
-                out,
-                "\n[network]\nestablish_s = {:?}\nper_byte_s = {:?}",
-                n.establish_s, n.per_byte_s
-            );
-            let _ = writeln!(out, "establish_spread_s = {:?}", n.establish_spread_s);
-            let _ = writeln!(out, "per_byte_spread_s = {:?}\nsamples = {}", n.per_byte_spread_s, n.samples);
+            let numbers = [n.establish_s, n.per_byte_s, n.establish_spread_s, n.per_byte_spread_s];
+            let numbers = amounts(NETWORK, numbers).join("\n");
+            let _ = writeln!(out, "\n[network]\n{numbers}\nsamples = {}", n.samples);
         }
         for (name, class) in &self.classes {
             let _ = writeln!(out, "\n[class.{}]\ntarget = {}", key(name), quoted(&class.target));
@@ -130,38 +115,25 @@ impl Profile {
 }
 
 const REMEDY: &str = "run `stripewise calibrate` again";
+const NETWORK: [&str; 4] = ["establish_s", "per_byte_s", "establish_spread_s", "per_byte_spread_s"];
+/// The keys of a fit that are not those of a service and not whole numbers.
+const SPREADS: [&str; 3] = ["startup_spread_s", "per_byte_spread_s", "residual_relative"];
 
 fn fit_keys(fit: &Fit) -> String {
-    format!(
-        "{}, startup_spread_s = {:?}, per_byte_spread_s = {:?}, residual_relative = {:?}, samples = {}, outliers = {}",
-        service_keys(&fit.service),
-        fit.startup_spread_s,
-        fit.per_byte_spread_s,
-        fit.residual_relative,
-        fit.samples,
-        fit.outliers
-    )
-}
-
-/// Refuses a text of another format version before examining anything else in it.
-pub(crate) fn check_version(root: &Table<'_>, version: u64, remedy: &str) -> Result<(), FileError> {
-    let item = root.need("version", remedy)?;
-    if item.count()? == version {
-        return Ok(());
-    }
-    Err(item.error(format!("this program reads version {version}; {remedy}")))
+    let spreads = amounts(SPREADS, [fit.startup_spread_s, fit.per_byte_spread_s, fit.residual_relative]);
+    let (service, spreads) = (service_keys(&fit.service), spreads.join(", "));
+    format!("{service}, {spreads}, samples = {}, outliers = {}", fit.samples, fit.outliers)
 }
 
 fn read_network(table: &Table<'_>) -> Result<MeasuredNetwork, FileError> {
-    let keys = ["establish_s", "per_byte_s", "establish_spread_s", "per_byte_spread_s"];
-    table.allow_only(&[&keys[..], &["samples"]].concat())?;
-    let [establish_s, per_byte_s, establish_spread_s, per_byte_spread_s] = table.amounts(keys, REMEDY)?;
+    table.allow_only("establish_s, per_byte_s, establish_spread_s, per_byte_spread_s, samples")?;
+    let [establish_s, per_byte_s, establish_spread_s, per_byte_spread_s] = table.amounts(NETWORK, REMEDY)?;
     let samples = table.need("samples", REMEDY)?.count()?;
     Ok(MeasuredNetwork { establish_s, per_byte_s, establish_spread_s, per_byte_spread_s, samples })
 }
 
 fn read_class(table: &Table<'_>) -> Result<MeasuredClass, FileError> {
-    table.allow_only(&["target", "direct_io", "read", "write"])?;
+    table.allow_only("target, direct_io, read, write")?;
     Ok(MeasuredClass {
         fits: read_four(table, [REMEDY; 2], read_fit)?,
         target: table.need("target", REMEDY)?.text()?.to_owned(),
@@ -170,10 +142,11 @@ fn read_class(table: &Table<'_>) -> Result<MeasuredClass, FileError> {
 }
 
 fn read_fit(table: &Table<'_>) -> Result<Fit, FileError> {
-    let spreads = ["startup_spread_s", "per_byte_spread_s", "residual_relative"];
-    table.allow_only(&[&SERVICE[..], &spreads, &["samples", "outliers"]].concat())?;
+    table.allow_only(
+        "startup_s, per_byte_s, startup_spread_s, per_byte_spread_s, residual_relative, samples, outliers",
+    )?;
     let [startup_s, per_byte_s] = table.amounts(SERVICE, REMEDY)?;
-    let [startup_spread_s, per_byte_spread_s, residual_relative] = table.amounts(spreads, REMEDY)?;
+    let [startup_spread_s, per_byte_spread_s, residual_relative] = table.amounts(SPREADS, REMEDY)?;
     Ok(Fit {
         service: Service { startup_s, per_byte_s },
         startup_spread_s,

@@ -3,13 +3,19 @@
 //! A thin layer over the `toml` crate's spanned tables: every value carries its full key and its
 //! place, so that a wrong value is reported as precisely as wrong syntax.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
+use thiserror::Error;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::error::FileError;
 use crate::size;
+
+/// An error in a file: one line that names file, line, key, value and remedy.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct FileError(String);
 
 /// A parsed text with its file name.
 #[derive(Debug)]
@@ -30,7 +36,8 @@ pub struct Table<'d> {
     source: Source<'d>,
     key: String,
     entries: &'d DeTable<'d>,
-    span: Range<usize>,
+    /// `None`: the top-level table, which has no place of its own.
+    span: Option<Range<usize>>,
 }
 
 /// A value in a document, with its full key.
@@ -48,31 +55,26 @@ impl<'t> Document<'t> {
         let source = Source { file, text };
         match DeTable::parse(text) {
             Ok(root) => Ok(Self { source, root: root.into_inner() }),
-            Err(error) => {
-                let problem = format!("not valid TOML: {}", error.message());
-                Err(source.error(error.span(), String::new(), None, problem))
-            }
+            Err(error) => Err(source.error(error.span(), "", &format!("not valid TOML: {}", error.message()))),
         }
     }
 
     /// The top-level table.
     pub fn root(&self) -> Table<'_> {
-        Table { source: self.source, key: String::new(), entries: &self.root, span: 0..0 }
+        Table { source: self.source, key: String::new(), entries: &self.root, span: None }
     }
 }
 
 impl Source<'_> {
-    fn error(
-        &self,
-        at: Option<Range<usize>>,
-        key: String,
-        value: Option<String>,
-        problem: String,
-    ) -> FileError {
-        let line = at
-            .map(|span| self.text.as_bytes()[..span.start.min(self.text.len())].iter())
-            .map(|before| before.filter(|&&byte| byte == b'\n').count() + 1);
-        FileError { file: self.file.to_owned(), line, key, value, problem }
+    /// An error in the bytes `at`; `subject` is a key, perhaps with its value, or empty.
+    fn error(&self, at: Option<Range<usize>>, subject: &str, problem: &str) -> FileError {
+        let line = at.map_or(String::new(), |span| {
+            let before = &self.text.as_bytes()[..span.start.min(self.text.len())];
+            format!(":{}", before.iter().filter(|&&byte| byte == b'\n').count() + 1)
+        });
+        let separator = if subject.is_empty() { "" } else { ": " };
+        let message = format!("{subject}{separator}{problem}").replace(char::is_control, " ");
+        FileError(format!("{}{line}: {message}", self.file))
     }
 }
 
@@ -85,33 +87,58 @@ impl<'d> Table<'d> {
 
     /// The value of `name`, which must be there; `remedy` says what to write.
     pub fn need(&self, name: &str, remedy: &str) -> Result<Item<'d>, FileError> {
-        self.get(name)
-            .ok_or_else(|| FileError { key: self.key_of(name), ..self.error(format!("missing; {remedy}")) })
+        let missing =
+            || self.source.error(self.span.clone(), &self.key_of(name), &format!("missing; {remedy}"));
+        self.get(name).ok_or_else(missing)
     }
 
-    /// Refuses every key that is not in `known`.
-    pub fn allow_only(&self, known: &[&str]) -> Result<(), FileError> {
-        match self.entries.keys().find(|key| !known.contains(&key.get_ref().as_ref())) {
+    /// The value of `name` as `read` reads it; `default` where it is missing.
+    pub fn optional<T>(
+        &self,
+        name: &str,
+        default: T,
+        read: impl FnOnce(&Item<'d>) -> Result<T, FileError>,
+    ) -> Result<T, FileError> {
+        self.get(name).map_or(Ok(default), |item| read(&item))
+    }
+
+    /// Refuses every key that is not in `known`, which has a comma and a space between keys.
+    pub fn allow_only(&self, known: &str) -> Result<(), FileError> {
+        match self.entries.keys().find(|key| known.split(", ").all(|name| name != key.get_ref())) {
             None => Ok(()),
             Some(key) => {
-                let problem = format!("unknown key; known here: {}", known.join(", "));
-                Err(self.source.error(Some(key.span()), self.key_of(key.get_ref()), None, problem))
+                let problem = format!("unknown key; known here: {known}");
+                Err(self.source.error(Some(key.span()), &self.key_of(key.get_ref()), &problem))
             }
         }
     }
 
-    /// All entries, by name.
-    pub fn entries(&self) -> impl Iterator<Item = (&'d str, Item<'d>)> + '_ {
-        self.entries.iter().map(|(key, value)| {
-            let name: &'d str = key.get_ref();
-            (name, Item { source: self.source, key: self.key_of(name), value })
-        })
+    /// What `read` reads from the entries of the table `name`, by their names; empty where it is
+    /// missing.
+    pub fn by_name<T>(
+        &self,
+        name: &str,
+        read: impl Fn(&str, Item<'d>) -> Result<T, FileError>,
+    ) -> Result<BTreeMap<String, T>, FileError> {
+        let Some(item) = self.get(name) else { return Ok(BTreeMap::new()) };
+        let table = item.table()?;
+        let names = table.entries.keys().map(|key| key.get_ref().as_ref());
+        let items = names.filter_map(|name: &str| Some((name, table.get(name)?)));
+        items.map(|(name, item)| Ok((name.to_owned(), read(name, item)?))).collect()
+    }
+
+    /// Refuses a text of another format version.
+    pub fn check_version(&self, version: u64, remedy: &str) -> Result<(), FileError> {
+        let item = self.need("version", remedy)?;
+        if item.count()? == version {
+            return Ok(());
+        }
+        Err(item.error(format!("this program reads version {version}; {remedy}")))
     }
 
     /// An error about this table as a whole.
-    pub fn error(&self, problem: impl Into<String>) -> FileError {
-        let line = (!self.key.is_empty()).then(|| self.span.clone());
-        self.source.error(line, self.key.clone(), None, problem.into())
+    pub fn error(&self, problem: &str) -> FileError {
+        self.source.error(self.span.clone(), &self.key, problem)
     }
 
     /// The numbers of these keys, which must be there.
@@ -197,7 +224,8 @@ impl<'d> Item<'d> {
     pub fn table(&self) -> Result<Table<'d>, FileError> {
         match self.value.get_ref() {
             DeValue::Table(entries) => {
-                Ok(Table { source: self.source, key: self.key.clone(), entries, span: self.value.span() })
+                let span = Some(self.value.span());
+                Ok(Table { source: self.source, key: self.key.clone(), entries, span })
             }
             _ => Err(self.error("must be a table")),
         }
@@ -213,13 +241,13 @@ impl<'d> Item<'d> {
     }
 
     /// An error about this value.
-    pub fn error(&self, problem: impl Into<String>) -> FileError {
+    pub fn error(&self, problem: impl AsRef<str>) -> FileError {
         let written = match self.value.get_ref() {
             DeValue::Table(_) => "{ ... }",
             _ => self.source.text.get(self.value.span()).unwrap_or("?"),
         };
-        let value = Some(size::shorten(written));
-        self.source.error(Some(self.value.span()), self.key.clone(), value, problem.into())
+        let subject = format!("{} = {}", self.key, size::shorten(written));
+        self.source.error(Some(self.value.span()), &subject, problem.as_ref())
     }
 
     fn integer(&self) -> Option<u64> {

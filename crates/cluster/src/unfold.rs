@@ -90,11 +90,10 @@ impl Cluster {
         stripes
     }
 
-    /// Number of different servers, including those of pools, over which the files of a rule with
-    /// these layouts are spread.
-    pub fn servers_of(&self, layouts: &[Layout]) -> usize {
-        let unfolded = self.unfold_all(layouts);
-        unfolded.iter().flat_map(Layout::targets).collect::<BTreeSet<u32>>().len()
+    /// The servers, including those of pools, over which the files of a rule with these layouts are
+    /// spread.
+    pub fn servers_of(&self, layouts: &[Layout]) -> BTreeSet<u32> {
+        self.unfold_all(layouts).iter().flat_map(Layout::targets).collect()
     }
 }
 

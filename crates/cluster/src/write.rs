@@ -21,3 +21,8 @@ pub(crate) fn key(text: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if !text.is_empty() && text.chars().all(bare) { text.to_owned() } else { quoted(text) }
 }
+
+/// Keys with their numbers, as [`crate::reader::Table::amounts`] reads them.
+pub(crate) fn amounts<const N: usize>(keys: [&str; N], amounts: [f64; N]) -> [String; N] {
+    std::array::from_fn(|index| format!("{} = {:?}", keys[index], amounts[index]))
+}

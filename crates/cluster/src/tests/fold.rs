@@ -41,11 +41,11 @@ fn files_in_different_groups_unfold_to_different_servers() {
     let folded = groups.each_ref().map(|layout| cluster.fold(layout).unwrap());
     assert_eq!(folded[0], folded[1]);
     assert_eq!([cluster.unfold(&folded[0], 0), cluster.unfold(&folded[1], 1)], groups);
+    assert_eq!([&folded, &folded[..1], &groups].map(|layouts| cluster.servers_of(layouts).len()), [4, 2, 4]);
     assert_eq!(
-        [cluster.servers_of(&folded), cluster.servers_of(&folded[..1]), cluster.servers_of(&groups)],
-        [4, 2, 4]
+        cluster.servers_of(&[layout(&[(0, 1)]), layout(&[(1, 1), (0, 1)]), folded[0].clone()]).len(),
+        2 + 2
     );
-    assert_eq!(cluster.servers_of(&[layout(&[(0, 1)]), layout(&[(1, 1), (0, 1)]), folded[0].clone()]), 2 + 2);
     assert_eq!(cluster.unfold(&folded[0], 2), groups[0], "and round again");
 }
 
@@ -58,7 +58,7 @@ fn files_that_are_spread_unevenly_over_the_tiers_unfold_evenly_within_them() {
     let layouts = servers.map(|server| layout(&[(server, 65536)]));
     let folded: Vec<_> = layouts.iter().map(|layout| cluster.fold(layout).unwrap()).collect();
     assert_eq!(cluster.unfold_all(&folded), layouts);
-    assert_eq!(cluster.servers_of(&folded), 8);
+    assert_eq!(cluster.servers_of(&folded).len(), 8);
 }
 
 #[test]

@@ -181,7 +181,7 @@ fn extra_copy(cluster: &Cluster, spec: &CopySpec, layout: &Layout, (placed, targ
 }
 
 fn servers_of(cluster: &Cluster, layouts: &[Layout]) -> u32 {
-    cluster.servers_of(layouts) as u32
+    cluster.servers_of(layouts).len() as u32
 }
 
 fn references(targets: &[Arc<Target>]) -> Vec<TargetRef> {
