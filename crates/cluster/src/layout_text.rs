@@ -6,9 +6,9 @@ use stripewise_layout::{Layout, LayoutError, Region, Stripe};
 
 use crate::cluster::Cluster;
 use crate::driver::NativeTarget;
+use crate::pattern::Spread;
 use crate::reader::{FileError, Item};
 use crate::size;
-use crate::spread::Spread;
 use crate::write::quoted;
 
 pub(crate) const REMEDY: &str = "write the plan again with `stripewise plan`";

@@ -21,10 +21,8 @@ mod plan_text;
 pub mod profile;
 mod reader;
 pub mod size;
-mod spread;
 #[cfg(test)]
 mod tests;
-mod unfold;
 mod write;
 
 pub use cluster::{Cluster, TargetKind, TargetSpec, Tier};
@@ -33,8 +31,7 @@ pub use file_system::FileSystem;
 pub use fold::FoldError;
 pub use layout_text::{format_cycle, parse_cycle};
 pub use overlay::{CacheAdmission, CacheMode, CopySpec, Durability, MAX_COPIES, Overlay, OverlayKind};
+pub use pattern::Spread;
 pub use plan::{KEEP, Plan, Reach, Rule};
-pub use plan_text::PLAN_VERSION;
 pub use profile::{Fit, MeasuredClass, MeasuredNetwork, Profile};
 pub use reader::FileError;
-pub use spread::Spread;

@@ -4,7 +4,7 @@
 use stripewise_layout::Layout;
 
 use crate::names::named;
-use crate::spread::Spread;
+use crate::pattern::Spread;
 
 /// Maximum number of copies of one file, including the original: the number of bits in the extent
 /// map's masks.

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use crate::cluster::Cluster;
 use crate::layout_text::{REMEDY, read_layouts, read_spread, write_layouts};
 use crate::overlay::{CacheAdmission, CacheMode, CopySpec, Durability, MAX_COPIES, Overlay, OverlayKind};
+use crate::pattern::Spread;
 use crate::reader::{FileError, Item, Table};
 use crate::size;
-use crate::spread::Spread;
 use crate::write::quoted;
 
 const REPLICA: &str = "replica";

@@ -1,8 +1,11 @@
-//! Path patterns, which select the files of a rule.
+//! Path patterns, which select the files of a rule, and how these are spread over its layouts.
 //!
 //! `<n>` is a complete run of digits; `*` matches any characters but `/`; `**` matches any
 //! characters; `\` makes the next character ordinary. Matching allocates nothing and takes
 //! O(pattern · path) in the worst case.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Matches `path` against `pattern` and returns the value of one `<n>` field.
 ///
@@ -14,19 +17,31 @@ pub fn match_path(pattern: &[u8], path: &[u8], field: Option<usize>) -> Option<u
     // character further.
     let (mut star, mut double): (Option<Cursor>, Option<Cursor>) = (None, None);
     loop {
-        match step(pattern, path, &mut at, field) {
-            Step::Matched => return Some(at.number),
-            Step::Went => {}
-            Step::Star => star = Some(at),
-            Step::DoubleStar => (star, double) = (None, Some(at)),
-            Step::Mismatch => match retry(path, &mut star, false) {
-                Some(cursor) => at = cursor,
-                None => {
-                    star = None;
-                    at = retry(path, &mut double, true)?;
-                }
-            },
-        }
+        let rest = &path[at.path..];
+        let next = match &pattern[at.pattern..] {
+            [] if rest.is_empty() => return Some(at.number),
+            [] => None,
+            [b'*', b'*', ..] => {
+                at.pattern += 2;
+                (star, double) = (None, Some(at));
+                continue;
+            }
+            [b'*', ..] => {
+                at.pattern += 1;
+                star = Some(at);
+                continue;
+            }
+            [b'<', b'n', b'>', ..] => at.after_number(path, field),
+            [b'\\', byte, ..] => (rest.first() == Some(byte)).then(|| at.after(2, 1)),
+            [byte, ..] => (rest.first() == Some(byte)).then(|| at.after(1, 1)),
+        };
+        at = match next.or_else(|| retry(path, &mut star, false)) {
+            Some(cursor) => cursor,
+            None => {
+                star = None;
+                retry(path, &mut double, true)?
+            }
+        };
     }
 }
 
@@ -69,12 +84,26 @@ struct Cursor {
     number: u64,
 }
 
-enum Step {
-    Matched,
-    Went,
-    Star,
-    DoubleStar,
-    Mismatch,
+impl Cursor {
+    fn after(self, pattern: usize, path: usize) -> Self {
+        Self { pattern: self.pattern + pattern, path: self.path + path, ..self }
+    }
+
+    /// Past a `<n>` and the digits that it matches, if a run of digits begins here.
+    fn after_number(self, path: &[u8], field: Option<usize>) -> Option<Self> {
+        let rest = &path[self.path..];
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if digits == 0 || (self.path > 0 && path[self.path - 1].is_ascii_digit()) {
+            return None;
+        }
+        let mut next = Self { fields: self.fields + 1, ..self.after(3, digits) };
+        if field == Some(self.fields) {
+            next.number = rest[..digits]
+                .iter()
+                .fold(0, |number: u64, digit| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')));
+        }
+        Some(next)
+    }
 }
 
 /// Lets the wildcard just before `from` take one more character.
@@ -88,49 +117,35 @@ fn retry(path: &[u8], from: &mut Option<Cursor>, slashes: bool) -> Option<Cursor
     Some(*cursor)
 }
 
-fn step(pattern: &[u8], path: &[u8], at: &mut Cursor, field: Option<usize>) -> Step {
-    let (pattern, rest) = (&pattern[at.pattern..], &path[at.path..]);
-    match pattern {
-        [] => {
-            if rest.is_empty() {
-                Step::Matched
-            } else {
-                Step::Mismatch
-            }
-        }
-        [b'*', b'*', ..] => {
-            at.pattern += 2;
-            Step::DoubleStar
-        }
-        [b'*', ..] => {
-            at.pattern += 1;
-            Step::Star
-        }
-        [b'<', b'n', b'>', ..] => {
-            let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-            if digits == 0 || (at.path > 0 && path[at.path - 1].is_ascii_digit()) {
-                return Step::Mismatch;
-            }
-            if field == Some(at.fields) {
-                at.number = rest[..digits].iter().fold(0, |number: u64, digit| {
-                    number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'))
-                });
-            }
-            at.fields += 1;
-            at.pattern += 3;
-            at.path += digits;
-            Step::Went
-        }
-        [b'\\', byte, ..] => literal(*byte, 2, rest, at),
-        [byte, ..] => literal(*byte, 1, rest, at),
+/// Selects one of a rule's layouts for a file: `(number / stride) mod layouts`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// The index, from 0, of the `<n>` in the pattern that is the file's number; `None`: a hash of
+    /// the path is its number.
+    pub field: Option<usize>,
+    /// Number of consecutive file numbers that get the same layout; at least 1.
+    pub stride: u64,
+}
+
+impl Default for Spread {
+    fn default() -> Self {
+        Self { field: None, stride: 1 }
     }
 }
 
-fn literal(byte: u8, pattern_len: usize, rest: &[u8], at: &mut Cursor) -> Step {
-    if rest.first() != Some(&byte) {
-        return Step::Mismatch;
+impl Spread {
+    /// The index of the layout that the file at `path` gets among `layouts`; `None`: the path does
+    /// not match `pattern`, or there are no layouts.
+    pub fn index(&self, pattern: &str, path: &Path, layouts: usize) -> Option<usize> {
+        let number = match_path(pattern.as_bytes(), path.as_os_str().as_bytes(), self.field)?;
+        let number = if self.field.is_some() || layouts <= 1 { number } else { path_hash(path) };
+        (number / self.stride.max(1)).checked_rem(layouts as u64).map(|index| index as usize)
     }
-    at.pattern += pattern_len;
-    at.path += 1;
-    Step::Went
+}
+
+/// FNV-1a with 64 bits: the same in every version, so that all processes choose the same layout for
+/// a file.
+pub fn path_hash(path: &Path) -> u64 {
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    path.as_os_str().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325, mix)
 }

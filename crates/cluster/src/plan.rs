@@ -8,10 +8,7 @@ use stripewise_layout::Layout;
 
 use crate::cluster::Cluster;
 use crate::overlay::{CopySpec, Overlay};
-use crate::pattern::{literal_prefix, match_path};
-use crate::spread::Spread;
-
-pub use crate::spread::path_hash;
+use crate::pattern::{Spread, literal_prefix, match_path};
 
 /// The scheme of rules that leave the files unchanged.
 pub const KEEP: &str = "keep";

@@ -6,13 +6,13 @@ use crate::cluster::Cluster;
 use crate::cluster_text::read_embedded;
 use crate::layout_text::{REMEDY, read_layouts, read_spread, write_layouts};
 use crate::overlay_text::{read_overlay, write_overlay};
+use crate::pattern::Spread;
 use crate::plan::{KEEP, Plan, Rule};
 use crate::reader::{Document, FileError, Table};
-use crate::spread::Spread;
 use crate::write::quoted;
 
 /// The format that this version reads and writes.
-pub const PLAN_VERSION: u64 = 1;
+const PLAN_VERSION: u64 = 1;
 
 impl Plan {
     /// Parses `plan.toml`; `file_name` is only used in messages.

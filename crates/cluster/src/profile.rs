@@ -10,7 +10,7 @@ use crate::reader::{Document, FileError, Table};
 use crate::write::{amounts, key, quoted};
 
 /// The format that this version reads and writes.
-pub const PROFILE_VERSION: u64 = 1;
+const PROFILE_VERSION: u64 = 1;
 
 /// Measured parameters, and how they were measured.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,15 +2,12 @@
 
 use thiserror::Error;
 
-const UNITS: [(char, u32); 4] = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
+const UNITS: [(&str, u32); 4] = [("K", 10), ("M", 20), ("G", 30), ("T", 40)];
 
 /// A text that is not a size. The message names the text and what is accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{text:?} is not a size: write bytes, or a whole number with K, M, G or T (binary), like 64K or 1G")]
-pub struct SizeError {
-    /// The given text.
-    pub text: String,
-}
+#[error("{0:?} is not a size: write bytes, or a whole number with K, M, G or T (binary), like 64K or 1G")]
+pub struct SizeError(String);
 
 /// Parses a size in bytes: a whole number, then optionally K, M, G or T (either case, `iB` may
 /// follow; binary).
@@ -18,7 +15,7 @@ pub struct SizeError {
 /// # Errors
 /// Any other text, or more than 2^64 - 1 bytes.
 pub fn parse(text: &str) -> Result<u64, SizeError> {
-    parse_size(text.trim()).ok_or_else(|| SizeError { text: shorten(text) })
+    parse_size(text.trim()).ok_or_else(|| SizeError(shorten(text)))
 }
 
 fn parse_size(text: &str) -> Option<u64> {
@@ -26,13 +23,9 @@ fn parse_size(text: &str) -> Option<u64> {
     let number: u64 = text[..digits].parse().ok()?;
     let unit = &text[digits..];
     let unit = unit.strip_suffix("iB").filter(|unit| !unit.is_empty()).unwrap_or(unit);
-    let mut letters = unit.chars();
-    let shift = match (letters.next(), letters.next()) {
-        (None, _) => 0,
-        (Some(letter), None) => {
-            UNITS.iter().find(|(unit, _)| *unit == letter.to_ascii_uppercase()).map(|&(_, shift)| shift)?
-        }
-        _ => return None,
+    let shift = match unit {
+        "" => 0,
+        unit => UNITS.iter().find(|(name, _)| unit.eq_ignore_ascii_case(name))?.1,
     };
     number.checked_mul(1 << shift)
 }

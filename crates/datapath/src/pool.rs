@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use stripewise_cluster::NativeTarget;
-use stripewise_cluster::plan::path_hash;
+use stripewise_cluster::pattern::path_hash;
 use stripewise_sys::{Listed, Mode, OFlags, SysRef};
 use stripewise_target::Target;
 
