@@ -3,9 +3,8 @@
 use stripewise_cluster::size;
 
 use crate::commands::{Call, words};
-use crate::cycle::Cycle;
 use crate::layout::are_different;
-use crate::names::{PoolName, Subject};
+use crate::names::{Apart, Subject};
 use crate::{NativeLayout, Stripe};
 
 /// Smallest chunk of BeeGFS (STRIPEPATTERN_MIN_CHUNKSIZE in StripePattern.h), bytes.
@@ -17,44 +16,33 @@ const CHUNK_MAX: u64 = 1 << 31;
 const SOLO: u64 = 1 << 20;
 
 pub(crate) fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {
-    let mut shapes: Vec<Option<(usize, u64)>> = Vec::new();
-    for cycles in &subject.layouts {
-        let [cycle] = &cycles[..] else {
-            return Err("a file has one pattern from its first to its last byte".into());
-        };
-        shapes.push(cycle.even().map(|width| (cycle.stripes.len(), width)));
+    if subject.layouts.iter().any(|cycles| cycles.len() != 1) {
+        return Err("a file has one pattern from its first to its last byte".into());
     }
-    shapes.dedup();
-    let [Some((count, width))] = shapes[..] else {
+    let Some((count, width)) = subject.same_stripes() else {
         return Err("all chunks of the files of a directory are equally long".into());
     };
-    let targets: Vec<u32> = subject.layouts.iter().flatten().flat_map(Cycle::targets).collect();
-    let pool = match subject.names.pool(&targets, true) {
-        PoolName::Known(pool) => Some(pool),
-        PoolName::Apart => {
-            return Err("a file lies in one storage pool, and its targets are in several; targets of their own pools can do it".into());
-        }
-        PoolName::Unknown => subject.names.tier_of(&targets).map(|tier| format!("POOL({tier})")),
-    };
+    let targets = subject.targets();
+    let pool = subject.pool(&targets, true).map_err(|Apart| {
+        "a file lies in one storage pool, and its targets are in several; targets of their own pools can do it"
+    })?;
+    let pool = pool.or_else(|| Some(format!("POOL({})", subject.tier_of(&targets)?)));
     let width = if count == 1 { SOLO } else { width };
-    Ok(NativeLayout::uniform(Stripe::Even { width, count: count as u32, pool }))
+    Ok(NativeLayout::uniform(Stripe::Even { width, count, pool }))
 }
 
 pub(crate) fn check(stripe: &Stripe) -> Result<(), String> {
-    let width = match stripe {
-        Stripe::Even { count: 0, .. } => return Err("it has no targets".into()),
-        Stripe::Even { width, .. } => *width,
-        Stripe::Listed { width, servers } => {
-            // "the same target was specified multiple times" in beegfs-go's entry/create.go.
-            if servers.is_empty() || !are_different(servers) {
-                return Err("its targets are different ones, at least one".into());
-            }
-            *width
-        }
-        Stripe::Varied { .. } | Stripe::Grouped { .. } => {
-            return Err("all chunks of a file are equally long".into());
-        }
+    let Some((width, _)) = stripe.equal() else {
+        return Err("all chunks of a file are equally long".into());
     };
+    match stripe {
+        Stripe::Even { count: 0, .. } => return Err("it has no targets".into()),
+        // "the same target was specified multiple times" in beegfs-go's entry/create.go.
+        Stripe::Listed { servers, .. } if servers.is_empty() || !are_different(servers) => {
+            return Err("its targets are different ones, at least one".into());
+        }
+        _ => {}
+    }
     if !width.is_power_of_two() || !(CHUNK_MIN..=CHUNK_MAX).contains(&width) {
         return Err(format!(
             "a chunk is a power of two of at least 64K and at most 2G, not {}",
@@ -69,20 +57,14 @@ pub(crate) fn check(stripe: &Stripe) -> Result<(), String> {
 pub(crate) fn call(stripe: &Stripe, path: String, is_dir: bool) -> Call {
     let mut call =
         words(if is_dir { &["beegfs", "entry", "set"] } else { &["beegfs", "entry", "create", "file"] });
-    let chunk = |width: u64| {
-        let text = size::format(width);
-        format!("--chunk-size={}", if text.ends_with(|c: char| c.is_ascii_digit()) { text } else { text + "i" })
-    };
+    let (width, count) = stripe.equal().expect("check() lets no other layout pass");
+    let chunk = size::format(width);
+    let i = if chunk.ends_with(|c: char| c.is_ascii_digit()) { "" } else { "i" };
+    call.extend([format!("--num-targets={count}"), format!("--chunk-size={chunk}{i}")]);
     match stripe {
-        Stripe::Even { width, count, pool } => {
-            call.extend([format!("--num-targets={count}"), chunk(*width)]);
-            call.extend(pool.iter().map(|pool| format!("--pool={pool}")));
-        }
-        Stripe::Listed { width, servers } => {
-            call.extend([format!("--num-targets={}", servers.len()), chunk(*width)]);
-            call.push(format!("--targets={}", servers.join(",")));
-        }
-        Stripe::Varied { .. } | Stripe::Grouped { .. } => unreachable!("check() lets no such layout pass"),
+        Stripe::Even { pool: Some(pool), .. } => call.push(format!("--pool={pool}")),
+        Stripe::Listed { servers, .. } => call.push(format!("--targets={}", servers.join(","))),
+        _ => {}
     }
     call.push(path);
     call

@@ -6,7 +6,7 @@
 //! server of the pool, chosen by a hash of its name. (docs.ceph.com, "File layouts"; verified on
 //! Ceph 16.2.)
 
-use crate::names::{PoolName, Subject};
+use crate::names::{Apart, Subject};
 use crate::{NativeLayout, Stripe};
 
 /// Stripe units are multiples of this, bytes.
@@ -116,28 +116,20 @@ pub(crate) fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {
         return Err("all stripes of a file are equally long; targets of their own pools can do it".into());
     };
     let targets = cycle.targets();
-    let solo = targets.len() == 1;
-    let pool = match subject.names.pool(&targets, true) {
-        PoolName::Known(pool) => pool,
-        PoolName::Apart => {
-            return Err(
-                "a file lies in one pool, and its servers are in several; targets of their own pools can do it"
-                    .into(),
-            );
-        }
-        PoolName::Unknown => placeholder(subject, &targets),
-    };
-    let width = if solo { SOLO } else { width };
-    Ok(NativeLayout::uniform(Stripe::Even { width, count: targets.len() as u32, pool: Some(pool) }))
+    let pool = subject.pool(&targets, true).map_err(
+        |Apart| "a file lies in one pool, and its servers are in several; targets of their own pools can do it",
+    )?;
+    let pool = pool.unwrap_or_else(|| placeholder(subject, &targets));
+    let width = if targets.len() == 1 { SOLO } else { width };
+    Ok(NativeLayout::even(width, targets.len() as u32, Some(&pool)))
 }
 
 fn placeholder(subject: &Subject<'_>, targets: &[u32]) -> String {
-    let names = &subject.names;
-    match names.whole_tier(targets) {
-        _ if names.whole_cluster(targets) && targets.len() > 1 => "POOL(all)".to_owned(),
+    match subject.whole_tier(targets) {
+        _ if subject.whole_cluster(targets) && targets.len() > 1 => "POOL(all)".to_owned(),
         Some(tier) => format!("POOL({tier})"),
         None => {
-            let each: Vec<String> = targets.iter().map(|&target| names.name_of(target)).collect();
+            let each: Vec<String> = targets.iter().map(|&target| subject.name_of(target)).collect();
             format!("POOL({})", each.join("+"))
         }
     }

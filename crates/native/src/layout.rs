@@ -90,6 +90,16 @@ impl NativeLayout {
 }
 
 impl Stripe {
+    /// The width and the number of the stripes until the cycle repeats, if the file system has no
+    /// other pattern for them than equal stripes in turn.
+    pub(crate) fn equal(&self) -> Option<(u64, usize)> {
+        match self {
+            Self::Even { width, count, .. } => Some((*width, *count as usize)),
+            Self::Listed { width, servers } => Some((*width, servers.len())),
+            Self::Varied { .. } | Self::Grouped { .. } => None,
+        }
+    }
+
     fn is_met_by(&self, got: &Self) -> bool {
         match (self, got) {
             (

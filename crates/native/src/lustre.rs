@@ -8,7 +8,7 @@ use stripewise_cluster::size;
 
 use crate::commands::{Call, words};
 use crate::cycle::Cycle;
-use crate::names::{PoolName, Subject};
+use crate::names::{Apart, Subject};
 use crate::{Component, NativeLayout, Stripe};
 
 /// Stripe sizes and the ends of components are multiples of this (LOV_MIN_STRIPE_SIZE in
@@ -33,47 +33,36 @@ pub(crate) fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {
 
 /// Files that are spread over several layouts: Lustre itself spreads files with few stripes.
 fn several(subject: &Subject<'_>) -> Result<NativeLayout, String> {
-    let shape = |cycles: &Vec<Cycle>| match &cycles[..] {
-        [cycle] => cycle.even().map(|width| (cycle.stripes.len() as u32, width)),
-        _ => None,
-    };
-    let mut shapes: Vec<_> = subject.layouts.iter().map(shape).collect();
-    shapes.dedup();
-    let [Some((count, width))] = shapes[..] else {
+    let Some((count, width)) = subject.same_stripes() else {
         return Err("the files of one directory would need different stripes".into());
     };
     let stripe = width.clamp(UNIT, STRIPE_MAX - UNIT).next_multiple_of(UNIT);
     if count > 1 && stripe != width {
         return Err("its stripes are multiples of 64K".into());
     }
-    let targets: Vec<u32> = subject.layouts.iter().flatten().flat_map(Cycle::targets).collect();
-    let pool = match subject.names.pool(&targets, false) {
-        PoolName::Known(pool) => Some(pool),
-        PoolName::Apart => return Err("the files of one directory would need different pools".into()),
-        PoolName::Unknown => None,
-    };
+    let pool = subject.pool(&subject.targets(), false);
+    let pool = pool.map_err(|Apart| "the files of one directory would need different pools")?;
     Ok(NativeLayout::uniform(Stripe::Even { width: stripe, count, pool }))
 }
 
 fn stripe(subject: &Subject<'_>, cycle: &Cycle) -> Result<Stripe, String> {
-    let names = &subject.names;
     let (width, targets) = equal_stripes(cycle)?;
     let once = cycle.even().is_some();
-    if let (PoolName::Known(pool), true) = (names.pool(&targets, false), once) {
+    if let (Ok(Some(pool)), true) = (subject.pool(&targets, false), once) {
         return Ok(Stripe::Even { width, count: targets.len() as u32, pool: Some(pool) });
     }
     // With placeholders, the reader knows which OSTs exist, so counts and pools say more than
     // numbers.
-    if once && targets.len() > 1 && !targets.iter().any(|&target| names.is_known(target)) {
+    if once && targets.len() > 1 && targets.iter().all(|&target| subject.members(target).is_none()) {
         let even = |pool| Ok(Stripe::Even { width, count: targets.len() as u32, pool });
-        match names.whole_tier(&targets) {
-            _ if names.whole_cluster(&targets) => return even(None),
+        match subject.whole_tier(&targets) {
+            _ if subject.whole_cluster(&targets) => return even(None),
             Some(tier) => return even(Some(format!("POOL({tier})"))),
             None => {}
         }
     }
     let mut servers: Vec<String> =
-        targets.iter().map(|&target| names.server(target)).collect::<Result<_, _>>()?;
+        targets.iter().map(|&target| subject.server(target)).collect::<Result<_, _>>()?;
     let passed = (cycle.start / width) % servers.len() as u64;
     servers.rotate_right(passed as usize);
     Ok(Stripe::Listed { width, servers })
@@ -115,28 +104,21 @@ fn equal_stripes(cycle: &Cycle) -> Result<(u64, Vec<u32>), String> {
 
 /// Checks a component that begins at `start`. Returns where the next one begins.
 pub(crate) fn check(start: u64, component: &Component) -> Result<u64, String> {
-    let width = match &component.stripe {
-        Stripe::Even { width, count, pool } => {
-            if !(1..=STRIPES_MAX).contains(count) {
-                return Err(format!("{count} stripes: a component has 1 to {}", STRIPES_MAX));
-            }
-            pool.as_deref().map_or(Ok(()), check_pool)?;
-            *width
-        }
-        Stripe::Listed { width, servers } => {
-            if servers.is_empty() || servers.len() > STRIPES_MAX as usize {
-                return Err(format!("{} stripes: a component has 1 to {}", servers.len(), STRIPES_MAX));
-            }
-            let bad = servers.iter().find(|server| server.parse::<u16>().is_err());
-            if let Some(bad) = bad {
+    let Some((width, count)) = component.stripe.equal() else {
+        return Err("its stripes are equally long; a repeated OST makes the share of one larger".into());
+    };
+    if !(1..=STRIPES_MAX as usize).contains(&count) {
+        return Err(format!("{count} stripes: a component has 1 to {STRIPES_MAX}"));
+    }
+    match &component.stripe {
+        Stripe::Even { pool: Some(pool), .. } => check_pool(pool)?,
+        Stripe::Listed { servers, .. } => {
+            if let Some(bad) = servers.iter().find(|server| server.parse::<u16>().is_err()) {
                 return Err(format!("{bad:?} is no OST index (`lfs osts` lists them)"));
             }
-            *width
         }
-        Stripe::Varied { .. } | Stripe::Grouped { .. } => {
-            return Err("its stripes are equally long; a repeated OST makes the share of one larger".into());
-        }
-    };
+        _ => {}
+    }
     if width == 0 || !width.is_multiple_of(UNIT) {
         return Err(format!("a stripe of {} is no multiple of 64K", size::format(width)));
     }
@@ -170,22 +152,20 @@ pub(crate) fn call(layout: &NativeLayout, path: String) -> Call {
         if layout.components.len() > 1 {
             call.extend(["-E".to_owned(), end.map_or("-1".to_owned(), size::format)]);
         }
-        let (width, rest) = match stripe {
-            Stripe::Even { width, count, pool } => {
-                (width, (vec!["-c".to_owned(), count.to_string()], pool.as_ref()))
-            }
-            Stripe::Listed { width, servers } => (width, (vec!["-o".to_owned(), servers.join(",")], None)),
-            Stripe::Varied { .. } | Stripe::Grouped { .. } => unreachable!("check() lets no such layout pass"),
-        };
-        call.extend(["-S".to_owned(), size::format(*width)]);
-        call.extend(rest.0);
-        match rest.1 {
-            Some(pool) => call.extend(["-p".to_owned(), pool.clone()]),
+        let (width, count) = stripe.equal().expect("check() lets no other layout pass");
+        call.extend(["-S".to_owned(), size::format(width)]);
+        call.extend(match stripe {
+            Stripe::Listed { servers, .. } => ["-o".to_owned(), servers.join(",")],
+            _ => ["-c".to_owned(), count.to_string()],
+        });
+        let pool = if let Stripe::Even { pool, .. } = stripe { pool.as_deref() } else { None };
+        match pool {
+            Some(pool) => call.extend(words(&["-p", pool])),
             // A component without a pool would inherit that of the previous one.
-            None if pool_before => call.extend(["-p".to_owned(), "none".to_owned()]),
+            None if pool_before => call.extend(words(&["-p", "none"])),
             None => {}
         }
-        pool_before = rest.1.is_some();
+        pool_before = pool.is_some();
     }
     call.push(path);
     call

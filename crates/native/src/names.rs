@@ -1,30 +1,54 @@
-//! The names that a file system gives to the cluster's servers.
+//! What is converted, and the names that a file system gives to the cluster's servers.
 
 use stripewise_cluster::{Cluster, Driver, FileSystem, Members};
 
 use crate::cycle::Cycle;
 
-/// The names of a cluster's servers in one file system. If a tier is not on that file system, only
-/// the site can know them: `ADDR(hdd/0)` is the address of the server that target hdd/0 stands for,
-/// `POOL(hdd)` the pool of the tier's servers; OSTs are numbered as the targets are.
-pub(crate) struct Names<'a> {
+/// The layouts to convert, and the cluster whose servers they name.
+///
+/// If a tier is not on the file system, only the site can know the names of its servers there:
+/// `ADDR(hdd/0)` is the address of the server that target hdd/0 stands for, `POOL(hdd)` the pool of
+/// the tier's servers; OSTs are numbered as the targets are.
+pub(crate) struct Subject<'a> {
     pub system: FileSystem,
     pub cluster: &'a Cluster,
+    /// The regions of each layout that files take in turn.
+    pub layouts: Vec<Vec<Cycle>>,
 }
 
-/// The pool of some targets.
-pub(crate) enum PoolName {
-    /// The file system's name of the pool.
-    Known(String),
-    /// The targets are in pools of the file system, but not in a single one.
-    Apart,
-    /// A tier is not on this file system.
-    Unknown,
-}
+/// The targets are in pools of the file system, but not in a single one.
+pub(crate) struct Apart;
 
-impl Names<'_> {
+impl Subject<'_> {
+    /// The only region of the only layout; an error is given for several of either.
+    pub fn only_cycle(&self, layouts: &str, regions: &str) -> Result<&Cycle, String> {
+        match &self.layouts[..] {
+            [cycles] => match &cycles[..] {
+                [cycle] => Ok(cycle),
+                _ => Err(regions.into()),
+            },
+            _ => Err(layouts.into()),
+        }
+    }
+
+    /// The number of stripes and their width, if every layout has one region, and all have as many
+    /// equally wide stripes, each on a target of its own.
+    pub fn same_stripes(&self) -> Option<(u32, u64)> {
+        let stripes = |cycles: &Vec<Cycle>| match &cycles[..] {
+            [cycle] => Some((cycle.stripes.len() as u32, cycle.even()?)),
+            _ => None,
+        };
+        let first = stripes(self.layouts.first()?)?;
+        self.layouts.iter().all(|cycles| stripes(cycles) == Some(first)).then_some(first)
+    }
+
+    /// The targets of all layouts, each as often as it occurs in them.
+    pub fn targets(&self) -> Vec<u32> {
+        self.layouts.iter().flatten().flat_map(Cycle::targets).collect()
+    }
+
     /// The members behind a target, and its index in them, if its tier is on this file system.
-    fn members(&self, target: u32) -> Option<(&Members, usize)> {
+    pub fn members(&self, target: u32) -> Option<(&Members, usize)> {
         let tier = self.cluster.tier_of(target)?;
         match &self.cluster.tiers[tier].driver {
             Driver::Native { system, members, .. } if *system == self.system => {
@@ -49,9 +73,9 @@ impl Names<'_> {
         }
     }
 
-    /// The pool that contains `targets`. `each`: where servers have names, every server is a pool
-    /// of its own.
-    pub fn pool(&self, targets: &[u32], each: bool) -> PoolName {
+    /// The pool that contains `targets`; `None`: their tiers are not on this file system. `each`:
+    /// where servers have names, every server is a pool of its own.
+    pub fn pool(&self, targets: &[u32], each: bool) -> Result<Option<String>, Apart> {
         let pool_of = |&target: &u32| match self.members(target)? {
             (Members::Pool { name, .. }, _) => Some(name),
             (Members::Servers(servers), index) if each => Some(&servers[index]),
@@ -60,15 +84,10 @@ impl Names<'_> {
         let mut pools: Vec<Option<&String>> = targets.iter().map(pool_of).collect();
         pools.dedup();
         match &pools[..] {
-            [Some(pool)] => PoolName::Known((*pool).clone()),
-            pools if pools.iter().all(Option::is_none) => PoolName::Unknown,
-            _ => PoolName::Apart,
+            [Some(pool)] => Ok(Some((*pool).clone())),
+            pools if pools.iter().all(Option::is_none) => Ok(None),
+            _ => Err(Apart),
         }
-    }
-
-    /// Whether a target's tier is on this file system.
-    pub fn is_known(&self, target: u32) -> bool {
-        self.members(target).is_some()
     }
 
     /// The tier that contains all of `targets`, if there is one.
@@ -91,25 +110,5 @@ impl Names<'_> {
 
     pub fn name_of(&self, target: u32) -> String {
         self.cluster.targets().get(target as usize).map_or_else(|| target.to_string(), |spec| spec.name.clone())
-    }
-}
-
-/// The layouts to convert, and the names to use.
-pub(crate) struct Subject<'a> {
-    /// The regions of each layout that files take in turn.
-    pub layouts: Vec<Vec<Cycle>>,
-    pub names: Names<'a>,
-}
-
-impl Subject<'_> {
-    /// The only region of the only layout; an error is given for several of either.
-    pub fn only_cycle(&self, layouts: &str, regions: &str) -> Result<&Cycle, String> {
-        match &self.layouts[..] {
-            [cycles] => match &cycles[..] {
-                [cycle] => Ok(cycle),
-                _ => Err(regions.into()),
-            },
-            _ => Err(layouts.into()),
-        }
     }
 }

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use stripewise_cluster::{Driver, Members};
+use stripewise_cluster::Members;
 
 use crate::commands::{Call, words};
-use crate::cycle::{Cycle, Groups};
+use crate::cycle::Groups;
 use crate::layout::are_different;
 use crate::names::Subject;
 use crate::{NativeLayout, Stripe};
@@ -178,34 +178,22 @@ pub(crate) fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {
         "a file has one distribution from its first to its last byte",
     )?;
     let targets = cycle.targets();
-    if let (Some(width), true) = (cycle.even(), all_in_a_pool(subject, &targets)) {
+    // OrangeFS has no pools and uses any of its servers for tiers whose servers have no names.
+    let in_a_pool = |&target: &u32| matches!(subject.members(target), Some((Members::Pool { .. }, _)));
+    if let (Some(width), true) = (cycle.even(), targets.iter().all(in_a_pool)) {
         return Ok(NativeLayout::even(width, targets.len() as u32, None));
     }
-    let list = |targets: &[u32]| {
-        targets.iter().map(|&target| subject.names.server(target)).collect::<Result<Vec<_>, _>>()
-    };
+    let names = || targets.iter().map(|&target| subject.server(target)).collect::<Result<_, _>>();
     Ok(NativeLayout::uniform(match (cycle.even(), cycle.grouped()) {
-        (Some(width), _) => Stripe::Listed { width, servers: list(&targets)? },
+        (Some(width), _) => Stripe::Listed { width, servers: names()? },
         (None, Some(Groups { width, groups, factor })) => {
-            Stripe::Grouped { width, groups: groups as u32, factor: factor as u32, servers: list(&targets)? }
+            Stripe::Grouped { width, groups: groups as u32, factor: factor as u32, servers: names()? }
         }
-        (None, None) => Stripe::Varied { stripes: varied(subject, cycle)? },
+        (None, None) => {
+            let named = |&(target, width): &(u32, u64)| Ok((subject.server(target)?, width));
+            Stripe::Varied { stripes: cycle.stripes.iter().map(named).collect::<Result<_, String>>()? }
+        }
     }))
-}
-
-/// Whether all targets are in tiers whose servers have no names. OrangeFS has no pools and uses any
-/// of its servers for these.
-fn all_in_a_pool(subject: &Subject<'_>, targets: &[u32]) -> bool {
-    let tiers = &subject.names.cluster.tiers;
-    targets.iter().all(|&target| {
-        let tier = subject.names.cluster.tier_of(target).map(|tier| &tiers[tier].driver);
-        subject.names.is_known(target)
-            && matches!(tier, Some(Driver::Native { members: Members::Pool { .. }, .. }))
-    })
-}
-
-fn varied(subject: &Subject<'_>, cycle: &Cycle) -> Result<Vec<(String, u64)>, String> {
-    cycle.stripes.iter().map(|&(target, width)| Ok((subject.names.server(target)?, width))).collect()
 }
 
 /// Hints as `pvfs2-xattr` of OrangeFS 2.10 sets them. A file takes its servers from

@@ -9,7 +9,7 @@ use stripewise_layout::{Layout, Region};
 use crate::cephfs::Attribute;
 use crate::commands::{Call, shell, words};
 use crate::cycle::Cycle;
-use crate::names::{Names, Subject};
+use crate::names::Subject;
 use crate::orangefs::Distribution;
 use crate::{NativeLayout, Stripe, beegfs, cephfs, lustre, orangefs};
 
@@ -43,7 +43,7 @@ pub fn express_spread(
     size_max: u64,
 ) -> Result<NativeLayout, String> {
     let layouts = cluster.unfold_all(layouts).iter().map(|layout| cycles(layout, size_max)).collect();
-    let subject = Subject { layouts, names: Names { system, cluster } };
+    let subject = Subject { system, cluster, layouts };
     let native = match system {
         FileSystem::CephFs => cephfs::express(&subject)?,
         FileSystem::Lustre => lustre::express(&subject)?,
@@ -80,23 +80,20 @@ pub fn check(system: FileSystem, layout: &NativeLayout) -> Result<(), String> {
 
 /// Checks that components follow one another to the end of the file. Only Lustre supports several.
 fn ends(system: FileSystem, layout: &NativeLayout) -> Result<(), String> {
-    let (Some(last), ends) =
-        (layout.components.last(), layout.components.iter().map(|component| component.end))
-    else {
+    let [before @ .., last] = &layout.components[..] else {
         return Err("it has no component".into());
     };
-    if layout.components.len() > 1 && system != FileSystem::Lustre {
+    if !before.is_empty() && system != FileSystem::Lustre {
         return Err("a file has one layout from its first to its last byte".into());
     }
     if last.end.is_some() {
         return Err("its last component does not go to the end of the file".into());
     }
-    let ends: Vec<u64> = ends.flatten().collect();
-    if ends.len() + 1 < layout.components.len() || !ends.is_sorted_by(|a, b| a < b) || ends.first() == Some(&0)
-    {
-        return Err("its components do not follow one another".into());
+    let ends: Option<Vec<u64>> = before.iter().map(|component| component.end).collect();
+    match ends {
+        Some(ends) if ends.first() != Some(&0) && ends.is_sorted_by(|a, b| a < b) => Ok(()),
+        _ => Err("its components do not follow one another".into()),
     }
-    Ok(())
 }
 
 /// The calls that make new files of the directory `path` (`is_dir`) inherit `layout`, or that make
