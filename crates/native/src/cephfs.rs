@@ -59,17 +59,15 @@ impl Attribute {
             Stripe::Varied { .. } => return Err("all stripes of a file are equally long".to_owned()),
             Stripe::Grouped { .. } => return Err("there are no groups of servers but pools".to_owned()),
         };
-        if width == 0 || !width.is_multiple_of(UNIT) {
-            return Err("a stripe is a multiple of 64K".to_owned());
-        }
-        if width > OBJECT_MOST {
-            return Err("a stripe is at most 128M, the largest object that servers take".to_owned());
-        }
-        if count == 0 {
-            return Err("a file has at least one stripe".to_owned());
-        }
-        if pool.as_ref().is_some_and(|pool| pool.is_empty() || pool.contains(char::is_whitespace)) {
-            return Err("a pool's name is not empty and has no spaces".to_owned());
+        let no_name = |pool: &String| pool.is_empty() || pool.contains(char::is_whitespace);
+        let refused = [
+            (width == 0 || !width.is_multiple_of(UNIT), "a stripe is a multiple of 64K"),
+            (width > OBJECT_MOST, "a stripe is at most 128M, the largest object that servers take"),
+            (count == 0, "a file has at least one stripe"),
+            (pool.as_ref().is_some_and(no_name), "a pool's name is not empty and has no spaces"),
+        ];
+        if let Some((_, problem)) = refused.into_iter().find(|(refused, _)| *refused) {
+            return Err(problem.to_owned());
         }
         Ok(Self { stripe_unit: width, stripe_count: count, object_size: object_size(width), pool })
     }
@@ -108,10 +106,12 @@ impl Attribute {
 const SOLO: u64 = 4 << 20;
 
 pub(crate) fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {
-    let cycle = subject.only_cycle(
-        "files of one directory would need different pools",
-        "a file has one layout from its first to its last byte",
-    )?;
+    let [cycles] = &subject.layouts[..] else {
+        return Err("files of one directory would need different pools".into());
+    };
+    let [cycle] = &cycles[..] else {
+        return Err("a file has one layout from its first to its last byte".into());
+    };
     let Some(width) = cycle.even() else {
         return Err("all stripes of a file are equally long; targets of their own pools can do it".into());
     };

@@ -102,13 +102,10 @@ impl Stripe {
 
     fn is_met_by(&self, got: &Self) -> bool {
         match (self, got) {
-            (
-                Self::Even { width, count, pool: None },
-                Self::Even { width: got_width, count: got_count, .. },
-            ) => (width, count) == (got_width, got_count),
+            (Self::Even { pool: None, .. }, Self::Even { .. }) => self.equal() == got.equal(),
             // The servers that the file system chose.
-            (Self::Even { width, count, pool: None }, Self::Listed { width: got_width, servers }) => {
-                (*width, *count as usize) == (*got_width, servers.len()) && are_different(servers)
+            (Self::Even { pool: None, .. }, Self::Listed { servers, .. }) => {
+                self.equal() == got.equal() && are_different(servers)
             }
             _ => self == got,
         }

@@ -20,17 +20,6 @@ pub(crate) struct Subject<'a> {
 pub(crate) struct Apart;
 
 impl Subject<'_> {
-    /// The only region of the only layout; an error is given for several of either.
-    pub fn only_cycle(&self, layouts: &str, regions: &str) -> Result<&Cycle, String> {
-        match &self.layouts[..] {
-            [cycles] => match &cycles[..] {
-                [cycle] => Ok(cycle),
-                _ => Err(regions.into()),
-            },
-            _ => Err(layouts.into()),
-        }
-    }
-
     /// The number of stripes and their width, if every layout has one region, and all have as many
     /// equally wide stripes, each on a target of its own.
     pub fn same_stripes(&self) -> Option<(u32, u64)> {

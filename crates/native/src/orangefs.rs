@@ -173,10 +173,12 @@ fn different(servers: &[String]) -> Result<Vec<String>, String> {
 }
 
 pub(crate) fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {
-    let cycle = subject.only_cycle(
-        "files of one directory would need different servers",
-        "a file has one distribution from its first to its last byte",
-    )?;
+    let [cycles] = &subject.layouts[..] else {
+        return Err("files of one directory would need different servers".into());
+    };
+    let [cycle] = &cycles[..] else {
+        return Err("a file has one distribution from its first to its last byte".into());
+    };
     let targets = cycle.targets();
     // OrangeFS has no pools and uses any of its servers for tiers whose servers have no names.
     let in_a_pool = |&target: &u32| matches!(subject.members(target), Some((Members::Pool { .. }, _)));
