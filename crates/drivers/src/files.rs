@@ -77,40 +77,35 @@ pub fn look(sys: &dyn Sys, path: &Path) -> Result<Stat> {
     sys.stat_at(HERE, path, true).map_err(|errno| DriverError::io(path, "looking at it", errno))
 }
 
-/// Directories that were created, from the outermost in.
-#[derive(Debug, Default)]
-pub struct Made(Vec<PathBuf>);
-
-/// Creates a directory and its missing ancestors; on failure, those that it created are removed.
-pub fn make_directories(sys: &dyn Sys, dir: &Path) -> Result<Made> {
+/// Creates a directory with its missing ancestors, and lets `fill` prepare it. On failure, the
+/// created directories are removed again, as far as they are empty.
+pub fn prepare(sys: &dyn Sys, dir: &Path, fill: impl FnOnce() -> Result<()>) -> Result<()> {
     let first = existing(sys, dir)?;
     let missing: Vec<&Path> =
         dir.ancestors().take_while(|path| **path != first && !path.as_os_str().is_empty()).collect();
-    let mut made = Made::default();
-    for path in missing.into_iter().rev() {
-        match sys.mkdir(HERE, path, Mode::from_raw_mode(0o777)) {
-            Ok(()) => made.0.push(path.to_owned()),
-            // Another process was faster.
-            Err(Errno::EXIST) => {}
-            Err(errno) => {
-                made.undo(sys);
-                return Err(DriverError::io(path, "making the directory", errno));
-            }
+    let mut made = Vec::new();
+    let make = |path: &&Path| match sys.mkdir(HERE, path, Mode::from_raw_mode(0o777)) {
+        Ok(()) => {
+            made.push(path.to_path_buf());
+            Ok(())
         }
-    }
-    if is_directory(&look(sys, dir)?) {
-        return Ok(made);
-    }
-    Err(DriverError::io(dir, "preparing it as a directory", Errno::NOTDIR))
-}
-
-impl Made {
-    /// Removes the created directories that are still empty.
-    pub fn undo(&self, sys: &dyn Sys) {
-        for path in self.0.iter().rev() {
+        // Another process was faster.
+        Err(Errno::EXIST) => Ok(()),
+        Err(errno) => Err(DriverError::io(path, "making the directory", errno)),
+    };
+    let prepared = missing.iter().rev().try_for_each(make).and_then(|()| {
+        if is_directory(&look(sys, dir)?) {
+            fill()
+        } else {
+            Err(DriverError::io(dir, "preparing it as a directory", Errno::NOTDIR))
+        }
+    });
+    if prepared.is_err() {
+        for path in made.iter().rev() {
             let _ = sys.rmdir(HERE, path);
         }
     }
+    prepared
 }
 
 /// Creates a file, for reading and writing.
@@ -222,22 +217,6 @@ fn renamed(mut error: DriverError, dir: &Path) -> DriverError {
     error
 }
 
-/// Makes `dir` a directory whose hints `set` sets, and calls `look` with a new file in it. On
-/// failure the created directories are removed again.
-pub fn prepare(
-    sys: &dyn Sys,
-    dir: &Path,
-    set: impl FnOnce() -> Result<()>,
-    look: impl FnOnce(&Path) -> Result<()>,
-) -> Result<()> {
-    let made = make_directories(sys, dir)?;
-    let prepared = set().and_then(|()| try_out(sys, dir, look));
-    if prepared.is_err() {
-        made.undo(sys);
-    }
-    prepared
-}
-
 /// Removes a directory if it is empty. A missing directory is not an error.
 pub fn remove_if_empty(sys: &dyn Sys, dir: &Path) -> Result<()> {
     match sys.rmdir(HERE, dir) {
@@ -247,12 +226,7 @@ pub fn remove_if_empty(sys: &dyn Sys, dir: &Path) -> Result<()> {
 }
 
 /// An attribute's value as text; `None`: the attribute is not set.
-pub fn attribute(sys: &dyn Sys, path: &Path, name: &str) -> std::result::Result<Option<String>, Errno> {
-    attribute_of(sys, Kind::Named(HERE, path), name)
-}
-
-/// As [`attribute`], for a file that may be open.
-pub fn attribute_of(sys: &dyn Sys, of: Kind<'_>, name: &str) -> std::result::Result<Option<String>, Errno> {
+pub fn attribute(sys: &dyn Sys, of: Kind<'_>, name: &str) -> std::result::Result<Option<String>, Errno> {
     match sys.xattr(of, OsStr::new(name)) {
         // Some versions end values with a zero byte.
         Ok(value) => Ok(Some(String::from_utf8_lossy(&value).trim_end_matches('\0').to_owned())),

@@ -13,21 +13,19 @@ const SHOWN: usize = 400;
 
 /// A program such as `lfs`. It runs in the C locale.
 #[derive(Clone, Debug)]
-pub struct Tool {
-    program: OsString,
-}
+pub struct Tool(OsString);
 
 impl Tool {
     /// The program called `name` in PATH, or the value of the variable `STRIPEWISE_NAME`
     /// (`pvfs2-xattr`: `STRIPEWISE_PVFS2_XATTR`).
     pub fn new(name: &str) -> Self {
         let variable = format!("STRIPEWISE_{}", name.to_uppercase().replace('-', "_"));
-        Self { program: env::var_os(variable).filter(|path| !path.is_empty()).unwrap_or_else(|| name.into()) }
+        Self(env::var_os(variable).filter(|path| !path.is_empty()).unwrap_or_else(|| name.into()))
     }
 
     /// The program at this path.
     pub fn at(program: impl Into<OsString>) -> Self {
-        Self { program: program.into() }
+        Self(program.into())
     }
 
     /// Runs the program and returns its standard output.
@@ -35,8 +33,7 @@ impl Tool {
     /// # Errors
     /// [`DriverError::Tool`]: the program cannot be run, or ended with a status other than 0.
     pub fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<String> {
-        let output =
-            Command::new(&self.program).args(arguments).env("LC_ALL", "C").stdin(Stdio::null()).output();
+        let output = Command::new(&self.0).args(arguments).env("LC_ALL", "C").stdin(Stdio::null()).output();
         let output = output.map_err(|error| self.failed(arguments, format!("cannot be run: {error}"), b""))?;
         if output.status.success() {
             return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
@@ -70,7 +67,7 @@ impl Tool {
     }
 
     fn failed<S: AsRef<OsStr>>(&self, arguments: &[S], how: String, output: &[u8]) -> DriverError {
-        let words = [self.program.as_os_str()].into_iter().chain(arguments.iter().map(AsRef::as_ref));
+        let words = [self.0.as_os_str()].into_iter().chain(arguments.iter().map(AsRef::as_ref));
         let command = words.map(|word| shell(&word.to_string_lossy())).collect::<Vec<_>>().join(" ");
         let text = String::from_utf8_lossy(output);
         let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -50,6 +50,20 @@ pub trait Tooled: Send + Sync {
         self.report(path)?.ok_or_else(|| DriverError::elsewhere(path, Self::SYSTEM))
     }
 
+    /// What a call of `tool` with an option and an existing path reports; `None`: the call failed
+    /// because the path is on another file system.
+    fn ask_about<T>(
+        &self,
+        tool: &Tool,
+        option: &str,
+        path: &Path,
+        parse: fn(&str) -> std::result::Result<T, String>,
+    ) -> Result<Option<T>> {
+        let said = files::for_tools(path).and_then(|path| tool.run(&[option, path]));
+        let understood = |text: String| tool.understood(&[option.as_ref(), path], &text, parse);
+        self.unless_elsewhere(path, said)?.map(understood).transpose()
+    }
+
     /// The answer of a tool about an existing path; `None`: the tool failed because the path is on
     /// another file system.
     fn unless_elsewhere<T>(&self, path: &Path, answer: Result<T>) -> Result<Option<T>> {
@@ -127,8 +141,11 @@ impl<T: Tooled> Driver for T {
     fn prepare(&self, dir: &Path, layout: &NativeLayout) -> Result<()> {
         let calls = Self::calls(layout, dir, true)?;
         self.require(&files::existing(&Real, dir)?)?;
-        let set = || self.set(dir, &calls).and_then(|()| self.verify(dir, layout));
-        files::prepare(&Real, dir, set, |trial| self.verify(trial, layout))
+        files::prepare(&Real, dir, || {
+            self.set(dir, &calls)?;
+            self.verify(dir, layout)?;
+            files::try_out(&Real, dir, |trial| self.verify(trial, layout))
+        })
     }
 
     fn create(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<()> {
@@ -160,10 +177,10 @@ impl<T: Tooled> Driver for T {
 pub enum Refusal {
     /// The file exists.
     Exists,
-    /// This user may not do it.
-    Denied { doing: &'static str, remedy: &'static str },
-    /// There is no space.
-    Full { doing: &'static str, remedy: &'static str },
+    /// This user may not do the operation; the remedy.
+    Denied(&'static str, &'static str),
+    /// There is no space for the operation; the remedy.
+    Full(&'static str, &'static str),
     /// The file system does not have one of the call's values. The remedy follows the tool's
     /// output.
     Value(&'static str),
@@ -177,10 +194,10 @@ fn explained(refusals: &[(&[&str], Refusal)], path: &Path, call: &[String], erro
     let path = path.to_owned();
     match *refusal {
         Refusal::Exists => DriverError::Exists { path },
-        Refusal::Denied { doing, remedy } => {
+        Refusal::Denied(doing, remedy) => {
             DriverError::Denied { path, doing: doing.to_owned(), remedy: remedy.to_owned() }
         }
-        Refusal::Full { doing, remedy } => {
+        Refusal::Full(doing, remedy) => {
             DriverError::Full { path, doing: doing.to_owned(), remedy: remedy.to_owned() }
         }
         Refusal::Value(remedy) => {

@@ -40,19 +40,16 @@ impl Tooled for BeeGfs {
     const REFUSALS: &'static [(&'static [&'static str], Refusal)] = &[
         (
             &["only root", "permission", "Permission"],
-            Refusal::Denied {
-                doing: "setting its pattern",
-                remedy: "be root; others may set chunk sizes and numbers of targets on their own directories where \
+            Refusal::Denied(
+                "setting its pattern",
+                "be root; others may set chunk sizes and numbers of targets on their own directories where \
                          sysAllowUserSetPattern is set in the metadata servers' configuration",
-            },
+            ),
         ),
         (&["already exists", "exists already"], Refusal::Exists),
         (
             &["No space left"],
-            Refusal::Full {
-                doing: "creating the file",
-                remedy: "`beegfs health df` tells which targets are full",
-            },
+            Refusal::Full("creating the file", "`beegfs health df` tells which targets are full"),
         ),
         (&["storage pool", "specified pool"], Refusal::Value("`beegfs pool list` lists the pools")),
         (&["target"], Refusal::Value("`beegfs target list` lists the targets")),

@@ -7,27 +7,52 @@
 
 mod admin;
 mod attributes;
-mod handle;
 mod probe;
 #[cfg(test)]
 mod tests;
 
-use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 use stripewise_cluster::FileSystem;
 use stripewise_native::NativeLayout;
 use stripewise_native::cephfs::Attribute;
-use stripewise_sys::{Errno, Fd, Kind};
+use stripewise_sys::{Errno, Fd, Kind, Real, SysRef};
 
-use self::attributes::{actual, is_met, understood};
-use self::handle::{DIR_LAYOUT, FILE_LAYOUT, SYSTEM, may_write};
+use self::attributes::{Xattr, denied_or_io};
 use crate::driver::{Actual, Driver, Probe};
 use crate::error::{DriverError, Result};
 use crate::files::{self, HERE};
+use crate::mounts::{Mount, mount_of};
+use crate::tool::Tool;
 
-pub use self::handle::CephFs;
+const SYSTEM: FileSystem = FileSystem::CephFs;
+const DIR_LAYOUT: &str = "ceph.dir.layout";
+const FILE_LAYOUT: &str = "ceph.file.layout";
+/// The file system's types in the mount table.
+const KINDS: [&str; 3] = ["ceph", "fuse.ceph-fuse", "fuse.ceph"];
+/// How a user gets permission to set layouts.
+const MAY_SET: &str = "setting layouts takes write permission and the flag p in the client's MDS capabilities; \
+    an administrator gives it: `ceph fs authorize FS client.NAME / rwp`";
+
+type MountOf = dyn Fn(&Path) -> Result<Option<Mount>> + Send + Sync;
+
+/// CephFS through a mounted directory.
+#[derive(Clone)]
+pub struct CephFs {
+    sys: SysRef,
+    /// Finds the mount that a path is on.
+    mount_of: Arc<MountOf>,
+    /// The administrators' tool, for facts that users cannot query otherwise.
+    ceph: Tool,
+}
+
+impl Default for CephFs {
+    fn default() -> Self {
+        Self { sys: Arc::new(Real), mount_of: Arc::new(mount_of), ceph: Tool::new("ceph") }
+    }
+}
 
 impl Driver for CephFs {
     fn system(&self) -> Option<FileSystem> {
@@ -44,12 +69,7 @@ impl Driver for CephFs {
     fn prepare(&self, dir: &Path, layout: &NativeLayout) -> Result<()> {
         let asked = attribute_of(layout)?;
         self.require(&files::existing(&*self.sys, dir)?)?;
-        let made = files::make_directories(&*self.sys, dir)?;
-        let prepared = self.prepare_existing(dir, &asked);
-        if prepared.is_err() {
-            made.undo(&*self.sys);
-        }
-        prepared
+        files::prepare(&*self.sys, dir, || self.prepare_existing(dir, &asked))
     }
 
     fn create(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<()> {
@@ -62,33 +82,33 @@ impl Driver for CephFs {
     }
 
     fn create_exact(&self, file: &Path, exact: &str, mode: u32) -> Result<Fd> {
-        self.create_with(file, exact, &understood(file, FILE_LAYOUT, exact)?, mode)
+        self.create_with(file, exact, &self.file(file).understood(exact)?, mode)
     }
 
     fn prepare_exact(&self, dir: &Path, exact: &str) -> Result<()> {
-        let asked = understood(dir, DIR_LAYOUT, exact)?;
+        let attribute = self.dir(dir);
+        let asked = attribute.understood(exact)?;
         self.require(dir)?;
-        let of = Kind::Named(HERE, dir);
-        self.set(of, dir, DIR_LAYOUT, exact, &asked)?;
-        self.verify_exact(of, dir, DIR_LAYOUT, exact, &asked)
+        attribute.set(exact, &asked)?;
+        attribute.verify_exact(exact, &asked)
     }
 
     fn read_back(&self, path: &Path) -> Result<Actual> {
         // Only files on a CephFS have the attribute, so this one answer suffices.
-        if let Ok(Some(text)) = self.text(Kind::Named(HERE, path), path, FILE_LAYOUT) {
-            return actual(path, FILE_LAYOUT, text, None);
+        let attribute = self.file(path);
+        if let Ok(Some(text)) = attribute.text() {
+            return attribute.actual(text, None);
         }
         self.require(path)?;
         if !files::is_directory(&files::look(&*self.sys, path)?) {
-            let text = self.text(Kind::Named(HERE, path), path, FILE_LAYOUT)?;
-            return text.map_or(Ok(Actual::default()), |text| actual(path, FILE_LAYOUT, text, None));
+            return attribute.text()?.map_or(Ok(Actual::default()), |text| attribute.actual(text, None));
         }
         // The nearest layout applies.
         let absolute = files::absolute(path)?;
         let mount = (self.mount_of)(path)?.map(|mount| mount.point);
         for dir in absolute.ancestors() {
-            if let Some(text) = self.text(Kind::Named(HERE, dir), dir, DIR_LAYOUT)? {
-                return actual(dir, DIR_LAYOUT, text, (dir != absolute).then_some(dir));
+            if let Some(text) = self.dir(dir).text()? {
+                return self.dir(dir).actual(text, (dir != absolute).then_some(dir));
             }
             if Some(dir) == mount.as_deref() {
                 break;
@@ -99,15 +119,19 @@ impl Driver for CephFs {
     }
 
     fn read_back_open(&self, path: &Path, open: BorrowedFd<'_>) -> Result<Actual> {
-        match self.text(Kind::Open(open), path, FILE_LAYOUT) {
-            Ok(Some(text)) => actual(path, FILE_LAYOUT, text, None),
+        let attribute = Xattr { of: Kind::Open(open), ..self.file(path) };
+        match attribute.text() {
+            Ok(Some(text)) => attribute.actual(text, None),
             _ => self.read_back(path),
         }
     }
 
     fn has(&self, actual: &Actual, layout: &NativeLayout) -> bool {
         let got = actual.exact.as_deref().and_then(Attribute::parse);
-        got.zip(Attribute::of(layout).ok()).is_some_and(|(got, asked)| is_met(&asked, &got))
+        // Layouts do not contain the object size.
+        got.zip(Attribute::of(layout).ok()).is_some_and(|(got, asked)| {
+            asked.layout().is_met_by(&got.layout()) && asked.object_size == got.object_size
+        })
     }
 
     fn remove(&self, dir: &Path) -> Result<()> {
@@ -115,25 +139,47 @@ impl Driver for CephFs {
             return Ok(());
         }
         self.require(dir)?;
-        match self.sys.remove_xattr(Kind::Named(HERE, dir), OsStr::new(DIR_LAYOUT)) {
+        match self.dir(dir).remove() {
             Ok(()) | Err(Errno::NODATA) => files::remove_if_empty(&*self.sys, dir),
-            Err(errno) => Err(self.failed(dir, "taking its layout away", errno)),
+            Err(errno) => Err(denied_or_io(dir, "taking its layout away", errno)),
         }
     }
 }
 
 impl CephFs {
+    /// The layout of a file.
+    fn file<'a>(&'a self, path: &'a Path) -> Xattr<'a> {
+        Xattr { sys: &*self.sys, of: Kind::Named(HERE, path), path, name: FILE_LAYOUT }
+    }
+
+    /// The layout of a directory's new files.
+    fn dir<'a>(&'a self, path: &'a Path) -> Xattr<'a> {
+        Xattr { name: DIR_LAYOUT, ..self.file(path) }
+    }
+
+    /// The mount that an existing path is on, if it is a CephFS.
+    fn mount(&self, path: &Path) -> Result<Option<Mount>> {
+        let mount = (self.mount_of)(path)?.filter(|mount| KINDS.contains(&mount.kind.as_str()));
+        // A CephFS recognizes the attribute, whether it is set or not.
+        let attribute = files::attribute(&*self.sys, Kind::Named(HERE, path), DIR_LAYOUT);
+        Ok(mount.filter(|_| attribute != Err(Errno::OPNOTSUPP)))
+    }
+
+    fn require(&self, path: &Path) -> Result<()> {
+        self.mount(path)?.map(drop).ok_or_else(|| DriverError::elsewhere(path, SYSTEM))
+    }
+
     /// A new file that has `value`, which means `asked`: inherited from its directory, or else set
     /// on the file.
     fn create_with(&self, file: &Path, value: &str, asked: &Attribute, mode: u32) -> Result<Fd> {
         let open = files::create_new(&*self.sys, file, mode)?;
-        let of = Kind::Open(open.as_fd());
+        let attribute = Xattr { of: Kind::Open(open.as_fd()), ..self.file(file) };
         let tell = || {
             self.require(files::parent(file))?;
-            files::writable(&*self.sys, file, || self.set(of, file, FILE_LAYOUT, value, asked))?;
-            self.verify_exact(of, file, FILE_LAYOUT, value, asked)
+            files::writable(&*self.sys, file, || attribute.set(value, asked))?;
+            attribute.verify_exact(value, asked)
         };
-        let made = match self.text(of, file, FILE_LAYOUT) {
+        let made = match attribute.text() {
             Ok(Some(given)) if given == value => Ok(()),
             _ => tell(),
         };
@@ -149,18 +195,16 @@ impl CephFs {
     /// Sets the layout and checks what a new file gets. If the layout is already set, the caller
     /// needs no right to set it. On failure the previous layout is restored.
     fn prepare_existing(&self, dir: &Path, asked: &Attribute) -> Result<()> {
-        let of = Kind::Named(HERE, dir);
-        let former = self.text(of, dir, DIR_LAYOUT)?;
-        if self.verify(of, dir, DIR_LAYOUT, asked).is_err() {
-            self.set(of, dir, DIR_LAYOUT, &asked.text(), asked)?;
+        let attribute = self.dir(dir);
+        let former = attribute.text()?;
+        if attribute.verify(asked).is_err() {
+            attribute.set(&asked.text(), asked)?;
         }
-        let tried = files::try_out(&*self.sys, dir, |trial| {
-            self.verify(Kind::Named(HERE, trial), trial, FILE_LAYOUT, asked)
-        });
+        let tried = files::try_out(&*self.sys, dir, |trial| self.file(trial).verify(asked));
         tried.map_err(|error| {
             let _ = match former {
-                Some(former) => self.set(of, dir, DIR_LAYOUT, &former, asked).is_ok(),
-                None => self.sys.remove_xattr(of, OsStr::new(DIR_LAYOUT)).is_ok(),
+                Some(former) => attribute.set(&former, asked).is_ok(),
+                None => attribute.remove().is_ok(),
             };
             match error {
                 DriverError::Denied { path, doing, .. } if doing == files::WRITING => {
@@ -175,4 +219,12 @@ impl CephFs {
 
 fn attribute_of(layout: &NativeLayout) -> Result<Attribute> {
     Attribute::of(layout).map_err(|problem| DriverError::unsupported(SYSTEM, layout, problem))
+}
+
+/// How a user gets permission to write to a pool.
+fn may_write(pool: &str) -> String {
+    format!(
+        "writing to pool {pool} takes OSD capabilities for it; an administrator gives them: \
+         `ceph osd pool application set {pool} cephfs data FS` and `ceph fs authorize FS client.NAME / rwp`"
+    )
 }

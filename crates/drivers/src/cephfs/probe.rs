@@ -12,7 +12,7 @@ use stripewise_native::cephfs::Attribute;
 use stripewise_sys::{Errno, Kind, Mode};
 
 use super::admin::{self, AdminPool};
-use super::handle::{CephFs, DIR_LAYOUT, KINDS, MAY_SET, SYSTEM, may_write};
+use super::{CephFs, KINDS, MAY_SET, SYSTEM, may_write};
 use crate::driver::{Driver, Pool, Probe};
 use crate::error::{DriverError, Result};
 use crate::files::{self, HERE};
@@ -36,7 +36,7 @@ pub fn probe(ceph: &CephFs, dir: &Path, mount: &Mount) -> Result<Probe> {
                 .to_owned(),
         );
     }
-    let cluster = files::attribute(&*ceph.sys, dir, CLUSTER).ok().flatten();
+    let cluster = files::attribute(&*ceph.sys, Kind::Named(HERE, dir), CLUSTER).ok().flatten();
     let listed = admin::pools(&ceph.ceph, cluster.as_deref()).unwrap_or_else(|why| {
         probe.notes.push(why);
         BTreeMap::new()
@@ -78,7 +78,7 @@ fn try_pools(ceph: &CephFs, trial: &Path, listed: BTreeMap<u64, AdminPool>, prob
                 continue;
             }
         }
-        let Ok(Some(attribute)) = ceph.text(Kind::Named(HERE, trial), trial, DIR_LAYOUT) else { continue };
+        let Ok(Some(attribute)) = ceph.dir(trial).text() else { continue };
         let Some(name) = Attribute::parse(&attribute).and_then(|attribute| attribute.pool) else { continue };
         match files::try_out(&*ceph.sys, trial, |_| Ok(())) {
             Ok(()) => {}

@@ -39,17 +39,14 @@ impl Tooled for Lustre {
         (&["stripe already set", "ended with status 17"], Refusal::Exists),
         (
             &["ended with status 13", "ended with status 1"],
-            Refusal::Denied {
-                doing: "setting its stripes",
-                remedy: "be the owner of the file or directory, or ask the owner",
-            },
+            Refusal::Denied("setting its stripes", "be the owner of the file or directory, or ask the owner"),
         ),
         (
             &["ended with status 28", "ended with status 122"],
-            Refusal::Full {
-                doing: "giving it stripes",
-                remedy: "`lfs df` and `lfs quota` tell what is full; use another pool or other OSTs",
-            },
+            Refusal::Full(
+                "giving it stripes",
+                "`lfs df` and `lfs quota` tell what is full; use another pool or other OSTs",
+            ),
         ),
         (&["does not exist", "has no OSTs"], Refusal::Value("`lfs pool_list` lists the pools")),
         (&["cannot find OST", "inactive OST"], Refusal::Value("`lfs osts` lists the OSTs")),
@@ -63,9 +60,7 @@ impl Tooled for Lustre {
     }
 
     fn report(&self, path: &Path) -> Result<Option<Osts>> {
-        let said = files::for_tools(path).and_then(|path| self.lfs.run(&["df", path]));
-        let understood = |text: String| self.lfs.understood(&["df".as_ref(), path], &text, Osts::parse);
-        self.unless_elsewhere(path, said)?.map(understood).transpose()
+        self.ask_about(&self.lfs, "df", path, Osts::parse)
     }
 
     fn describe(&self, dir: &Path, report: Osts, probe: &mut Probe) {
@@ -89,8 +84,7 @@ impl Tooled for Lustre {
         let striping = self.lfs.ask(&["getstripe", "-d", "--yaml", files::for_tools(path)?], parse)?;
         Ok(match striping {
             Ok(striping) => {
-                let layout = asked.map_or_else(|| striping.layout(), |asked| striping.like(asked));
-                Actual { layout: Some(layout), note: striping.note(), ..Actual::default() }
+                Actual { layout: Some(striping.layout(asked)), note: striping.note(), ..Actual::default() }
             }
             Err(why) => Actual { note: Some(why), ..Actual::default() },
         })

@@ -73,10 +73,11 @@ impl Striping {
     }
 
     /// The layout in the terms of the requested one: where that names a pool or leaves the OSTs
-    /// open, the chosen OSTs are omitted.
-    pub fn like(&self, asked: &NativeLayout) -> NativeLayout {
+    /// open, the chosen OSTs are omitted. `None`: with every known detail.
+    pub fn layout(&self, asked: Option<&NativeLayout>) -> NativeLayout {
         let parts = self.components.iter().enumerate().map(|(index, part)| {
-            let stripe = match asked.components.get(index).map(|component| &component.stripe) {
+            let asked = asked.and_then(|asked| asked.components.get(index));
+            let stripe = match asked.map(|component| &component.stripe) {
                 Some(Stripe::Even { .. }) => part.even(),
                 Some(Stripe::Listed { servers, .. }) => part.listed(Some(servers)),
                 _ => part.stripe(),
@@ -84,12 +85,6 @@ impl Striping {
             Component { end: part.end, stripe }
         });
         NativeLayout { components: parts.collect() }
-    }
-
-    /// The layout, with every known detail.
-    pub fn layout(&self) -> NativeLayout {
-        let part = |part: &Part| Component { end: part.end, stripe: part.stripe() };
-        NativeLayout { components: self.components.iter().map(part).collect() }
     }
 
     /// The OSTs of the components that have a pool, which the layout does not contain.
@@ -233,10 +228,10 @@ mod tests {
         assert_eq!((part.count, part.first, part.pool.as_deref()), (Some(8), Some(10), Some("original")));
         let dir = "stripe-dir\nstripe_count:  4 stripe_size:   1048576 stripe_offset: 10\n";
         let striping = Striping::parse(dir).unwrap();
-        assert_eq!(striping.layout(), NativeLayout::even(1 << 20, 4, None));
+        assert_eq!(striping.layout(None), NativeLayout::even(1 << 20, 4, None));
         let one = Striping::parse("stripe_count:  1 stripe_size:   65536 pattern:  raid0 stripe_offset: 3\n")
             .unwrap();
-        assert_eq!(one.layout().to_string(), "64K on 3");
+        assert_eq!(one.layout(None).to_string(), "64K on 3");
     }
 
     #[test]
@@ -262,9 +257,9 @@ mod tests {
             let servers = servers.iter().map(|&server| server.to_owned()).collect();
             NativeLayout::uniform(Stripe::Listed { width: 65536, servers })
         };
-        assert!(asked(&["4", "7"]).is_met_by(&dir.like(&asked(&["4", "7"]))));
-        assert!(!asked(&["5", "7"]).is_met_by(&dir.like(&asked(&["5", "7"]))));
-        assert!(!asked(&["4"]).is_met_by(&dir.like(&asked(&["4"]))));
+        assert!(asked(&["4", "7"]).is_met_by(&dir.layout(Some(&asked(&["4", "7"])))));
+        assert!(!asked(&["5", "7"]).is_met_by(&dir.layout(Some(&asked(&["5", "7"])))));
+        assert!(!asked(&["4"]).is_met_by(&dir.layout(Some(&asked(&["4"])))));
     }
 
     proptest! {

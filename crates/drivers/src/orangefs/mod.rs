@@ -50,17 +50,11 @@ impl Tooled for OrangeFs {
     const REFUSALS: &'static [(&'static [&'static str], Refusal)] = &[
         (
             &["Permission denied", "Operation not permitted", "Not permitted"],
-            Refusal::Denied {
-                doing: "setting its hints",
-                remedy: "be the owner of the directory, or ask the owner",
-            },
+            Refusal::Denied("setting its hints", "be the owner of the directory, or ask the owner"),
         ),
         (
             &["No space left"],
-            Refusal::Full {
-                doing: "creating the file",
-                remedy: "`pvfs2-statfs -m` tells which servers are full",
-            },
+            Refusal::Full("creating the file", "`pvfs2-statfs -m` tells which servers are full"),
         ),
         (&["File exists"], Refusal::Exists),
         (
@@ -79,10 +73,7 @@ impl Tooled for OrangeFs {
     }
 
     fn report(&self, path: &Path) -> Result<Option<Vec<Server>>> {
-        let statfs = self.tool(STATFS);
-        let said = files::for_tools(path).and_then(|path| statfs.run(&["-m", path]));
-        let understood = |text: String| statfs.understood(&["-m".as_ref(), path], &text, output::servers);
-        self.unless_elsewhere(path, said)?.map(understood).transpose()
+        self.ask_about(self.tool(STATFS), "-m", path, output::servers)
     }
 
     fn describe(&self, dir: &Path, report: Vec<Server>, probe: &mut Probe) {

@@ -65,15 +65,11 @@ impl Driver for Null {
     fn prepare(&self, dir: &Path, layout: &NativeLayout) -> Result<()> {
         let value = value_of(layout)?;
         self.require_pool(&files::existing(&*self.sys, dir)?, &value)?;
-        let made = files::make_directories(&*self.sys, dir)?;
-        self.let_files_keep_theirs(dir)?;
-        let prepared = self
-            .set(dir, &value)
-            .and_then(|()| files::try_out(&*self.sys, dir, |trial| self.verify(trial, layout)));
-        if prepared.is_err() {
-            made.undo(&*self.sys);
-        }
-        prepared
+        files::prepare(&*self.sys, dir, || {
+            self.let_files_keep_theirs(dir)?;
+            self.set(dir, &value)?;
+            files::try_out(&*self.sys, dir, |trial| self.verify(trial, layout))
+        })
     }
 
     // A file that did not get its layout must not stay.
@@ -141,7 +137,7 @@ impl Null {
     }
 
     fn get(&self, path: &Path, name: &str) -> Result<Option<String>> {
-        match files::attribute(&*self.sys, path, name) {
+        match files::attribute(&*self.sys, Kind::Named(HERE, path), name) {
             // Not every file system above has attributes.
             Err(Errno::OPNOTSUPP) => Ok(None),
             got => got.map_err(|errno| DriverError::io(path, format!("reading {name}"), errno)),

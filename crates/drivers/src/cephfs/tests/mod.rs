@@ -5,6 +5,7 @@ mod between;
 mod stand_in;
 
 use std::env;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -142,7 +143,7 @@ fn who_fails_leaves_what_was_set_before() {
     *fake.between.trouble.lock().unwrap() = Some(("ssd", Errno::DQUOT));
     let (dir, full) = (fake.path("t"), NativeLayout::even(64 * K, 1, Some("ssd")));
     std::fs::create_dir(&dir).unwrap();
-    let get = || files::attribute(&*fake.ceph.sys, &dir, DIR_LAYOUT).unwrap();
+    let get = || fake.ceph.dir(&dir).text().unwrap();
     for before in [None, Some("stripe_unit=131072 stripe_count=2 object_size=4194304 pool=hdd")] {
         if let Some(before) = before {
             fake.between.set_xattr(Kind::Named(HERE, &dir), OsStr::new(DIR_LAYOUT), before.as_bytes()).unwrap();
