@@ -136,9 +136,7 @@ fn read_network(table: &Table<'_>) -> Result<Network, FileError> {
 }
 
 fn read_class(name: &str, item: Item<'_>) -> Result<ClassParams, FileError> {
-    if name.is_empty() {
-        return Err(item.error("a class needs a name"));
-    }
+    item.ensure(!name.is_empty(), "a class needs a name")?;
     let table = item.table()?;
     table.allow_only("read, write")?;
     let remedies = [
@@ -157,9 +155,8 @@ fn read_tier(table: &Table<'_>, known: &Cluster, uncalibrated: bool) -> Result<T
     let name_item = table.need("name", "give the tier a name, like \"hdd\"")?;
     let name = name_item.text()?;
     let good = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if name.is_empty() || !name.chars().all(good) {
-        return Err(name_item.error("must be letters, digits, '-', '_' or '.'"));
-    }
+    let good = !name.is_empty() && name.chars().all(good);
+    name_item.ensure(good, "must be letters, digits, '-', '_' or '.'")?;
     let driver = driver_text::read(table)?;
     let emulate = table.optional("emulate", false, Item::flag)?;
     if let Some(item) = table.get("emulate").filter(|_| emulate && driver.native().is_some()) {
@@ -178,8 +175,6 @@ fn read_tier(table: &Table<'_>, known: &Cluster, uncalibrated: bool) -> Result<T
     }
     let capacity = table.need("capacity_per_server", "give the bytes that may be filled, like \"1T\"")?;
     let capacity_per_server = capacity.size()?;
-    if capacity_per_server < CAPACITY_MIN {
-        return Err(capacity.error("smaller than one stripe; give at least 64K"));
-    }
+    capacity.ensure(capacity_per_server >= CAPACITY_MIN, "smaller than one stripe; give at least 64K")?;
     Ok(Tier { name: name.to_owned(), class: class.to_owned(), driver, capacity_per_server, emulate })
 }

@@ -40,12 +40,9 @@ pub(crate) fn write_native_targets(out: &mut String, prefix: &str, cluster: &Clu
     }
 }
 
-pub(crate) fn read_native_targets(
-    table: &Table<'_>,
-    cluster: &Cluster,
-) -> Result<Vec<NativeTarget>, FileError> {
-    let mut natives: Vec<NativeTarget> = Vec::new();
-    for table in table.tables("native")? {
+pub(crate) fn read_native_targets(root: &Table<'_>, cluster: &Cluster) -> Result<Vec<NativeTarget>, FileError> {
+    let mut natives = Vec::new();
+    for table in root.tables("native")? {
         table.allow_only("tier, width, count")?;
         let native = read_native_target(&table, cluster)?;
         if natives.contains(&native) {
@@ -66,9 +63,8 @@ fn read_native_target(table: &Table<'_>, cluster: &Cluster) -> Result<NativeTarg
     let servers = cluster.tiers[tier].driver.servers();
     let count =
         table.need("count", "write how many servers a turn has")?.number(servers, ": the pool has so many")?;
-    if width == 0 || width.checked_mul(u64::from(count)).is_none_or(|turn| turn > i64::MAX as u64) {
-        return Err(item.error("must be at least 1 byte, and a turn over all servers below 2^63"));
-    }
+    let possible = width > 0 && width.checked_mul(count.into()).is_some_and(|turn| turn <= i64::MAX as u64);
+    item.ensure(possible, "must be at least 1 byte, and a turn over all servers below 2^63")?;
     Ok(NativeTarget { tier, width, count })
 }
 
@@ -120,7 +116,12 @@ fn read_members(table: &Table<'_>, system: FileSystem) -> Result<Members, FileEr
                 return Err(item.error("belongs to a pool; the listed servers are counted; leave it out"));
             }
             let servers = list(&servers, remedy)?;
-            let names = servers.iter().map(|item| server_name(item, system));
+            let names = servers.iter().map(|item| {
+                let name = name(item)?;
+                let good = system != FileSystem::Lustre || name.parse::<u32>().is_ok();
+                item.ensure(good, "must be an OST index, like \"0\"; `lfs osts` shows them")?;
+                Ok(name)
+            });
             Ok(Members::Servers(names.collect::<Result<_, _>>()?))
         }
         (None, Some(pool)) => {
@@ -141,25 +142,15 @@ fn list<'d>(item: &Item<'d>, remedy: &str) -> Result<Vec<Item<'d>>, FileError> {
 
 fn directory(item: &Item<'_>) -> Result<PathBuf, FileError> {
     let path = PathBuf::from(item.text()?);
-    if path.is_absolute() { Ok(path) } else { Err(item.error("must be an absolute directory")) }
-}
-
-fn server_name(item: &Item<'_>, system: FileSystem) -> Result<String, FileError> {
-    let name = name(item)?;
-    match system {
-        FileSystem::Lustre if name.parse::<u32>().is_err() => {
-            Err(item.error("must be an OST index, like \"0\"; `lfs osts` shows them"))
-        }
-        _ => Ok(name),
-    }
+    item.ensure(path.is_absolute(), "must be an absolute directory")?;
+    Ok(path)
 }
 
 /// A name that the file system gave: one word.
 fn name(item: &Item<'_>) -> Result<String, FileError> {
     let text = item.text()?;
-    if text.is_empty() || text.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err(item.error("must be a name as the file system shows it, without spaces"));
-    }
+    let good = !text.is_empty() && !text.chars().any(|c| c.is_whitespace() || c.is_control());
+    item.ensure(good, "must be a name as the file system shows it, without spaces")?;
     Ok(text.to_owned())
 }
 

@@ -105,9 +105,7 @@ pub(crate) fn read_spread(item: &Item<'_>) -> Result<Spread, FileError> {
     table.allow_only("field, stride")?;
     let stride_item = table.need("stride", "write stride = 1")?;
     let stride = stride_item.count()?;
-    if stride == 0 {
-        return Err(stride_item.error("must be at least 1"));
-    }
+    stride_item.ensure(stride > 0, "must be at least 1")?;
     let field = match table.get("field") {
         None => None,
         Some(item) => Some(usize::try_from(item.count()?).map_err(|_| item.error("must be a small number"))?),

@@ -52,9 +52,7 @@ pub(crate) fn read_overlay(
         let Some(overlay) = overlay else { return Ok(None) };
         return Err(overlay.error("the rule has no further copies; add [[rule.copy]], or leave this table out"));
     };
-    if !managed {
-        return Err(item.error("a rule with scheme \"keep\" has no further copies; leave them out"));
-    }
+    item.ensure(managed, "a rule with scheme \"keep\" has no further copies; leave them out")?;
     if tables.len() >= MAX_COPIES {
         let most = MAX_COPIES - 1;
         let problem = format!("a file has at most {most} copies besides the original; leave some out");
@@ -88,9 +86,8 @@ fn read_copy(table: &Table<'_>, cache: bool, spread: Spread, cluster: &Cluster) 
         return Err(table.need("kind", REMEDY)?.error(problem));
     }
     let name = table.need("name", "write a name for people, like \"1-DV\"")?;
-    if name.text()?.is_empty() {
-        return Err(name.error("must not be empty; write a name for people, like \"1-DV\""));
-    }
+    let named = !name.text()?.is_empty();
+    name.ensure(named, "must not be empty; write a name for people, like \"1-DV\"")?;
     let item = table.need("layouts", "list at least one layout")?;
     let layouts = read_layouts(&item, cluster)?;
     let spread = match table.get("spread") {
@@ -99,20 +96,13 @@ fn read_copy(table: &Table<'_>, cache: bool, spread: Spread, cluster: &Cluster) 
         None => Spread::default(),
     };
     let mut copy = CopySpec { name: name.text()?.to_owned(), layouts, spread, groups: 1 };
-    if copy.layouts.is_empty() {
-        return Err(item.error("a copy has at least one layout"));
-    }
+    item.ensure(!copy.layouts.is_empty(), "a copy has at least one layout")?;
     if let Some(item) = table.get("groups") {
-        copy.groups = read_groups(&item, cache, cluster.servers_of(&copy.layouts).len())?;
+        item.ensure(cache, "only cache copies have groups; leave it out")?;
+        let servers = cluster.servers_of(&copy.layouts).len();
+        copy.groups = item.number(servers, &format!(": the copy has {servers} servers"))?;
     }
     Ok(copy)
-}
-
-fn read_groups(item: &Item<'_>, cache: bool, servers: usize) -> Result<u32, FileError> {
-    if !cache {
-        return Err(item.error("only cache copies have groups; leave it out"));
-    }
-    item.number(servers, &format!(": the copy has {servers} servers"))
 }
 
 fn read_settings(
@@ -180,9 +170,7 @@ fn read_cache(table: &Table<'_>, copies: &[CopySpec], cluster: &Cluster) -> Resu
     let item =
         table.need("capacity_per_server", "write how much each server of the cache may hold, like \"1G\"")?;
     let capacity_per_server = item.size()?;
-    if capacity_per_server == 0 {
-        return Err(item.error("must be at least 1 byte; write mode = \"off\" to admit nothing"));
-    }
+    item.ensure(capacity_per_server > 0, "must be at least 1 byte; write mode = \"off\" to admit nothing")?;
     let servers = cluster.targets();
     let used = copies.iter().flat_map(|copy| cluster.servers_of(&copy.layouts));
     let mut used = used.map(|target| &servers[target as usize]);

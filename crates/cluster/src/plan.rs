@@ -60,7 +60,7 @@ impl Plan {
 impl Rule {
     /// Whether the rule applies to the file at this absolute path. Allocates nothing.
     pub fn matches(&self, path: &Path) -> bool {
-        self.number(path).is_some()
+        match_path(self.pattern.as_bytes(), path.as_os_str().as_bytes(), None).is_some()
     }
 
     /// The layout of the file at this absolute path; `None`: the path does not match, or the rule
@@ -77,10 +77,6 @@ impl Rule {
             let index = copy.spread.index(&self.pattern, path, copy.layouts.len())?;
             Some((copy, copy.layouts.get(index)?))
         })
-    }
-
-    fn number(&self, path: &Path) -> Option<u64> {
-        match_path(self.pattern.as_bytes(), path.as_os_str().as_bytes(), self.spread.field)
     }
 }
 

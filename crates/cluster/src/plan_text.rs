@@ -61,15 +61,13 @@ fn read_rule(table: &Table<'_>, cluster: &Cluster) -> Result<Rule, FileError> {
     table.allow_only("pattern, scheme, reason, predicted_s, elapsed_s, spread, layouts, copy, overlay")?;
     let text = |key| table.need(key, REMEDY)?.text();
     let pattern = table.need("pattern", REMEDY)?;
-    if !pattern.text()?.starts_with(['/', '*']) {
-        return Err(pattern.error("must be an absolute path pattern, beginning with / or *"));
-    }
+    let absolute = pattern.text()?.starts_with(['/', '*']);
+    pattern.ensure(absolute, "must be an absolute path pattern, beginning with / or *")?;
     let layouts_item = table.need("layouts", "list at least one layout, or [] for scheme \"keep\"")?;
     let layouts = read_layouts(&layouts_item, cluster)?;
     let scheme = text("scheme")?;
-    if layouts.is_empty() != (scheme == KEEP) {
-        return Err(layouts_item.error("a rule has layouts exactly when its scheme is not \"keep\""));
-    }
+    let consistent = layouts.is_empty() == (scheme == KEEP);
+    layouts_item.ensure(consistent, "a rule has layouts exactly when its scheme is not \"keep\"")?;
     let spread = table.optional("spread", Spread::default(), read_spread)?;
     Ok(Rule {
         pattern: pattern.text()?.to_owned(),

@@ -220,6 +220,11 @@ impl<'d> Item<'d> {
         by_name(self.text()?).ok_or_else(|| self.error(format!("must be {choices}")))
     }
 
+    /// An error with `problem` about this value unless it is good.
+    pub fn ensure(&self, good: bool, problem: &str) -> Result<(), FileError> {
+        if good { Ok(()) } else { Err(self.error(problem)) }
+    }
+
     /// The value as a table.
     pub fn table(&self) -> Result<Table<'d>, FileError> {
         match self.value.get_ref() {

@@ -124,8 +124,18 @@ pub struct Probe {
     pub notes: Vec<String>,
 }
 
+impl Probe {
+    /// Sets the pools of a file system whose files are placed by pool: its servers are the pools
+    /// with one server.
+    pub(crate) fn set_pools(&mut self, pools: Vec<Pool>) {
+        let of_one = pools.iter().filter(|pool| pool.servers == Some(1));
+        self.servers = of_one.map(|pool| pool.name.clone()).collect();
+        self.pools = pools;
+    }
+}
+
 /// A group of servers on which a file can be placed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pool {
     /// The pool's name in layouts.
     pub name: String,

@@ -118,23 +118,25 @@ impl DriverError {
         Self::Refused { path: path.to_owned(), value: value.to_owned(), problem: problem.into() }
     }
 
+    /// An error for an operation that takes a permission.
+    pub(crate) fn denied(path: &Path, doing: &str, remedy: &str) -> Self {
+        Self::Denied { path: path.to_owned(), doing: doing.to_owned(), remedy: remedy.to_owned() }
+    }
+
     /// Converts a system call's failure to the error that explains it to people.
     pub fn io(path: &Path, doing: impl Into<String>, errno: Errno) -> Self {
-        let (path, doing) = (path.to_owned(), doing.into());
+        let doing = doing.into();
         match errno {
             Errno::ACCESS | Errno::PERM => {
-                let remedy =
-                    "be the owner, or ask the owner or an administrator for write permission".to_owned();
-                Self::Denied { path, doing, remedy }
+                let remedy = "be the owner, or ask the owner or an administrator for write permission";
+                Self::denied(path, &doing, remedy)
             }
-            Errno::ROFS => {
-                Self::Denied { path, doing, remedy: "it is mounted read-only, mount it for writing".to_owned() }
-            }
+            Errno::ROFS => Self::denied(path, &doing, "it is mounted read-only, mount it for writing"),
             Errno::NOSPC | Errno::DQUOT => {
                 let remedy = format!("remove files, have the quota raised, or use another pool ({errno})");
-                Self::Full { path, doing, remedy }
+                Self::Full { path: path.to_owned(), doing, remedy }
             }
-            _ => Self::Io { path, doing, errno },
+            _ => Self::Io { path: path.to_owned(), doing, errno },
         }
     }
 

@@ -191,19 +191,16 @@ fn explained(refusals: &[(&[&str], Refusal)], path: &Path, call: &[String], erro
     let DriverError::Tool { output, how, .. } = &error else { return error };
     let says = |text: &&str| output.contains(text) || how == text;
     let Some((_, refusal)) = refusals.iter().find(|(texts, _)| texts.iter().any(says)) else { return error };
-    let path = path.to_owned();
     match *refusal {
-        Refusal::Exists => DriverError::Exists { path },
-        Refusal::Denied(doing, remedy) => {
-            DriverError::Denied { path, doing: doing.to_owned(), remedy: remedy.to_owned() }
-        }
+        Refusal::Exists => DriverError::Exists { path: path.to_owned() },
+        Refusal::Denied(doing, remedy) => DriverError::denied(path, doing, remedy),
         Refusal::Full(doing, remedy) => {
-            DriverError::Full { path, doing: doing.to_owned(), remedy: remedy.to_owned() }
+            DriverError::Full { path: path.to_owned(), doing: doing.to_owned(), remedy: remedy.to_owned() }
         }
         Refusal::Value(remedy) => {
             let options = call[..call.len() - 1].iter().skip_while(|word| !word.starts_with('-'));
             let value = options.map(String::as_str).collect::<Vec<_>>().join(" ");
-            DriverError::Refused { path, value, problem: format!("{output}; {remedy}") }
+            DriverError::refused(path, &value, format!("{output}; {remedy}"))
         }
     }
 }

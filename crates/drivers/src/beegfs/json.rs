@@ -6,6 +6,8 @@
 
 use serde_json::{Deserializer, Value};
 
+use crate::driver::Pool;
+
 /// The entry of a file or directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -17,13 +19,6 @@ pub struct Entry {
     /// The storage pool; directories only.
     pub pool: Option<String>,
     /// The targets, in order; files only.
-    pub targets: Vec<String>,
-}
-
-/// A storage pool.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoragePool {
-    pub name: String,
     pub targets: Vec<String>,
 }
 
@@ -63,15 +58,16 @@ impl Entry {
     }
 }
 
-/// Parses the output of `beegfs pool list` (ctl/internal/cmd/pool/list.go).
+/// Parses the output of `beegfs pool list` (ctl/internal/cmd/pool/list.go), which does not tell the
+/// free space.
 ///
 /// # Errors
 /// The field that is missing or not understood.
-pub fn pools(text: &str) -> Result<Vec<StoragePool>, String> {
+pub fn pools(text: &str) -> Result<Vec<Pool>, String> {
     let pool = |row: &Value| {
         let name = row["alias"].as_str().ok_or("a pool without an alias")?.to_owned();
-        let targets = row["targets"].as_str().ok_or("a pool without targets")?;
-        Ok(StoragePool { name, targets: numbers(targets) })
+        let targets = numbers(row["targets"].as_str().ok_or("a pool without targets")?);
+        Ok(Pool { name, servers: Some(targets.len() as u32), server_names: targets, free_bytes: None })
     };
     rows(text)?.iter().map(pool).collect()
 }
@@ -154,7 +150,7 @@ mod tests {
         let text = r#"[{"alias":"Default","id":{"num_id":1,"node_type":3},"mirrors":"","targets":"s:101,s:102"},
             {"alias":"fast","id":{"num_id":2,"node_type":3},"mirrors":"","targets":""}]"#;
         let pools = pools(text).unwrap();
-        assert_eq!((pools[0].targets.len(), pools[1].name.as_str(), pools[1].targets.len()), (2, "fast", 0));
+        assert_eq!((pools[0].servers, pools[1].name.as_str(), pools[1].servers), (Some(2), "fast", Some(0)));
         let text = r#"[{"id":{"num_id":101,"node_type":3},"pool":"Default","sfree":"1024"},
             {"id":{"num_id":1,"node_type":2},"pool":"n/a","sfree":"7"},
             {"id":"s:102","pool":"Default","sfree":"-"}]"#;

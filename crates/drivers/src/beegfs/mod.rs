@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::files;
 use crate::tool::Tool;
 use crate::tooled::{Refusal, Tooled};
-use json::{Entry, StoragePool};
+use json::Entry;
 
 /// The pattern that the driver can read back; mirrored files have other patterns.
 const PATTERN: &str = "RAID0";
@@ -43,7 +43,7 @@ impl Tooled for BeeGfs {
             Refusal::Denied(
                 "setting its pattern",
                 "be root; others may set chunk sizes and numbers of targets on their own directories where \
-                         sysAllowUserSetPattern is set in the metadata servers' configuration",
+                 sysAllowUserSetPattern is set in the metadata servers' configuration",
             ),
         ),
         (&["already exists", "exists already"], Refusal::Exists),
@@ -110,7 +110,7 @@ impl BeeGfs {
         self.ask(&["entry", "info", files::for_tools(path)?], Entry::parse)
     }
 
-    fn pools(&self) -> Result<Vec<StoragePool>> {
+    fn pools(&self) -> Result<Vec<Pool>> {
         self.ask(&["pool", "list"], json::pools)
     }
 
@@ -140,12 +140,12 @@ impl BeeGfs {
 
     /// The storage pool that contains all of these targets, if the pools are known.
     fn pool_of(&self, targets: &[String]) -> Option<String> {
-        let inside = |pool: &StoragePool| targets.iter().all(|target| pool.targets.contains(target));
+        let inside = |pool: &Pool| targets.iter().all(|target| pool.server_names.contains(target));
         self.pools().ok()?.into_iter().find(inside).map(|pool| pool.name)
     }
 
     fn add_pools(&self, probe: &mut Probe) {
-        let pools = match self.pools() {
+        let mut pools = match self.pools() {
             Ok(pools) => pools,
             Err(error) => return probe.notes.push(format!("its storage pools are not known: {error}")),
         };
@@ -153,22 +153,11 @@ impl BeeGfs {
             probe.notes.push(format!("the space of its targets is not known: {error}"));
             Vec::new()
         });
-        let space = |pool: &StoragePool| -> Option<u64> {
-            let space_of =
-                |target: &String| free.iter().find(|(name, _)| name == target).map(|(_, free)| *free);
-            pool.targets.iter().map(space_of).sum()
-        };
-        probe.servers =
-            pools.iter().filter(|pool| pool.targets.len() == 1).map(|pool| pool.name.clone()).collect();
-        probe.pools = pools
-            .into_iter()
-            .map(|pool| Pool {
-                free_bytes: space(&pool),
-                servers: Some(pool.targets.len() as u32),
-                name: pool.name,
-                server_names: pool.targets,
-            })
-            .collect();
+        let space_of = |target: &String| free.iter().find(|(name, _)| name == target).map(|(_, free)| *free);
+        for pool in &mut pools {
+            pool.free_bytes = pool.server_names.iter().map(space_of).sum();
+        }
+        probe.set_pools(pools);
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::driver::Pool;
 use crate::error::Result;
 use crate::tool::Tool;
 
@@ -15,20 +16,11 @@ const PATIENCE_S: &str = "5";
 /// The id of a missing server in a group (CRUSH_ITEM_NONE).
 const NOBODY: u64 = 0x7fff_ffff;
 
-/// A pool with the facts that administrators see.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AdminPool {
-    pub name: String,
-    pub free_bytes: Option<u64>,
-    /// Numbers of its OSDs; empty: unknown.
-    pub servers: BTreeSet<u64>,
-}
-
 /// The pools of the cluster `fsid` by number, or why they are not known.
 ///
 /// # Errors
 /// One sentence: `ceph` cannot be run, lacks the permission, or belongs to another cluster.
-pub fn pools(ceph: &Tool, fsid: Option<&str>) -> std::result::Result<BTreeMap<u64, AdminPool>, String> {
+pub fn pools(ceph: &Tool, fsid: Option<&str>) -> std::result::Result<BTreeMap<u64, Pool>, String> {
     let unknown =
         |why: String| format!("which servers the pools are on and what they have left is not known: {why}");
     let ask = |arguments: &[&str]| -> Result<String> {
@@ -49,27 +41,33 @@ pub fn pools(ceph: &Tool, fsid: Option<&str>) -> std::result::Result<BTreeMap<u6
     Ok(pools)
 }
 
-fn parse_df(text: &str) -> Option<BTreeMap<u64, AdminPool>> {
+fn parse_df(text: &str) -> Option<BTreeMap<u64, Pool>> {
     let json: Value = serde_json::from_str(text).ok()?;
     let pool = |pool: &Value| {
         let name = pool["name"].as_str()?.to_owned();
         let free_bytes = pool["stats"]["max_avail"].as_u64();
-        Some((pool["id"].as_u64()?, AdminPool { name, free_bytes, servers: BTreeSet::new() }))
+        Some((pool["id"].as_u64()?, Pool { name, free_bytes, ..Pool::default() }))
     };
     json["pools"].as_array()?.iter().map(pool).collect()
 }
 
 /// Adds the OSDs of each pool. Placement groups are called `POOL.GROUP`.
-fn add_servers(pools: &mut BTreeMap<u64, AdminPool>, text: &str) {
+fn add_servers(pools: &mut BTreeMap<u64, Pool>, text: &str) {
     let Ok(json) = serde_json::from_str::<Value>(text) else { return };
     // Older versions print the list without an enclosing object.
     let groups = json["pg_stats"].as_array().or(json.as_array());
+    let mut servers: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
     for group in groups.into_iter().flatten() {
         let pool = group["pgid"].as_str().and_then(|id| id.split_once('.')?.0.parse().ok());
-        if let Some(pool) = pool.and_then(|number: u64| pools.get_mut(&number)) {
-            let servers = group["acting"].as_array().into_iter().flatten().filter_map(Value::as_u64);
-            pool.servers.extend(servers.filter(|&server| server != NOBODY));
+        let acting = group["acting"].as_array().into_iter().flatten().filter_map(Value::as_u64);
+        if let Some(pool) = pool {
+            servers.entry(pool).or_default().extend(acting.filter(|&server| server != NOBODY));
         }
+    }
+    for (number, pool) in pools {
+        let servers = servers.remove(number).unwrap_or_default();
+        pool.servers = u32::try_from(servers.len()).ok().filter(|&servers| servers > 0);
+        pool.server_names = servers.iter().map(|server| format!("osd.{server}")).collect();
     }
 }
 
@@ -87,13 +85,14 @@ mod tests {
             r#"{"pg_ready":true,"pg_stats":[{"pgid":"3.1f","up":[0],"acting":[0]},{"pgid":"3.1e","acting":[1]},
             {"pgid":"5.0","acting":[0]},{"pgid":"9.0","acting":[7]},{"pgid":"5.1","acting":[2147483647]}]}"#,
         );
-        let pool = |name: &str, free_bytes, servers: &[u64]| AdminPool {
+        let pool = |name: &str, free_bytes, servers: &[&str]| Pool {
             name: name.to_owned(),
             free_bytes,
-            servers: servers.iter().copied().collect(),
+            servers: Some(servers.len() as u32),
+            server_names: servers.iter().map(|&server| server.to_owned()).collect(),
         };
-        assert_eq!(pools[&3], pool("hdd", Some(3969907712), &[0, 1]));
-        assert_eq!(pools[&5], pool("hdd0", None, &[0]));
+        assert_eq!(pools[&3], pool("hdd", Some(3969907712), &["osd.0", "osd.1"]));
+        assert_eq!(pools[&5], pool("hdd0", None, &["osd.0"]));
         assert_eq!(parse_df("[]"), None);
         assert_eq!(parse_df("no"), None);
     }

@@ -103,9 +103,7 @@ impl Xattr<'_> {
 /// The error of a call that takes the right to set layouts.
 pub(super) fn denied_or_io(path: &Path, doing: &str, errno: Errno) -> DriverError {
     match errno {
-        Errno::ACCESS | Errno::PERM => {
-            DriverError::Denied { path: path.to_owned(), doing: doing.to_owned(), remedy: MAY_SET.to_owned() }
-        }
+        Errno::ACCESS | Errno::PERM => DriverError::denied(path, doing, MAY_SET),
         errno => DriverError::io(path, doing, errno),
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use stripewise_native::cephfs::Attribute;
 use stripewise_sys::{Errno, Kind, Mode};
 
-use super::admin::{self, AdminPool};
+use super::admin;
 use super::{CephFs, KINDS, MAY_SET, SYSTEM, may_write};
 use crate::driver::{Driver, Pool, Probe};
 use crate::error::{DriverError, Result};
@@ -27,15 +27,14 @@ const CLUSTER: &str = "ceph.cluster_fsid";
 const NUMBERS_TRIED: u64 = 64;
 
 pub fn probe(ceph: &CephFs, dir: &Path, mount: &Mount) -> Result<Probe> {
-    let mut probe = Probe { system: Some(SYSTEM), mount: mount.point.clone(), ..Probe::default() };
-    if mount.kind == KINDS[0] {
-        probe.notes.push("mounted by the kernel".to_owned());
-    } else {
-        probe.notes.push(
+    let client = match &mount.kind {
+        kind if kind == KINDS[0] => "mounted by the kernel",
+        _ => {
             "mounted by ceph-fuse, which cuts requests into pieces of 128 KiB: mount with the kernel where it can be done"
-                .to_owned(),
-        );
-    }
+        }
+    };
+    let notes = vec![client.to_owned()];
+    let mut probe = Probe { system: Some(SYSTEM), mount: mount.point.clone(), notes, ..Probe::default() };
     let cluster = files::attribute(&*ceph.sys, Kind::Named(HERE, dir), CLUSTER).ok().flatten();
     let listed = admin::pools(&ceph.ceph, cluster.as_deref()).unwrap_or_else(|why| {
         probe.notes.push(why);
@@ -48,16 +47,15 @@ pub fn probe(ceph: &CephFs, dir: &Path, mount: &Mount) -> Result<Probe> {
         probe.pools.extend(own(ceph, dir, &listed));
         return Ok(probe);
     }
-    try_pools(ceph, &trial, listed, &mut probe);
+    let pools = try_pools(ceph, &trial, listed, &mut probe);
     files::remove_if_empty(&*ceph.sys, &trial)?;
-    probe.servers =
-        probe.pools.iter().filter(|pool| pool.servers == Some(1)).map(|pool| pool.name.clone()).collect();
+    probe.set_pools(pools);
     Ok(probe)
 }
 
-/// Adds the pools that the directory `trial` can be given, and the rights that this user lacks on
-/// them.
-fn try_pools(ceph: &CephFs, trial: &Path, listed: BTreeMap<u64, AdminPool>, probe: &mut Probe) {
+/// The pools that the directory `trial` can be given. Adds the rights that this user lacks on them.
+fn try_pools(ceph: &CephFs, trial: &Path, listed: BTreeMap<u64, Pool>, probe: &mut Probe) -> Vec<Pool> {
+    let mut pools = Vec::new();
     let numbers: Vec<u64> =
         if listed.is_empty() { (1..=NUMBERS_TRIED).collect() } else { listed.keys().copied().collect() };
     for number in numbers {
@@ -69,8 +67,8 @@ fn try_pools(ceph: &CephFs, trial: &Path, listed: BTreeMap<u64, AdminPool>, prob
             Err(Errno::INVAL | Errno::NOENT) => continue,
             Err(Errno::ACCESS | Errno::PERM) => {
                 probe.rights.push(MAY_SET.to_owned());
-                probe.pools.extend(own(ceph, trial, &listed));
-                return;
+                pools.extend(own(ceph, trial, &listed));
+                return pools;
             }
             Err(errno) => {
                 let error = DriverError::io(trial, format!("trying pool {number}"), errno);
@@ -90,26 +88,18 @@ fn try_pools(ceph: &CephFs, trial: &Path, listed: BTreeMap<u64, AdminPool>, prob
             Err(error) => probe.notes.push(format!("pool {name}: {error}")),
         }
         let listed = listed.get(&number).cloned().unwrap_or_default();
-        probe.pools.push(known(AdminPool { name, ..listed }));
+        pools.push(Pool { name, ..listed });
     }
     if listed.is_empty() {
         probe.notes.push(format!("pools with numbers above {NUMBERS_TRIED} were not looked for"));
     }
+    pools
 }
 
 /// The pool that files of a directory get by default.
-fn own(ceph: &CephFs, dir: &Path, listed: &BTreeMap<u64, AdminPool>) -> Option<Pool> {
+fn own(ceph: &CephFs, dir: &Path, listed: &BTreeMap<u64, Pool>) -> Option<Pool> {
     let layout = ceph.read_back(dir).ok()?.layout?;
     let stripewise_native::Stripe::Even { pool: Some(name), .. } = layout.stripe()? else { return None };
     let listed = listed.values().find(|pool| pool.name == *name).cloned().unwrap_or_default();
-    Some(known(AdminPool { name: name.clone(), ..listed }))
-}
-
-fn known(pool: AdminPool) -> Pool {
-    Pool {
-        name: pool.name,
-        servers: u32::try_from(pool.servers.len()).ok().filter(|&servers| servers > 0),
-        server_names: pool.servers.iter().map(|server| format!("osd.{server}")).collect(),
-        free_bytes: pool.free_bytes,
-    }
+    Some(Pool { name: name.clone(), ..listed })
 }
