@@ -67,9 +67,9 @@ pub fn absolute(path: &Path) -> Result<PathBuf> {
     })
 }
 
-/// Whether a stat is of a directory.
-pub fn is_directory(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+/// Whether a path is a directory. Links are followed.
+pub fn is_directory(sys: &dyn Sys, path: &Path) -> Result<bool> {
+    Ok(FileType::from_raw_mode(look(sys, path)?.st_mode) == FileType::Directory)
 }
 
 /// stat of a path; links are followed.
@@ -93,12 +93,9 @@ pub fn prepare(sys: &dyn Sys, dir: &Path, fill: impl FnOnce() -> Result<()>) -> 
         Err(Errno::EXIST) => Ok(()),
         Err(errno) => Err(DriverError::io(path, "making the directory", errno)),
     };
-    let prepared = missing.iter().rev().try_for_each(make).and_then(|()| {
-        if is_directory(&look(sys, dir)?) {
-            fill()
-        } else {
-            Err(DriverError::io(dir, "preparing it as a directory", Errno::NOTDIR))
-        }
+    let prepared = missing.iter().rev().try_for_each(make).and_then(|()| match is_directory(sys, dir)? {
+        true => fill(),
+        false => Err(DriverError::io(dir, "preparing it as a directory", Errno::NOTDIR)),
     });
     if prepared.is_err() {
         for path in made.iter().rev() {
@@ -125,12 +122,13 @@ pub fn writable(sys: &dyn Sys, file: &Path, change: impl FnOnce() -> Result<()>)
     if mode & OWNER_WRITES != 0 {
         return change();
     }
-    let permit = |mode| {
-        let set = sys.set_mode(Kind::Named(HERE, file), Mode::from_raw_mode(mode));
-        set.map_err(|errno| DriverError::io(file, "setting its permissions", errno))
-    };
-    permit(mode | OWNER_WRITES)?;
-    change().and_then(|()| permit(mode))
+    set_mode(sys, file, mode | OWNER_WRITES)?;
+    change().and_then(|()| set_mode(sys, file, mode))
+}
+
+fn set_mode(sys: &dyn Sys, file: &Path, mode: u32) -> Result<()> {
+    sys.set_mode(Kind::Named(HERE, file), Mode::from_raw_mode(mode))
+        .map_err(|errno| DriverError::io(file, "setting its permissions", errno))
 }
 
 /// Ensures that the name does not exist; [`DriverError::Exists`] if it does.
@@ -144,9 +142,7 @@ pub fn must_not_exist(sys: &dyn Sys, file: &Path) -> Result<()> {
 
 /// Gives a file that a tool created the permissions that open(2) would have given it with `mode`.
 pub fn give_mode(sys: &dyn Sys, file: &Path, mode: u32) -> Result<()> {
-    let mode = Mode::from_raw_mode(mode & !umask());
-    let given = sys.set_mode(Kind::Named(HERE, file), mode);
-    given.map_err(|errno| DriverError::io(file, "setting its permissions", errno))
+    set_mode(sys, file, mode & !umask())
 }
 
 /// The process's umask. Querying it through umask(2) would change it for a moment, for all threads.

@@ -33,9 +33,6 @@ pub struct Mount {
 }
 
 /// The mount that a path is on. The path exists.
-///
-/// # Errors
-/// The path cannot be resolved, or the mount table cannot be read.
 pub fn mount_of(path: &Path) -> Result<Option<Mount>> {
     let path = files::absolute(path)?;
     let failed = |path: &Path, what, error: io::Error| {

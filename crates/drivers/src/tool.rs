@@ -28,10 +28,8 @@ impl Tool {
         Self(program.into())
     }
 
-    /// Runs the program and returns its standard output.
-    ///
-    /// # Errors
-    /// [`DriverError::Tool`]: the program cannot be run, or ended with a status other than 0.
+    /// Runs the program and returns its standard output. An error if it cannot be run, or ended
+    /// with a status other than 0.
     pub fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<String> {
         let output = Command::new(&self.0).args(arguments).env("LC_ALL", "C").stdin(Stdio::null()).output();
         let output = output.map_err(|error| self.failed(arguments, format!("cannot be run: {error}"), b""))?;

@@ -47,10 +47,7 @@ impl Subject<'_> {
         }
     }
 
-    /// The name of a target in a list of servers.
-    ///
-    /// # Errors
-    /// The target is a server of a pool.
+    /// The name of a target in a list of servers; an error if it is a server of a pool.
     pub fn server(&self, target: u32) -> Result<String, String> {
         match self.members(target) {
             Some((Members::Servers(servers), index)) => Ok(servers[index].clone()),

@@ -2,7 +2,8 @@
 //!
 //! The tool prints lists of objects with a key for each column (ctl/internal/cmdfmt/json.go in
 //! ThinkParQ/beegfs-go). A target is `s:101` within a text and `{"num_id":101,"node_type":3}` on
-//! its own (`LegacyId` in common/beegfs/entity.go).
+//! its own (`LegacyId` in common/beegfs/entity.go). Errors name the field that is missing or not
+//! understood.
 
 use serde_json::{Deserializer, Value};
 
@@ -25,9 +26,6 @@ pub struct Entry {
 impl Entry {
     /// Parses the output of `beegfs entry info` (`assembleTableRow` in
     /// ctl/internal/cmd/entry/info.go).
-    ///
-    /// # Errors
-    /// The field that is missing or not understood.
     pub fn parse(text: &str) -> Result<Self, String> {
         let rows = rows(text)?;
         let row = rows.first().ok_or("no entry")?;
@@ -60,9 +58,6 @@ impl Entry {
 
 /// Parses the output of `beegfs pool list` (ctl/internal/cmd/pool/list.go), which does not tell the
 /// free space.
-///
-/// # Errors
-/// The field that is missing or not understood.
 pub fn pools(text: &str) -> Result<Vec<Pool>, String> {
     let pool = |row: &Value| {
         let name = row["alias"].as_str().ok_or("a pool without an alias")?.to_owned();
@@ -74,9 +69,6 @@ pub fn pools(text: &str) -> Result<Vec<Pool>, String> {
 
 /// Parses the output of `beegfs target list --capacity` (ctl/internal/cmd/target/list.go): (number
 /// of the target, free bytes).
-///
-/// # Errors
-/// The field that is missing or not understood.
 pub fn free_space(text: &str) -> Result<Vec<(String, u64)>, String> {
     let free = |row: &Value| {
         let number = row["id"]["num_id"].as_u64().map(|number| number.to_string());

@@ -100,7 +100,7 @@ impl Driver for CephFs {
             return attribute.actual(text, None);
         }
         self.require(path)?;
-        if !files::is_directory(&files::look(&*self.sys, path)?) {
+        if !files::is_directory(&*self.sys, path)? {
             return attribute.text()?.map_or(Ok(Actual::default()), |text| attribute.actual(text, None));
         }
         // The nearest layout applies.

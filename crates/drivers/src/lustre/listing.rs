@@ -1,4 +1,5 @@
-//! Parsers for the output of `lfs df` and `lfs pool_list`.
+//! Parsers for the output of `lfs df` and `lfs pool_list`. Errors name the line that is not
+//! understood.
 
 /// The OSTs of a file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,9 +22,6 @@ pub struct Ost {
 impl Osts {
     /// Parses the output of `lfs df DIR`: `UUID 1K-blocks Used Available Use% MOUNT[OST:N] STATE`
     /// (lustre/doc/lfs-df.1).
-    ///
-    /// # Errors
-    /// A line of an OST is not understood, or there is none.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut all = Self::default();
         for line in text.lines() {
@@ -56,9 +54,6 @@ pub fn pools(text: &str, fsname: &str) -> Vec<String> {
 
 /// Parses the output of `lfs pool_list FSNAME.POOL` (`Pool: FSNAME.POOL`, then
 /// `FSNAME-OST000a_UUID` each): the OSTs' indices.
-///
-/// # Errors
-/// A line that is not an OST's.
 pub fn members(text: &str) -> Result<Vec<u32>, String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("Pool:"));
     let index = |line: &str| {

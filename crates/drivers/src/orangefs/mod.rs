@@ -98,7 +98,7 @@ impl Tooled for OrangeFs {
     }
 
     fn found(&self, path: &Path, _asked: Option<&NativeLayout>) -> Result<Actual> {
-        if files::is_directory(&files::look(&Real, path)?) {
+        if files::is_directory(&Real, path)? {
             return Ok(Actual { layout: self.of_directory(path)?, ..Actual::default() });
         }
         let text = self.tool(VIEWDIST).run(&["-f", files::for_tools(path)?])?;

@@ -1,4 +1,5 @@
-//! Parsers for the output of `pvfs2-viewdist`, `pvfs2-statfs` and `pvfs2-xattr`.
+//! Parsers for the output of `pvfs2-viewdist`, `pvfs2-statfs` and `pvfs2-xattr`. Errors name what is
+//! missing or not understood.
 
 use stripewise_native::Stripe;
 use stripewise_native::orangefs::Distribution;
@@ -6,9 +7,6 @@ use stripewise_native::orangefs::Distribution;
 /// Parses the output of `pvfs2-viewdist -f FILE` (src/apps/admin/pvfs2-viewdist.c):
 /// `dist_name = NAME`, `dist_params:` with the parameters on the next line, and
 /// `Datafile N - ADDRESS, handle: ...` each. Versions before 2.8.4 print `Server` for `Datafile`.
-///
-/// # Errors
-/// The field that is missing or not understood.
 pub fn distribution(text: &str) -> Result<Stripe, String> {
     let mut lines = text.lines();
     let (mut name, mut params, mut servers) = (None, None, Vec::new());
@@ -44,9 +42,6 @@ pub struct Server {
 
 /// Parses the output of `pvfs2-statfs -m DIR` (src/apps/admin/pvfs2-statfs.c), from
 /// `I/O server statistics:` on.
-///
-/// # Errors
-/// No servers, or one without `bytes available`.
 pub fn servers(text: &str) -> Result<Vec<Server>, String> {
     let section = text.split_once("I/O server statistics:").ok_or("no I/O server statistics")?.1;
     let mut servers: Vec<(String, Option<u64>)> = Vec::new();
@@ -69,9 +64,6 @@ pub fn servers(text: &str) -> Result<Vec<Server>, String> {
 
 /// Parses the output of `pvfs2-xattr -t -k KEY PATH` (src/apps/admin/pvfs2-xattr.c):
 /// `key:KEY Value:`, then the value.
-///
-/// # Errors
-/// The output has another form.
 pub fn value(text: &str, key: &str) -> Result<String, String> {
     let rest = text.trim_start().strip_prefix("key:").and_then(|rest| rest.strip_prefix(key));
     let value = rest.and_then(|rest| rest.trim_start().strip_prefix("Value:"));
@@ -81,9 +73,6 @@ pub fn value(text: &str, key: &str) -> Result<String, String> {
 }
 
 /// Parses `user.pvfs2.server_list`: `00003 ADDRESS ADDRESS ADDRESS`.
-///
-/// # Errors
-/// The number differs from the number of addresses.
 pub fn server_list(text: &str) -> Result<Vec<String>, String> {
     let mut words = text.split_whitespace();
     let number = words.next().and_then(|number| number.parse::<usize>().ok());
