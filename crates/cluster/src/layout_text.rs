@@ -36,32 +36,31 @@ fn region_text(region: &Region, cluster: &Cluster) -> String {
 ///
 /// Targets that the cluster does not have are written `?index`, which no parser accepts.
 pub fn format_cycle(cycle: &[Stripe], cluster: &Cluster) -> String {
-    let mut out = String::new();
-    let mut rest = cycle;
-    while let Some(first) = rest.first() {
-        let tier = cluster.tier_of(first.target);
-        let native = cluster.native_target(first.target);
-        let follows = |(index, stripe): (usize, &Stripe)| {
-            native.is_none()
-                && stripe.width == first.width
-                && u64::from(stripe.target) == u64::from(first.target) + index as u64
-                && cluster.tier_of(stripe.target) == tier
-        };
-        let run = rest.iter().enumerate().take_while(|&pair| follows(pair)).count();
-        let separator = if out.is_empty() { "" } else { " " };
-        let target = match (tier, native) {
-            (None, _) => format!("?{}", first.target),
+    let tier_of_server = |target| match cluster.native_target(target) {
+        None => cluster.tier_of(target),
+        Some(_) => None,
+    };
+    let goes_on = |one: &Stripe, next: &Stripe| {
+        let tier = tier_of_server(one.target);
+        one.width == next.width
+            && one.target.checked_add(1) == Some(next.target)
+            && tier.is_some()
+            && tier == tier_of_server(next.target)
+    };
+    let word = |run: &[Stripe]| {
+        let Stripe { target: first, width } = run[0];
+        let target = match (cluster.tier_of(first), cluster.native_target(first)) {
+            (None, _) => format!("?{first}"),
             (Some(tier), Some(native)) => format!("{}/{}", cluster.tiers[tier].name, native.label()),
             (Some(tier), None) => {
-                let index = first.target - cluster.targets_of(tier).start;
-                let last = if run > 1 { format!("-{}", index as usize + run - 1) } else { String::new() };
+                let index = (first - cluster.targets_of(tier).start) as usize;
+                let last = if run.len() > 1 { format!("-{}", index + run.len() - 1) } else { String::new() };
                 format!("{}/{index}{last}", cluster.tiers[tier].name)
             }
         };
-        let _ = write!(out, "{separator}{target}:{}", size::format(first.width));
-        rest = &rest[if tier.is_some() { run.max(1) } else { 1 }..];
-    }
-    out
+        format!("{target}:{}", size::format(width))
+    };
+    cycle.chunk_by(goes_on).map(word).collect::<Vec<_>>().join(" ")
 }
 
 /// Parses the output of [`format_cycle`].

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use proptest::prelude::*;
+use stripewise_layout::Stripe;
 
 use super::{assert_clear, mutated};
-use crate::{Cluster, Driver, FileSystem, Members, NativeTarget, Plan, TargetKind};
+use crate::{Cluster, Driver, FileSystem, Members, NativeTarget, Plan, TargetKind, format_cycle, parse_cycle};
 
 /// A cluster with single servers and with a pool.
 pub const NATIVE: &str = r#"
@@ -49,6 +50,17 @@ fn servers_and_pools_are_read_and_written_back() {
     assert_eq!((cluster.target_count(), cluster.targets_of(1)), (6, 2..6));
     assert!(!cluster.tiers[0].driver.is_pool() && cluster.tiers[1].driver.is_pool());
     assert_eq!(parse(&cluster.to_toml()), cluster);
+}
+
+#[test]
+fn a_native_target_is_not_written_as_the_server_after_the_last() {
+    let mut cluster = parse(NATIVE);
+    cluster.native_targets.push(NativeTarget { tier: 1, width: 64 << 10, count: 4 });
+    let stripe = |target| Stripe { target, width: 256 << 10 };
+    let cycle = [stripe(4), stripe(5), stripe(6)];
+    let text = format_cycle(&cycle, &cluster);
+    assert_eq!(text, "hdd/2-3:256K hdd/64Kx4:256K");
+    assert_eq!(parse_cycle(&text, &cluster).unwrap(), cycle);
 }
 
 #[test]
