@@ -140,13 +140,11 @@ fn read_settings(
     })?;
     let count = |item: &Item<'_>| item.number(u32::MAX as usize, "");
     overlay.procs = table.optional("procs", 1, count)?;
-    overlay.procs_per_node =
-        table.optional("procs_per_node", 1, |item| match (count(item)?, overlay.procs) {
-            (per_node, procs) if per_node > procs => {
-                Err(item.error(format!("must be at most procs = {procs}")))
-            }
-            (per_node, _) => Ok(per_node),
-        })?;
+    overlay.procs_per_node = table.optional("procs_per_node", 1, |item| {
+        let (per_node, procs) = (count(item)?, overlay.procs);
+        item.ensure(per_node <= procs, &format!("must be at most procs = {procs}"))?;
+        Ok(per_node)
+    })?;
     overlay.lazy_close = table.optional("lazy_close", false, Item::flag)?;
     overlay.background = table.optional("background", None, |item| match item.size()? {
         0 => Err(item.error("must be at least 1 byte per second; leave it out for no limit")),

@@ -27,11 +27,10 @@ const CLUSTER: &str = "ceph.cluster_fsid";
 const NUMBERS_TRIED: u64 = 64;
 
 pub fn probe(ceph: &CephFs, dir: &Path, mount: &Mount) -> Result<Probe> {
-    let client = match &mount.kind {
-        kind if kind == KINDS[0] => "mounted by the kernel",
-        _ => {
-            "mounted by ceph-fuse, which cuts requests into pieces of 128 KiB: mount with the kernel where it can be done"
-        }
+    let client = if mount.kind == KINDS[0] {
+        "mounted by the kernel"
+    } else {
+        "mounted by ceph-fuse, which cuts requests into pieces of 128 KiB: mount with the kernel where it can be done"
     };
     let notes = vec![client.to_owned()];
     let mut probe = Probe { system: Some(SYSTEM), mount: mount.point.clone(), notes, ..Probe::default() };
