@@ -1,5 +1,5 @@
-//! Parsers for the output of `pvfs2-viewdist`, `pvfs2-statfs` and `pvfs2-xattr`. Errors name what is
-//! missing or not understood.
+//! Parsers for the output of `pvfs2-viewdist`, `pvfs2-statfs` and `pvfs2-xattr`. Errors name what
+//! is missing or not understood.
 
 use stripewise_native::Stripe;
 use stripewise_native::orangefs::Distribution;
