@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use serde::Serialize;
 use stripewise_console::{files, interrupt};
-use stripewise_evaluate::{Document, Place, Scale, experiments, page};
+use stripewise_evaluate::{Document, Experiment, Place, Scale, experiments, page};
 
 pub use args::Args;
 use job::Job;
@@ -60,8 +60,8 @@ struct Size {
 
 /// Prints the named experiments.
 fn list(job: &Job<'_>) -> anyhow::Result<()> {
-    let size = |cells: fn(Scale) -> Vec<stripewise_evaluate::Cell>, place: Place| {
-        let cells = cells(Scale { place, quick: job.args.quick });
+    let size = |experiment: &Experiment, place: Place| {
+        let cells = experiment.cells(Scale { place, quick: job.args.quick });
         let runs = cells.iter().map(|cell| cell.schemes.len()).sum();
         Size { place: place.name(), cells: cells.len(), runs }
     };
@@ -71,7 +71,7 @@ fn list(job: &Job<'_>) -> anyhow::Result<()> {
         setting: &experiment.setting,
         claimed: &experiment.claimed,
         claims: experiment.claims.iter().map(|claim| claim.what.as_str()).collect(),
-        places: Place::ALL.iter().map(|&place| size(experiment.cells, place)).collect(),
+        places: Place::ALL.iter().map(|&place| size(experiment, place)).collect(),
     });
     let listed: Vec<Listed<'_>> = listed.collect();
     if job.args.json {

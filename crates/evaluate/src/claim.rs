@@ -27,6 +27,19 @@ pub struct Scale {
     pub quick: bool,
 }
 
+impl Scale {
+    pub(crate) fn is_simulated(self) -> bool {
+        self.place == Place::Simulated
+    }
+
+    /// Returns the value of this scale. `simulated` and `measured` have the value at full size and
+    /// that of a quick run.
+    pub(crate) fn of<T>(self, simulated: [T; 2], measured: [T; 2]) -> T {
+        let [full, quick] = if self.is_simulated() { simulated } else { measured };
+        if self.quick { quick } else { full }
+    }
+}
+
 /// One experiment of the papers, as `experiments.toml` describes it, with its cells.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -53,9 +66,20 @@ pub struct Experiment {
     /// paragraphs, lists, tables, `code`, **bold**, and links relative to `docs/`.
     #[serde(skip)]
     pub explanation: &'static str,
-    /// Returns the cells at a scale; empty if the experiment is not run there.
+    /// Returns the cells in the simulator or on emulated servers; see [`Experiment::cells`].
     #[serde(skip, default = "no_cells")]
-    pub cells: fn(Scale) -> Vec<Cell>,
+    pub(crate) cells: fn(Scale) -> Vec<Cell>,
+}
+
+impl Experiment {
+    /// Returns the cells at a scale; empty if the experiment is not run there.
+    pub fn cells(&self, scale: Scale) -> Vec<Cell> {
+        // Only P1 is defined on disks. `bench/disks` has experiments of its own.
+        if scale.place == Place::Disks && self.id != "P1" {
+            return Vec::new();
+        }
+        (self.cells)(scale)
+    }
 }
 
 fn no_cells() -> fn(Scale) -> Vec<Cell> {

@@ -20,7 +20,7 @@ impl Job<'_> {
     /// Returns all cells of the experiments at a place.
     pub fn cells(&self, place: Place) -> Vec<Cell> {
         let scale = Scale { place, quick: self.args.quick };
-        self.experiments.iter().flat_map(|experiment| (experiment.cells)(scale)).collect()
+        self.experiments.iter().flat_map(|experiment| experiment.cells(scale)).collect()
     }
 
     /// Runs the tasks that the store of `place` has no record of, and writes the document. Returns

@@ -14,7 +14,7 @@ use super::devices::{self, UNLIMITED};
 use super::making::{self, BOTH, KIB, MIB, ORDERS, access_name, labels, name, two_digits};
 use crate::cell::{Cell, Part, Scheme, Servers, Storage};
 use crate::claim::Scale;
-use crate::record::{Labels, Place};
+use crate::record::Labels;
 
 /// CIL's testbed, or its replacement in measured runs.
 #[derive(Clone, Copy, Debug)]
@@ -26,37 +26,35 @@ struct Bed {
     parameters: Network,
     /// CIL's numbers of processes.
     procs: &'static [u32],
+    /// These, and some between them.
+    more_procs: &'static [u32],
 }
 
-/// Returns the testbeds of a place; the simulator has both networks.
-fn beds(place: Place) -> Vec<Bed> {
-    match place {
-        Place::Simulated => vec![
-            Bed {
-                network: Some("Ethernet"),
-                servers: 16,
-                clients: 48,
-                parameters: devices::ethernet(),
-                procs: &[1, 2, 4, 8, 16, 32, 48, 96],
-            },
-            Bed {
-                network: Some("InfiniBand"),
-                servers: 8,
-                clients: 8,
-                parameters: Network { establish_s: 2e-4, per_byte_s: 1.0 / (1000.0 * 1048576.0) },
-                procs: &[1, 2, 4, 8, 16, 32, 64],
-            },
-        ],
-        Place::Emulated => vec![Bed {
-            network: None,
-            servers: 8,
-            clients: 1,
-            parameters: Network::default(),
-            procs: &[1, 2, 4, 8, 16, 32],
-        }],
-        // Programs on disks are run by `stripewise-bench disks`.
-        Place::Disks => Vec::new(),
+/// Returns the testbeds of a scale; the simulator has both networks.
+fn beds(scale: Scale) -> Vec<Bed> {
+    if !scale.is_simulated() {
+        let procs = &[1, 2, 4, 8, 16, 32];
+        let parameters = Network::default();
+        return vec![Bed { network: None, servers: 8, clients: 1, parameters, procs, more_procs: procs }];
     }
+    vec![
+        Bed {
+            network: Some("Ethernet"),
+            servers: 16,
+            clients: 48,
+            parameters: devices::ethernet(),
+            procs: &[1, 2, 4, 8, 16, 32, 48, 96],
+            more_procs: &[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96],
+        },
+        Bed {
+            network: Some("InfiniBand"),
+            servers: 8,
+            clients: 8,
+            parameters: Network { establish_s: 2e-4, per_byte_s: 1.0 / (1000.0 * MIB as f64) },
+            procs: &[1, 2, 4, 8, 16, 32, 64],
+            more_procs: &[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 64],
+        },
+    ]
 }
 
 impl Bed {
@@ -90,11 +88,10 @@ impl Bed {
     /// but no layout takes more than about the second. The factor is 1 in the simulator, and
     /// rounded to two digits elsewhere.
     fn slowing(&self, scale: Scale, (procs, each): (u32, u64), size: u64, access: Access) -> f64 {
-        let (best_s, worst_s) = match (scale.place, scale.quick) {
-            (Place::Simulated, _) => return 1.0,
-            (_, true) => (0.5, 2.0),
-            (_, false) => (1.0, 5.0),
-        };
+        if scale.is_simulated() {
+            return 1.0;
+        }
+        let (best_s, worst_s) = if scale.quick { (0.5, 2.0) } else { (1.0, 5.0) };
         let disk = devices::hdd(devices::RANDOM_S).read;
         let service = if access == Access::Random { disk.random } else { disk.sequential };
         // Times of layouts that serve a request by k servers.
@@ -119,7 +116,9 @@ impl Bed {
         TwoPhase { aggregators, buffer: 16 * MIB }
     }
 
-    /// Returns the cells of C1 and C3 with one number of processes and one request size.
+    /// Returns the cells of C1 and C3 with one number of processes and one request size. `each` is
+    /// the number of requests per process in the simulator. In measured runs there are enough of
+    /// them, but at most 256M in all.
     fn ior_cells(
         &self,
         experiment: &'static str,
@@ -128,6 +127,9 @@ impl Bed {
         size: u64,
         schemes: &[Scheme],
     ) -> Vec<Cell> {
+        let p = u64::from(procs);
+        let measured = (256 * MIB / (p * size)).clamp(2, (128 / p).max(16));
+        let each = scale.of([each, each], [measured, measured]);
         making::crossed(&ORDERS, &BOTH, |access, op| {
             let labels = labels([
                 ("procs", &procs.to_string()),
@@ -142,13 +144,6 @@ impl Bed {
     }
 }
 
-/// Returns the number of requests per process in measured runs: enough of them, but at most 256M in
-/// all.
-fn requests(procs: u32, size: u64) -> u64 {
-    let procs = u64::from(procs);
-    (256 * MIB / (procs * size)).clamp(2, (128 / procs).max(16))
-}
-
 /// Returns 1-DH over all servers, 2-D in groups of two, and 1-DV on one server.
 fn three_layouts() -> Vec<Scheme> {
     ["1-DH", "2-D", "1-DV"].map(|name| Scheme::Candidate(name.to_owned())).into()
@@ -159,30 +154,19 @@ fn and_replicas(schemes: Vec<Scheme>) -> Vec<Scheme> {
     [schemes.clone(), vec![Scheme::Replicas(schemes)]].concat()
 }
 
-/// Returns the request sizes from 4K to 4M.
-fn published_sizes() -> Vec<u64> {
-    (12..=22).map(|log| 1 << log).collect()
-}
-
-fn kib(sizes: &[u64]) -> Vec<u64> {
-    sizes.iter().map(|size| size * KIB).collect()
-}
+/// The published request sizes in KiB: 4K to 4M.
+const PUBLISHED_KIB: &[u64] = &[4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 
 /// Returns IOR under three layouts, of which a model picks the best one (CIL §6.2).
 pub fn c1(scale: Scale) -> Vec<Cell> {
-    let sizes = match (scale.place, scale.quick) {
-        (_, true) => kib(&[4, 64, 256, 1024, 4096]),
-        (Place::Simulated, false) => published_sizes(),
-        (_, false) => kib(&[4, 16, 64, 128, 256, 512, 1024, 4096]),
-    };
+    let few: &[u64] = &[4, 64, 256, 1024, 4096];
+    let sizes = scale.of([PUBLISHED_KIB, few], [&[4, 16, 64, 128, 256, 512, 1024, 4096], few]);
     let mut cells = Vec::new();
-    for bed in beds(scale.place) {
-        for procs in c1_procs(scale, &bed) {
-            for &size in &sizes {
-                let each = match scale.place {
-                    Place::Simulated => (64 * MIB / size).min((4096 / u64::from(procs)).max(32)),
-                    _ => requests(procs, size),
-                };
+    for bed in beds(scale) {
+        let procs = scale.of([bed.more_procs, &[1, 8, 32]], [bed.procs, &[1, 4, 16, 32]]);
+        for &procs in procs {
+            for size in sizes.iter().map(|size| size * KIB) {
+                let each = (64 * MIB / size).min((4096 / u64::from(procs)).max(32));
                 cells.extend(bed.ior_cells("C1", scale, (procs, each), size, &three_layouts()));
             }
         }
@@ -190,39 +174,17 @@ pub fn c1(scale: Scale) -> Vec<Cell> {
     cells
 }
 
-fn c1_procs(scale: Scale, bed: &Bed) -> Vec<u32> {
-    match (scale.place, scale.quick) {
-        (Place::Simulated, true) => vec![1, 8, 32],
-        (_, true) => vec![1, 4, 16, 32],
-        // The paper's numbers of processes, and some between them.
-        (Place::Simulated, false) => {
-            let mut procs = [bed.procs, &[3, 6, 12, 24, 64]].concat();
-            procs.sort_unstable();
-            procs.dedup();
-            procs.retain(|&procs| procs <= bed.procs[bed.procs.len() - 1]);
-            procs
-        }
-        (_, false) => bed.procs.to_vec(),
-    }
-}
-
 /// Returns mixes of runs, with one layout for all files of a mix (CIL §6.3).
 pub fn c2(scale: Scale) -> Vec<Cell> {
-    let simulated = scale.place == Place::Simulated;
-    let mixes = match (simulated, scale.quick) {
-        (true, false) => 10,
-        (false, true) => 2,
-        _ => 4,
-    };
     let mut schemes = three_layouts();
     schemes.extend([Scheme::LeastCost(three_layouts()), Scheme::Planner("overall")]);
     let mut cells = Vec::new();
-    for bed in beds(scale.place) {
-        for mix in 1..=mixes {
+    for bed in beds(scale) {
+        for mix in 1..=scale.of([10, 4], [4, 2]) {
             cells.extend(ORDERS.map(|access| {
                 let labels = labels([("mix", &mix.to_string()), ("access", access_name(access))]);
-                let factor = if simulated { 1.0 } else { 6.0 };
-                bed.cell("C2", labels, factor, runs_of_mix(&bed, mix, access, simulated), &schemes)
+                let factor = if scale.is_simulated() { 1.0 } else { 6.0 };
+                bed.cell("C2", labels, factor, runs_of_mix(&bed, mix, access, scale.is_simulated()), &schemes)
             }));
         }
     }
@@ -257,25 +219,15 @@ fn runs_of_mix(bed: &Bed, mix: u64, access: Access, simulated: bool) -> Vec<Part
 /// Returns IOR with replicas in different layouts, where the cheapest serves each request (CIL
 /// §6.4).
 pub fn c3(scale: Scale) -> Vec<Cell> {
-    let simulated = scale.place == Place::Simulated;
     let schemes = and_replicas(three_layouts());
-    let sizes = match (simulated, scale.quick) {
-        (true, false) => published_sizes(),
-        (true, true) => kib(&[64, 1024]),
-        (false, _) => kib(&[16, 64, 256, 1024]),
-    };
+    let measured: &[u64] = &[16, 64, 256, 1024];
+    let sizes = scale.of([PUBLISHED_KIB, &[64, 1024]], [measured, measured]);
     let mut cells = Vec::new();
-    for bed in beds(scale.place) {
-        let procs = match (simulated, scale.quick) {
-            (true, false) => bed.procs,
-            (true, true) => &[1, 8],
-            (false, false) => &[1, 2, 4, 8, 16],
-            (false, true) => &[1, 4, 16],
-        };
+    for bed in beds(scale) {
+        let procs = scale.of([bed.procs, &[1, 8]], [&[1, 2, 4, 8, 16], &[1, 4, 16]]);
         for &procs in procs {
-            for &size in &sizes {
-                let each = if simulated { 16 * MIB / size } else { requests(procs, size) };
-                cells.extend(bed.ior_cells("C3", scale, (procs, each), size, &schemes));
+            for size in sizes.iter().map(|size| size * KIB) {
+                cells.extend(bed.ior_cells("C3", scale, (procs, 16 * MIB / size), size, &schemes));
             }
         }
     }
@@ -284,26 +236,22 @@ pub fn c3(scale: Scale) -> Vec<Cell> {
 
 /// Returns tile-IO with replicas of a shared file in different stripes (CIL §6.4).
 pub fn c4(scale: Scale) -> Vec<Cell> {
-    let simulated = scale.place == Place::Simulated;
     let stripes = [16 * KIB, 256 * KIB, 4 * MIB].map(|stripe| Scheme::Striped { tier: "hdd", stripe });
     let schemes = and_replicas(stripes.into());
-    let tiles: &[(u64, u64)] = match (simulated, scale.quick) {
-        (true, true) => &[(1024, 1024), (2048, 2048)],
-        (true, false) => &[(1024, 1024), (1024, 2048), (2048, 2048)],
-        (false, _) => &[(16, 16 * KIB), (64, 16 * KIB)],
-    };
-    let grids: &[(u32, u32)] = match (simulated, scale.quick) {
-        (true, false) => &[(2, 2), (4, 4), (8, 8), (16, 8), (16, 16)],
-        (true, true) => &[(2, 2), (8, 8)],
-        (false, _) => &[(2, 2), (4, 4)],
+    let (tiles, grids): (&[(u64, u64)], &[(u32, u32)]) = match (scale.is_simulated(), scale.quick) {
+        (true, true) => (&[(1024, 1024), (2048, 2048)], &[(2, 2), (8, 8)]),
+        (true, false) => {
+            (&[(1024, 1024), (1024, 2048), (2048, 2048)], &[(2, 2), (4, 4), (8, 8), (16, 8), (16, 16)])
+        }
+        (false, _) => (&[(16, 16 * KIB), (64, 16 * KIB)], &[(2, 2), (4, 4)]),
     };
     let mut cells = Vec::new();
-    for bed in beds(scale.place) {
+    for bed in beds(scale) {
         for &grid in grids {
             let procs = grid.0 * grid.1;
             for &(rows, row) in tiles {
                 let bytes = rows * row * u64::from(procs);
-                let factor = if simulated { 1.0 } else { c4_slowing(scale, &bed, bytes) };
+                let factor = c4_slowing(scale, &bed, bytes);
                 let collective = bed.collective(procs);
                 for (calls, collective) in [("collective", Some(collective)), ("independent", None)] {
                     let labels = labels([
@@ -322,9 +270,9 @@ pub fn c4(scale: Scale) -> Vec<Cell> {
 }
 
 /// Returns the factor by which to slow the servers, so that the bytes of all tiles take 0.8 s
-/// (0.3 s if quick) if all servers work all the time.
+/// (0.3 s if quick) if all servers work all the time. The factor is 1 in the simulator.
 fn c4_slowing(scale: Scale, bed: &Bed, bytes: u64) -> f64 {
     let disk = devices::hdd(devices::RANDOM_S).read.random;
     let alone_s = disk.per_byte_s * bytes as f64 / f64::from(bed.servers);
-    two_digits(if scale.quick { 0.3 } else { 0.8 } / alone_s)
+    scale.of([1.0; 2], [0.8, 0.3].map(|run_s| two_digits(run_s / alone_s)))
 }

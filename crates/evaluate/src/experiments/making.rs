@@ -54,7 +54,18 @@ pub fn crossed<A: Copy, B: Copy>(outer: &[A], inner: &[B], cell: impl Fn(A, B) -
 
 /// Returns the number of processes per node, if the experiment ran on several nodes.
 pub fn per_node(scale: Scale, processes: u32, nodes: u32) -> u32 {
-    if scale.place == Place::Simulated { processes.div_ceil(nodes) } else { processes }
+    if scale.is_simulated() { processes.div_ceil(nodes) } else { processes }
+}
+
+/// Returns the numbers of tiles in x and y of mpi-tile-io for a published number of processes.
+pub fn tiles(scale: Scale, published: u32) -> (u32, u32) {
+    let (simulated, measured) = match published {
+        100 => ((10, 10), (3, 3)),
+        200 => ((20, 10), (6, 3)),
+        300 => ((20, 15), (6, 5)),
+        _ => ((20, 20), (6, 6)),
+    };
+    if scale.is_simulated() { simulated } else { measured }
 }
 
 /// Returns IOR in which each process accesses `each` requests of `transfer` bytes: in a file of its
@@ -146,9 +157,9 @@ pub struct Case {
 
 impl Case {
     pub fn cell(self, scale: Scale) -> Cell {
-        let factor = self.slowing(scale);
+        let factor = if scale.is_simulated() { 1.0 } else { self.slowing(scale) };
         let slow = |tier: Servers| Servers { class: devices::slowed(&tier.class, factor), ..tier };
-        let network = if scale.place == Place::Simulated { self.network } else { Network::default() };
+        let network = if scale.is_simulated() { self.network } else { Network::default() };
         Cell {
             experiment: self.experiment,
             labels: self.labels,
@@ -159,22 +170,22 @@ impl Case {
         }
     }
 
-    /// Returns the factor by which to slow the servers. With it, requests that the HServers serve
-    /// alone take as long as a measured run should, so that the time is spent in the servers and
-    /// not in the programs. The factor is 1 in the simulator.
+    /// Returns the factor by which to slow the servers of a measured cell. With it, requests that
+    /// the HServers serve alone take as long as a measured run should, so that the time is spent in
+    /// the servers and not in the programs.
     fn slowing(&self, scale: Scale) -> f64 {
+        let bytes = self.bytes as f64;
         let run_s = match (scale.place, scale.quick) {
-            (Place::Simulated, _) => return 1.0,
-            (Place::Emulated, true) => 0.8f64.max(self.bytes as f64 / MOST_BYTES_PER_S),
-            (Place::Emulated, false) => 1.6f64.max(self.bytes as f64 / MOST_BYTES_PER_S),
             (Place::Disks, true) => 2.0,
             (Place::Disks, false) => 4.0,
+            (_, true) => 0.8f64.max(bytes / MOST_BYTES_PER_S),
+            (_, false) => 1.6f64.max(bytes / MOST_BYTES_PER_S),
         };
         let access = match self.access {
             Access::Sequential => stripewise_model::Access::Sequential,
             Access::Random => stripewise_model::Access::Random,
         };
-        let (tier, bytes) = (&self.tiers[0], self.bytes as f64);
+        let tier = &self.tiers[0];
         let service = tier.class.service(self.parts[0].op, access);
         let alone_s =
             self.startups as f64 * service.startup_s + bytes * service.per_byte_s / f64::from(tier.count);

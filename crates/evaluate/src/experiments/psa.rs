@@ -12,7 +12,7 @@
 //! the label `ranks` if there are fewer processes.
 
 use stripewise_cluster::size;
-use stripewise_model::{Network, Op};
+use stripewise_model::{ClassParams, Network, Op};
 use stripewise_trace::synth::{Access, Btio, BtioClass, TwoPhase};
 
 use super::devices;
@@ -22,30 +22,24 @@ use crate::claim::Scale;
 use crate::record::{Labels, Place};
 
 /// Number of client nodes.
-pub const NODES: u32 = 8;
+const NODES: u32 = 8;
 
-/// The schemes that are compared.
-const SCHEMES: [&str; 5] = ["DEF", "PA", "PSA", "whole requests", "auto"];
-
-/// Returns the schemes of a cell; quick measured runs have no `auto`.
-fn schemes(scale: Scale) -> &'static [&'static str] {
-    if scale.quick && scale.place != Place::Simulated { &SCHEMES[..4] } else { &SCHEMES }
+/// Returns the schemes that are compared, for requests of `request` bytes.
+pub fn schemes(request: u64) -> Vec<Scheme> {
+    let [def, pa, psa, auto] = ["def", "pa", "psa", "auto"].map(Scheme::Planner);
+    vec![def, pa, psa, Scheme::WholeRequests { request }, auto]
 }
 
-/// Returns the scheme with this name in records, for requests of `request` bytes.
-pub fn by_name(scheme: &str, request: u64) -> Scheme {
-    match scheme {
-        "DEF" => Scheme::Planner("def"),
-        "PA" => Scheme::Planner("pa"),
-        "PSA" => Scheme::Planner("psa"),
-        "whole requests" => Scheme::WholeRequests { request },
-        "auto" => Scheme::Planner("auto"),
-        other => Scheme::Candidate(other.to_owned()),
-    }
+/// Returns the schemes without the last one, `auto`.
+fn without_auto(request: u64) -> Vec<Scheme> {
+    let mut schemes = schemes(request);
+    schemes.pop();
+    schemes
 }
 
-fn schemes_by_name(names: &[&str], request: u64) -> Vec<Scheme> {
-    names.iter().map(|name| by_name(name, request)).collect()
+/// Returns the schemes of most experiments: quick measured runs have no `auto`.
+fn few_schemes(scale: Scale, request: u64) -> Vec<Scheme> {
+    if scale.quick && !scale.is_simulated() { without_auto(request) } else { schemes(request) }
 }
 
 fn tiers(servers: (u32, u32), space_per_sserver: u64) -> Vec<Servers> {
@@ -59,111 +53,123 @@ fn per_node(scale: Scale, processes: u32) -> u32 {
 /// Size of the shared file of IOR.
 const FILE: u64 = 16 * GIB;
 
-/// IOR (PSA §4.2).
-struct Ior {
-    experiment: &'static str,
-    labels: Labels,
-    processes: u32,
-    request: u64,
-    servers: (u32, u32),
-    op: Op,
-    access: Access,
+/// IOR on a shared file (PSA §4.2).
+#[derive(Clone)]
+pub struct Ior {
+    pub labels: Labels,
+    pub processes: u32,
+    pub request: u64,
+    pub op: Op,
+    pub access: Access,
+    /// Numbers of HServers and SServers.
+    pub servers: (u32, u32),
+    /// Classes of the HServers and of the SServers.
+    pub classes: (ClassParams, ClassParams),
+    /// All SServers' space as a fraction of the file.
+    pub share: f64,
+    pub network: Network,
 }
 
 impl Ior {
     /// Returns the published defaults: 16 processes, random requests of 512 KiB, four servers of
     /// each kind.
-    fn new(experiment: &'static str, op: Op, label: &str, value: &str) -> Self {
-        let labels = labels([("op", name(op)), (label, value)]);
-        let (servers, access) = ((4, 4), Access::Random);
-        Self { experiment, labels, processes: 16, request: 512 * KIB, servers, op, access }
+    pub fn new(op: Op, labels: Labels) -> Self {
+        Self {
+            labels,
+            processes: 16,
+            request: 512 * KIB,
+            op,
+            access: Access::Random,
+            servers: (4, 4),
+            classes: devices::published(),
+            share: 0.25,
+            network: devices::ethernet(),
+        }
     }
 
-    fn cell(self, scale: Scale, schemes: &[&str]) -> Cell {
-        let processes = (self.processes, per_node(scale, self.processes));
-        let each = requests(scale, self.request, self.processes) / u64::from(self.processes);
+    /// Returns a cell in which all processes together make `requests` requests, or some fewer.
+    pub fn cell(self, experiment: &'static str, scale: Scale, requests: u64, schemes: Vec<Scheme>) -> Cell {
+        let each = requests / u64::from(self.processes);
         let startups = each * u64::from(self.processes);
         let bytes = startups * self.request;
-        // The space on each SServer is 1 GiB for the whole file.
-        let space = (u128::from(GIB) * u128::from(bytes) / u128::from(FILE)) as u64;
+        let space = (self.share * bytes as f64 / f64::from(self.servers.1)) as u64;
+        let processes = (self.processes, per_node(scale, self.processes));
         Case {
-            experiment: self.experiment,
+            experiment,
             labels: self.labels,
-            tiers: tiers(self.servers, space),
-            network: devices::ethernet(),
+            tiers: devices::tiers(self.servers, self.classes, space),
+            network: self.network,
             parts: vec![making::ior(self.op, processes, self.request, each, self.access, None)],
             bytes,
             startups,
             access: self.access,
-            schemes: schemes_by_name(schemes, self.request),
+            schemes,
         }
         .cell(scale)
     }
-}
 
-/// Returns the number of requests of all processes: those of the published file in the simulator;
-/// in measured runs, about 256 MiB (128 MiB if quick) with a minimum for every process.
-fn requests(scale: Scale, request: u64, processes: u32) -> u64 {
-    let all = FILE / request;
-    match (scale.place, scale.quick) {
-        (Place::Simulated, false) => all,
-        (Place::Simulated, true) => all / 16,
-        (_, true) => (128 * MIB / request).clamp(12 * u64::from(processes), 1024),
-        (_, false) => (256 * MIB / request).clamp(16 * u64::from(processes), 2048),
+    /// Returns a cell of P1 to P4: with the requests of the published file in the simulator; in
+    /// measured runs, about 256 MiB (128 MiB if quick) with a minimum for every process.
+    fn published(self, experiment: &'static str, scale: Scale, schemes: Vec<Scheme>) -> Cell {
+        let all = FILE / self.request;
+        let measured = |bytes: u64, least: u64, most: u64| {
+            (bytes / self.request).clamp(least * u64::from(self.processes), most)
+        };
+        let measured = [measured(256 * MIB, 16, 2048), measured(128 * MIB, 12, 1024)];
+        self.cell(experiment, scale, scale.of([all, all / 16], measured), schemes)
     }
 }
 
 /// Returns IOR in order and at random.
 pub fn p1(scale: Scale) -> Vec<Cell> {
     let on_disks = scale.place == Place::Disks;
-    let schemes: &[&str] = if on_disks { &["DEF", "PA", "PSA", "auto"] } else { &SCHEMES };
     // A quick run has only random access, because sequential disks are hardly slower than SSDs.
     let orders = if on_disks && scale.quick { &ORDERS[1..] } else { &ORDERS };
     crossed(&BOTH, orders, |op, access| {
-        Ior { access, ..Ior::new("P1", op, "access", access_name(access)) }.cell(scale, schemes)
+        let ior = Ior { access, ..Ior::new(op, labels([("op", name(op)), ("access", access_name(access))])) };
+        let mut schemes = schemes(ior.request);
+        schemes.retain(|scheme| !on_disks || !matches!(scheme, Scheme::WholeRequests { .. }));
+        ior.published("P1", scale, schemes)
     })
 }
 
 /// Returns IOR with several numbers of processes.
 pub fn p2(scale: Scale) -> Vec<Cell> {
     // (published, processes that run)
-    let processes: &[(u32, u32)] = match (scale.place, scale.quick) {
-        (Place::Simulated, _) => &[(8, 8), (32, 32), (64, 64)],
-        (Place::Emulated, false) => &[(8, 8), (32, 16), (64, 32)],
-        (Place::Emulated, true) => &[(8, 8), (64, 32)],
-        (Place::Disks, _) => &[],
-    };
+    let all: &[(u32, u32)] = &[(8, 8), (32, 32), (64, 64)];
+    let processes = scale.of([all, all], [&[(8, 8), (32, 16), (64, 32)], &[(8, 8), (64, 32)]]);
     crossed(processes, &BOTH, |(published, processes), op| {
-        let mut ior = Ior { processes, ..Ior::new("P2", op, "procs", "") };
+        let mut ior = Ior { processes, ..Ior::new(op, labels([("op", name(op))])) };
         add_procs(&mut ior.labels, published, ranks(scale, processes));
-        ior.cell(scale, schemes(scale))
+        let schemes = few_schemes(scale, ior.request);
+        ior.published("P2", scale, schemes)
     })
 }
 
 /// Returns the value of the label `ranks`, which only measured cells have.
 fn ranks(scale: Scale, processes: u32) -> Option<u32> {
-    (scale.place != Place::Simulated).then_some(processes)
+    (!scale.is_simulated()).then_some(processes)
 }
 
-/// Returns the schemes of P3 and P4: no quick run has `auto`.
-fn few_if_quick(scale: Scale) -> &'static [&'static str] {
-    if scale.quick { &SCHEMES[..4] } else { &SCHEMES }
+/// Returns a cell of P3 or P4, of which no quick run has `auto`.
+fn p3_or_p4(experiment: &'static str, scale: Scale, ior: Ior) -> Cell {
+    let schemes = if scale.quick { without_auto(ior.request) } else { schemes(ior.request) };
+    ior.published(experiment, scale, schemes)
 }
 
 /// Returns IOR with several request sizes.
 pub fn p3(scale: Scale) -> Vec<Cell> {
-    let sizes: &[u64] = if scale.place == Place::Disks { &[] } else { &[128 * KIB, MIB] };
-    crossed(sizes, &BOTH, |request, op| {
-        Ior { request, ..Ior::new("P3", op, "size", &size::format(request)) }.cell(scale, few_if_quick(scale))
+    crossed(&[128 * KIB, MIB], &BOTH, |request, op| {
+        let labels = labels([("op", name(op)), ("size", &size::format(request))]);
+        p3_or_p4("P3", scale, Ior { request, ..Ior::new(op, labels) })
     })
 }
 
-/// Returns IOR with several ratios of servers.
+/// Returns IOR with several ratios of servers. Each SServer has the published space.
 pub fn p4(scale: Scale) -> Vec<Cell> {
-    let servers: &[(u32, u32)] = if scale.place == Place::Disks { &[] } else { &[(5, 3), (3, 5)] };
-    crossed(servers, &BOTH, |(m, n), op| {
-        Ior { servers: (m, n), ..Ior::new("P4", op, "servers", &format!("{m}:{n}")) }
-            .cell(scale, few_if_quick(scale))
+    crossed(&[(5, 3), (3, 5)], &BOTH, |(m, n), op| {
+        let labels = labels([("op", name(op)), ("servers", &format!("{m}:{n}"))]);
+        p3_or_p4("P4", scale, Ior { servers: (m, n), share: f64::from(n) / 16.0, ..Ior::new(op, labels) })
     })
 }
 
@@ -172,20 +178,12 @@ pub fn p4(scale: Scale) -> Vec<Cell> {
 /// The processes' regions are interleaved in the file, as always in HPIO if the file is not
 /// contiguous. From a server's point of view, no process continues where it stopped.
 pub fn p5(scale: Scale) -> Vec<Cell> {
-    let sizes: &[u64] = match (scale.place, scale.quick) {
-        (Place::Disks, _) => &[],
-        (Place::Emulated, true) => &[64 * KIB, 512 * KIB],
-        _ => &[64 * KIB, 256 * KIB, 512 * KIB],
-    };
+    let all: &[u64] = &[64 * KIB, 256 * KIB, 512 * KIB];
     const PROCESSES: u32 = 32;
-    crossed(sizes, &BOTH, |region_size, op| {
+    crossed(scale.of([all, all], [all, &[64 * KIB, 512 * KIB]]), &BOTH, |region_size, op| {
         let each = |bytes: u64| bytes / region_size / u64::from(PROCESSES);
-        let regions = match (scale.place, scale.quick) {
-            (Place::Simulated, false) => 1024,
-            (Place::Simulated, true) => 64,
-            (_, true) => each(128 * MIB).clamp(12, 32),
-            (_, false) => each(256 * MIB).clamp(16, 64),
-        };
+        let measured = [each(256 * MIB).clamp(16, 64), each(128 * MIB).clamp(12, 32)];
+        let regions = scale.of([1024, 64], measured);
         let startups = u64::from(PROCESSES) * regions;
         let bytes = startups * region_size;
         let processes = (PROCESSES, per_node(scale, PROCESSES));
@@ -199,33 +197,25 @@ pub fn p5(scale: Scale) -> Vec<Cell> {
             bytes,
             startups,
             access: Access::Random,
-            schemes: schemes_by_name(schemes(scale), region_size),
+            schemes: few_schemes(scale, region_size),
         }
         .cell(scale)
     })
 }
 
-/// ROMIO's default `cb_buffer_size`.
-const BUFFER: u64 = 16 * MIB;
-
 /// Returns the collective I/O of P6 and P7. The requests that reach the servers are those of
-/// ROMIO's aggregators, one on each client node. With fewer processes there is little data, so
-/// smaller buffers keep the number of rounds above one.
+/// ROMIO's aggregators, one on each client node, with ROMIO's default `cb_buffer_size`. With fewer
+/// processes there is little data, so smaller buffers keep the number of rounds above one.
 fn collective(scale: Scale, processes: u32) -> TwoPhase {
-    let buffer = if scale.place == Place::Simulated { BUFFER } else { MIB };
+    let buffer = if scale.is_simulated() { 16 * MIB } else { MIB };
     TwoPhase { aggregators: NODES.min(processes), buffer }
 }
 
 /// Returns collective mpi-tile-io (PSA §4.4).
 pub fn p6(scale: Scale) -> Vec<Cell> {
-    // (published processes, tiles in x and y)
-    let tiles: &[(u32, (u32, u32))] = match (scale.place, scale.quick) {
-        (Place::Simulated, _) => &[(100, (10, 10)), (200, (20, 10)), (400, (20, 20))],
-        (Place::Emulated, false) => &[(100, (3, 3)), (200, (6, 3)), (400, (6, 6))],
-        (Place::Emulated, true) => &[(100, (3, 3)), (400, (6, 6))],
-        (Place::Disks, _) => &[],
-    };
-    crossed(tiles, &BOTH, |(published, grid), op| {
+    let all: &[u32] = &[100, 200, 400];
+    crossed(scale.of([all, all], [all, &[100, 400]]), &BOTH, |published, op| {
+        let grid = making::tiles(scale, published);
         let processes = grid.0 * grid.1;
         let collective = collective(scale, processes);
         let bytes = u64::from(processes) * 64 * 32 * KIB;
@@ -244,7 +234,7 @@ pub fn p6(scale: Scale) -> Vec<Cell> {
             bytes,
             startups: bytes.div_ceil(request),
             access: Access::Sequential,
-            schemes: schemes_by_name(schemes(scale), request),
+            schemes: few_schemes(scale, request),
         }
         .cell(scale)
     })
@@ -253,18 +243,13 @@ pub fn p6(scale: Scale) -> Vec<Cell> {
 /// Returns BT-IO (PSA §4.5).
 pub fn p7(scale: Scale) -> Vec<Cell> {
     // (published processes, processes that run)
-    let processes: &[(u32, u32)] = match (scale.place, scale.quick) {
-        (Place::Simulated, _) => &[(4, 4), (16, 16), (64, 64)],
-        (Place::Emulated, false) => &[(4, 4), (16, 9), (64, 25)],
-        (Place::Emulated, true) => &[(16, 9)],
-        (Place::Disks, _) => &[],
-    };
+    let all: &[(u32, u32)] = &[(4, 4), (16, 16), (64, 64)];
+    let processes = scale.of([all, all], [&[(4, 4), (16, 9), (64, 25)], &[(16, 9)]]);
     processes.iter().map(|&(published, processes)| btio(scale, published, processes)).collect()
 }
 
 fn btio(scale: Scale, published: u32, processes: u32) -> Cell {
-    let simulated = scale.place == Place::Simulated;
-    let class = if simulated { BtioClass::C } else { BtioClass::A };
+    let class = if scale.is_simulated() { BtioClass::C } else { BtioClass::A };
     let collective = collective(scale, processes);
     let part = |op| {
         let (per_node, direction) = (per_node(scale, processes), direction(op));
@@ -277,6 +262,8 @@ fn btio(scale: Scale, published: u32, processes: u32) -> Cell {
     let request = collective.buffer.min(file / class.dumps() / u64::from(collective.aggregators));
     let mut labels = Labels::new();
     add_procs(&mut labels, published, ranks(scale, processes));
+    let mut schemes = schemes(request);
+    schemes.truncate(if scale.is_simulated() { 5 } else { 3 });
     Case {
         experiment: "P7",
         labels,
@@ -286,7 +273,7 @@ fn btio(scale: Scale, published: u32, processes: u32) -> Cell {
         bytes: 2 * file,
         startups: (2 * file).div_ceil(request),
         access: Access::Sequential,
-        schemes: schemes_by_name(if simulated { &SCHEMES } else { &SCHEMES[..3] }, request),
+        schemes,
     }
     .cell(scale)
 }
@@ -312,7 +299,7 @@ const CHANGES: [[&str; 4]; 9] = [
 /// These are the SServers' space, whether rounds wait for their slowest aggregator, whether the
 /// last buffer of each aggregator is as large as the others, and the network.
 pub fn x2(scale: Scale) -> Vec<Cell> {
-    if scale.place != Place::Simulated {
+    if !scale.is_simulated() {
         return Vec::new();
     }
     p6(scale).into_iter().flat_map(|cell| CHANGES.map(|change| changed(cell.clone(), change))).collect()
