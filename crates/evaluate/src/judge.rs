@@ -1,6 +1,5 @@
 //! Compares claims with records: the result for each claim at each place, and whether it agrees.
 
-mod cells;
 mod measure;
 mod verdict;
 
@@ -10,7 +9,8 @@ mod tests;
 pub use measure::Found;
 pub use verdict::{RULE, Verdict};
 
-use crate::claim::{Claim, Experiment};
+use crate::bound;
+use crate::claim::{Claim, Experiment, has};
 use crate::record::{Place, Record};
 
 /// A claim and its results.
@@ -35,6 +35,8 @@ pub struct Outcome {
     pub missing: usize,
     /// Whether the value agrees with the claim.
     pub verdict: Verdict,
+    /// The largest gain that the cells' lower bounds permit; see [`bound::of`].
+    pub bound: Option<f64>,
 }
 
 impl Judgement<'_> {
@@ -46,13 +48,18 @@ impl Judgement<'_> {
 
 /// Judges all claims of an experiment by its records among `records`. If a scheme of a cell has
 /// several records at a place, the last one counts.
-pub fn judge<'a>(experiment: &'a Experiment, records: &[Record]) -> Vec<Judgement<'a>> {
-    let own: Vec<&Record> = records.iter().filter(|record| record.experiment == experiment.id).collect();
+pub fn judge<'a, 'r>(
+    experiment: &'a Experiment,
+    records: impl IntoIterator<Item = &'r Record>,
+) -> Vec<Judgement<'a>> {
+    let records = records.into_iter();
+    let own: Vec<&Record> = records.filter(|record| record.experiment == experiment.id).collect();
     let outcome = |claim: &Claim, place: Place| {
-        let cells = cells::of(own.iter().copied().filter(|record| record.place == place), &claim.labels);
-        let (found, missing) = measure::measure(&claim.measure, &cells);
+        let is_about = |record: &&&Record| record.place == place && has(&record.labels, &claim.labels);
+        let records: Vec<&Record> = own.iter().filter(is_about).copied().collect();
+        let (found, missing) = measure::measure(&claim.measure, &records);
         let verdict = Verdict::of(claim.claimed, found.as_ref());
-        Outcome { place, found, missing, verdict }
+        Outcome { place, found, missing, verdict, bound: bound::of(&claim.measure, &records) }
     };
     let judgement = |claim| Judgement { claim, outcomes: Place::ALL.map(|place| outcome(claim, place)) };
     experiment.claims.iter().map(judgement).collect()

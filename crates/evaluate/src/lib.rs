@@ -6,7 +6,6 @@
 //!
 //! Pure: no I/O and no clock. All types are plain values.
 
-mod blank;
 pub mod bound;
 pub mod cell;
 pub mod claim;
@@ -14,6 +13,7 @@ pub mod document;
 pub mod experiments;
 pub mod judge;
 pub mod page;
+mod pick;
 pub mod plans;
 pub mod record;
 pub mod regret;

@@ -8,14 +8,15 @@ mod format;
 mod look;
 mod maps;
 mod markdown;
+mod section;
 mod series;
-mod view;
 
 #[cfg(test)]
 mod tests;
 
 use crate::claim::Experiment;
-use crate::record::Document;
+use crate::record::{Document, Place};
+use section::Section;
 pub use series::DRAWINGS;
 
 /// The page on the experiments, and its drawings.
@@ -40,9 +41,16 @@ pub fn is_drawing(name: &str) -> bool {
 /// Renders the page on `experiments` from `documents`, which hold at most one document per place,
 /// in any order.
 pub fn render(experiments: &[Experiment], documents: &[Document]) -> Pages {
-    let view = view::View::of(experiments, documents);
+    let of = |place: Place| {
+        let is_of = |document: &&Document| document.records.first().is_some_and(|first| first.place == place);
+        documents.iter().find(is_of)
+    };
+    let documents = Place::ALL.map(of);
+    let section = |experiment| Section::of(experiment, experiments, &documents);
+    let sections: Vec<Section<'_>> = experiments.iter().map(section).collect();
+    let charts = sections.iter().flat_map(|section| &section.charts);
     Pages {
-        markdown: markdown::page(&view),
-        drawings: view.figures().map(|figure| (figure.file_name(), drawing::alone(figure))).collect(),
+        drawings: charts.map(|chart| (chart.file_name.clone(), drawing::alone(chart))).collect(),
+        markdown: markdown::page(&documents, &sections),
     }
 }

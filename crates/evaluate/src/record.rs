@@ -9,6 +9,19 @@ use stripewise_report::Machine;
 /// `read` or `write`, `access` is `sequential` or `random`, ...
 pub type Labels = BTreeMap<String, String>;
 
+/// Returns the numeric value of a label: 65536 for `64K`, 30 for `30 %`.
+pub fn amount(label: &str) -> Option<f64> {
+    let digits = label.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let number: f64 = digits.parse().ok()?;
+    let factor = match label[digits.len()..].trim() {
+        "K" | "KiB" => 1024.0,
+        "M" | "MiB" => 1024.0 * 1024.0,
+        "G" | "GiB" => 1024.0 * 1024.0 * 1024.0,
+        _ => 1.0,
+    };
+    Some(number * factor)
+}
+
 /// Where a cell was run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -85,6 +98,11 @@ pub struct Document {
 }
 
 impl Record {
+    /// Returns whether the run failed or a byte was wrong.
+    pub fn is_bad(&self) -> bool {
+        self.failed.is_some() || self.verified == Some(false)
+    }
+
     /// Returns the median of the repeats in seconds; `None` if the run failed.
     pub fn median_s(&self) -> Option<f64> {
         let mut sorted = self.seconds.clone();
@@ -103,12 +121,6 @@ impl Record {
         let most_s = self.seconds.iter().copied().fold(0.0, f64::max);
         let least_s = self.seconds.iter().copied().fold(f64::INFINITY, f64::min);
         Some((most_s - least_s) / median_s)
-    }
-
-    /// Returns whether both records are of the same scheme, cell and place.
-    pub fn is_same_as(&self, other: &Self) -> bool {
-        (&self.experiment, self.place, &self.labels, &self.scheme)
-            == (&other.experiment, other.place, &other.labels, &other.scheme)
     }
 }
 

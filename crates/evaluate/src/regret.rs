@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::pick;
 use crate::record::{Labels, Place, Record};
 
 /// Simulated times that differ by less than this fraction are indistinguishable: simulated service
@@ -28,7 +29,7 @@ pub struct Table {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// Name of the model.
-    pub model: String,
+    pub model: &'static str,
     /// The group: `random reads, Ethernet`, or `all`.
     pub group: String,
     /// Number of cells.
@@ -57,7 +58,7 @@ pub struct Choice {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pick {
     /// Name of the model.
-    pub model: String,
+    pub model: &'static str,
     /// The layout that the model predicts to be fastest.
     pub scheme: String,
     /// Whether this is the best layout, or indistinguishable from it.
@@ -77,16 +78,16 @@ struct Model {
 }
 
 const MODELS: [Model; 3] = [
-    Model { name: "CIL's formula", by: "cil_s", equal: 1e-9, then: "elapsed_s" },
+    Model { name: "CIL's formula", by: "cil_s", equal: pick::EQUAL, then: "elapsed_s" },
     // As in the planner: predictions of times are no more exact than this.
     Model { name: "the planner", by: "elapsed_s", equal: 0.005, then: "cil_s" },
-    Model { name: "the simulator", by: "simulated_s", equal: 1e-9, then: "elapsed_s" },
+    Model { name: "the simulator", by: "simulated_s", equal: pick::EQUAL, then: "elapsed_s" },
 ];
 
 /// Returns the tables of C1, one for each place with records.
-pub fn tables(records: &[Record]) -> Vec<Table> {
+pub fn tables<'r>(records: impl IntoIterator<Item = &'r Record> + Clone) -> Vec<Table> {
     let of_place = |place| {
-        let choices = choices(records.iter().filter(|record| record.place == place));
+        let choices = choices(records.clone().into_iter().filter(|record| record.place == place));
         let rows = MODELS.iter().flat_map(|model| rows(model.name, &choices)).collect();
         (!choices.is_empty()).then_some(Table { place, rows, cells: choices })
     };
@@ -98,54 +99,30 @@ fn choices<'r>(records: impl Iterator<Item = &'r Record>) -> Vec<Choice> {
     for record in records.filter(|record| record.experiment == "C1" && record.median_s().is_some()) {
         cells.entry(&record.labels).or_default().push(record);
     }
-    cells
-        .into_iter()
-        .filter(|(_, records)| records.len() > 1)
-        .map(|(labels, cell)| choice(labels, &cell))
-        .collect()
+    let cells = cells.into_iter().filter(|(_, records)| records.len() > 1);
+    cells.filter_map(|(labels, cell)| choice(labels, &cell)).collect()
 }
 
-fn choice(labels: &Labels, cell: &[&Record]) -> Choice {
+fn choice(labels: &Labels, cell: &[&Record]) -> Option<Choice> {
     let time_s = |record: &Record| record.median_s().unwrap_or(f64::INFINITY);
-    let best = cell.iter().min_by(|a, b| time_s(a).total_cmp(&time_s(b))).expect("two or more");
+    let best = pick::fastest(cell)?;
     let pick = |model: &Model| {
         // The simulator is not judged on the times that it computed.
         let judged_by_itself = best.place == Place::Simulated && model.by == "simulated_s";
-        let picked = pick(model, cell).filter(|_| !judged_by_itself)?;
+        let picked = pick::first(cell, model.by, model.equal, model.then).filter(|_| !judged_by_itself)?;
+        let alike = if picked.seconds.len() > 1 || best.seconds.len() > 1 { 0.0 } else { ALIKE };
         Some(Pick {
-            model: model.name.to_owned(),
+            model: model.name,
             scheme: picked.scheme.clone(),
-            is_best: is_alike(picked, best),
+            is_best: pick::is_alike(picked, best, alike),
             regret: time_s(picked) / time_s(best) - 1.0,
         })
     };
-    Choice {
-        labels: labels.clone(),
-        best: best.scheme.clone(),
-        picked: MODELS.iter().filter_map(pick).collect(),
-    }
+    let picked = MODELS.iter().filter_map(pick).collect();
+    Some(Choice { labels: labels.clone(), best: best.scheme.clone(), picked })
 }
 
-/// Returns the record that the model predicts to be fastest; `None` if a prediction is missing.
-fn pick<'r>(model: &Model, cell: &[&'r Record]) -> Option<&'r Record> {
-    let of = |record: &Record, detail: &str| record.details.get(detail).copied();
-    let values: Option<Vec<f64>> = cell.iter().map(|record| of(record, model.by)).collect();
-    let least = values?.into_iter().fold(f64::INFINITY, f64::min);
-    let equal =
-        cell.iter().filter(|record| of(record, model.by).is_some_and(|s| s <= least * (1.0 + model.equal)));
-    let then = |record: &Record| of(record, model.then).unwrap_or(f64::INFINITY);
-    equal.min_by(|a, b| then(a).total_cmp(&then(b)).then_with(|| a.scheme.cmp(&b.scheme))).copied()
-}
-
-/// Returns whether a record is indistinguishable from the best.
-fn is_alike(record: &Record, best: &Record) -> bool {
-    let least_s = record.seconds.iter().copied().fold(f64::INFINITY, f64::min);
-    let most_s = best.seconds.iter().copied().fold(0.0, f64::max);
-    let alike = if record.seconds.len() > 1 || best.seconds.len() > 1 { 0.0 } else { ALIKE };
-    least_s <= most_s * (1.0 + alike)
-}
-
-fn rows(model: &str, choices: &[Choice]) -> Vec<Row> {
+fn rows(model: &'static str, choices: &[Choice]) -> Vec<Row> {
     let mut groups: BTreeMap<String, Vec<&Pick>> = BTreeMap::new();
     for choice in choices {
         let Some(pick) = choice.picked.iter().find(|pick| pick.model == model) else { continue };
@@ -156,7 +133,7 @@ fn rows(model: &str, choices: &[Choice]) -> Vec<Row> {
     let row = |(group, picks): (String, Vec<&Pick>)| {
         let cases = picks.len();
         Row {
-            model: model.to_owned(),
+            model,
             group,
             cases,
             best: picks.iter().filter(|pick| pick.is_best).count() as f64 / cases as f64,

@@ -31,14 +31,21 @@ pub fn simulate(cell: &Cell, scheme: &Scheme) -> Record {
     record
 }
 
-/// Returns the outcome of every part in the timed run.
+/// Returns the outcomes of all parts in the timed run, one after the other.
 fn outcomes(cell: &Cell, scheme: &Scheme, plan: &Plan, cluster: &Cluster) -> Result<Vec<Outcome>, SimError> {
     let network = cell.storage.network.establish_s > 0.0 || cell.storage.network.per_byte_s > 0.0;
     let mut simulator = Simulator::new(cluster, Options { network, ..Options::default() })?;
     let mut opened = HashMap::new();
     let mut run = |simulator: &mut Simulator| -> Result<Vec<Outcome>, SimError> {
-        let of_part = |part: &Part| run_part(simulator, &mut opened, part, cell.waits, plan);
-        cell.parts.iter().map(of_part).collect()
+        let mut outcomes = Vec::new();
+        for part in &cell.parts {
+            let first_file = open(simulator, &mut opened, part, plan)?;
+            for (_, streams) in Rounds::of(part.program.benchmark(), first_file) {
+                let mut streams = if cell.waits { streams } else { streams.without_waiting() };
+                outcomes.push(simulator.run(&mut streams));
+            }
+        }
+        Ok(outcomes)
     };
     let first = run(&mut simulator)?;
     if !matches!(scheme, Scheme::Cache { second_run: true, .. }) {
@@ -50,72 +57,49 @@ fn outcomes(cell: &Cell, scheme: &Scheme, plan: &Plan, cluster: &Cluster) -> Res
     run(&mut simulator)
 }
 
-fn run_part(
+/// Returns the simulator's number of the first file of a part, and opens the files if no part has
+/// done so.
+fn open(
     simulator: &mut Simulator,
     opened: &mut HashMap<Vec<String>, u32>,
     part: &Part,
-    waits: bool,
     plan: &Plan,
-) -> Result<Outcome, SimError> {
-    let benchmark = part.program.benchmark();
-    let job = benchmark.job();
+) -> Result<u32, SimError> {
+    let job = part.program.benchmark().job();
     let paths = workload::paths(part, Path::new(BASE));
-    let first_file = match opened.get(&paths) {
-        Some(&first) => first,
-        None => {
-            let files = simulator.open(plan, &paths, job.processes, job.per_node.min(job.processes))?;
-            opened.insert(paths, files.start);
-            files.start
-        }
-    };
-    let mut sum = Outcome::default();
-    for (_, streams) in Rounds::of(benchmark, first_file) {
-        let mut streams = if waits { streams } else { streams.without_waiting() };
-        add(&mut sum, simulator.run(&mut streams));
+    if let Some(&first) = opened.get(&paths) {
+        return Ok(first);
     }
-    Ok(sum)
-}
-
-fn add(sum: &mut Outcome, next: Outcome) {
-    sum.elapsed_s += next.elapsed_s;
-    sum.requests += next.requests;
-    sum.bytes += next.bytes;
-    sum.sub_requests += next.sub_requests;
-    let counters = [
-        (&mut sum.counters.hits, next.counters.hits),
-        (&mut sum.counters.partial_hits, next.counters.partial_hits),
-        (&mut sum.counters.critical, next.counters.critical),
-        (&mut sum.counters.admitted_bytes, next.counters.admitted_bytes),
-        (&mut sum.counters.copied_bytes, next.counters.copied_bytes),
-        (&mut sum.counters.fetched_bytes, next.counters.fetched_bytes),
-    ];
-    for (sum, next) in counters {
-        *sum += next;
-    }
-    sum.servers.resize(next.servers.len().max(sum.servers.len()), Default::default());
-    for (sum, next) in sum.servers.iter_mut().zip(&next.servers) {
-        sum.busy_s += next.busy_s;
-        sum.requests += next.requests;
-        sum.bytes += next.bytes;
-    }
+    let files = simulator.open(plan, &paths, job.processes, job.per_node.min(job.processes))?;
+    opened.insert(paths, files.start);
+    Ok(files.start)
 }
 
 fn fill(record: &mut Record, planned: &Planned, outcomes: &[Outcome]) {
-    let mut sum = Outcome::default();
-    outcomes.iter().for_each(|outcome| add(&mut sum, outcome.clone()));
-    record.seconds = vec![sum.elapsed_s];
-    record.bytes = sum.bytes;
+    let sum = |of: fn(&Outcome) -> u64| outcomes.iter().map(of).sum::<u64>();
+    let elapsed_s = outcomes.iter().fold(0.0, |sum, outcome| sum + outcome.elapsed_s);
+    record.seconds = vec![elapsed_s];
+    record.bytes = sum(|outcome| outcome.bytes);
     record.layout.clone_from(&planned.layout);
     record.details.extend(planned.details.clone());
     let mut detail = |name: &str, value: f64| record.details.insert(name.to_owned(), value);
-    detail("sub_requests", sum.sub_requests as f64);
-    if let Some((_, share)) = sum.busiest() {
-        detail("busiest_share", share);
+    detail("sub_requests", sum(|outcome| outcome.sub_requests) as f64);
+    let servers = outcomes.iter().map(|outcome| outcome.servers.len()).max().unwrap_or(0);
+    let busy_s = |server: usize| {
+        let of_server = outcomes.iter().filter_map(|outcome| outcome.servers.get(server));
+        of_server.fold(0.0, |sum, used| sum + used.busy_s)
+    };
+    if let Some(busiest_s) = (0..servers).map(busy_s).max_by(f64::total_cmp) {
+        detail("busiest_share", if elapsed_s > 0.0 { busiest_s / elapsed_s } else { 0.0 });
     }
-    let counters = sum.counters;
-    if counters.critical > 0 || counters.hits > 0 || counters.admitted_bytes > 0 {
-        detail("hits", counters.hits as f64);
-        detail("critical", counters.critical as f64);
-        detail("admitted_bytes", counters.admitted_bytes as f64);
+    let [hits, critical, admitted_bytes] = [
+        sum(|outcome| outcome.counters.hits),
+        sum(|outcome| outcome.counters.critical),
+        sum(|outcome| outcome.counters.admitted_bytes),
+    ];
+    if critical > 0 || hits > 0 || admitted_bytes > 0 {
+        detail("hits", hits as f64);
+        detail("critical", critical as f64);
+        detail("admitted_bytes", admitted_bytes as f64);
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::record::{Labels, Place, Record};
+use crate::record::{Labels, Place, Record, amount};
 
 /// The schemes in the columns after the first one.
 const SCHEMES: [&str; 5] = ["PA", "PSA", "PSA <120K,8K>", "whole requests", "auto"];
@@ -50,7 +50,7 @@ fn table(heading: &str, labels: Of, records: &[Record]) -> String {
         }
         rows.entry(value).or_default().insert(&record.scheme, seconds);
     }
-    order.sort_by_key(|value| rank(value));
+    order.sort_by(|a, b| rank(a).total_cmp(&rank(b)));
     let mut text = format!(
         "| {heading} | DEF, s | {} |\n|---|---:|{}\n",
         SCHEMES.join(" | "),
@@ -69,13 +69,7 @@ fn table(heading: &str, labels: Of, records: &[Record]) -> String {
 }
 
 /// Returns a sort key for numbers, sizes and ratios; other texts keep their order of appearance.
-fn rank(value: &str) -> u64 {
-    let parse = |text: &str| text.parse::<u64>().ok().or_else(|| stripewise_cluster::size::parse(text).ok());
-    match value.split_once(['/', ':']) {
-        Some((above, below)) => {
-            let (above, below) = (parse(above).unwrap_or(0), parse(below).unwrap_or(1).max(1));
-            above * 1_000_000 / below
-        }
-        None => parse(value).unwrap_or(0),
-    }
+fn rank(value: &str) -> f64 {
+    let number = |text: &str| amount(text).unwrap_or(0.0);
+    value.split_once(['/', ':']).map_or(number(value), |(above, below)| number(above) / number(below))
 }

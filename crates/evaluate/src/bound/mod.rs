@@ -26,8 +26,8 @@ mod tests;
 use stripewise_model::Op;
 
 use crate::cell::{Cell, Part, Scheme, Servers, Storage};
-use crate::claim::{Claim, Measure, has};
-use crate::record::Record;
+use crate::claim::Measure;
+use crate::record::{Place, Record};
 use requests::Requests;
 use split::{Latency, Work};
 
@@ -108,21 +108,38 @@ impl Of<'_> {
 
 /// Returns the largest gain that [`least_s`] permits for a claim, relative to the measured time of
 /// the scheme to which the claim compares; `None` if a value is missing. `records` are those of the
-/// claim's experiment at one place.
-pub fn of(claim: &Claim, records: &[&Record]) -> Option<f64> {
-    let (over, largest) = match &claim.measure {
-        Measure::Gain { over, .. } => (over, false),
-        Measure::LargestGain { over, .. } => (over, true),
-        Measure::GainOverBest { .. } | Measure::BestPicked { .. } => return None,
-    };
-    let over = records.iter().filter(|record| has(&record.labels, &claim.labels) && record.scheme == *over);
+/// claim's cells at one place.
+pub fn of(measure: &Measure, records: &[&Record]) -> Option<f64> {
+    let (Measure::Gain { over, .. } | Measure::LargestGain { over, .. }) = measure else { return None };
+    let over = records.iter().filter(|record| record.scheme == *over);
     let cells: Option<Vec<(f64, f64)>> =
         over.map(|record| Some((record.median_s()?, *record.details.get(LEAST_S)?))).collect();
     let cells = cells.filter(|cells| !cells.is_empty())?;
     let sum = |of: fn(&(f64, f64)) -> f64| cells.iter().map(of).sum::<f64>();
-    let gain = match largest {
-        true => cells.iter().map(|(over_s, least_s)| over_s / least_s).fold(0.0, f64::max),
-        false => sum(|cell| cell.0) / sum(|cell| cell.1),
+    let gain = match measure {
+        Measure::LargestGain { .. } => {
+            cells.iter().map(|(over_s, least_s)| over_s / least_s).fold(0.0, f64::max)
+        }
+        _ => sum(|cell| cell.0) / sum(|cell| cell.1),
     };
     (gain.is_finite()).then_some(gain - 1.0)
+}
+
+impl Record {
+    /// Creates a record without results. Its details contain the cell's bound.
+    pub fn of(place: Place, cell: &Cell, scheme: &Scheme) -> Self {
+        Self {
+            experiment: cell.experiment.to_owned(),
+            place,
+            labels: cell.labels.clone(),
+            scheme: scheme.name(),
+            parameters: cell.parameters(scheme),
+            seconds: Vec::new(),
+            bytes: 0,
+            verified: None,
+            failed: None,
+            layout: String::new(),
+            details: [(LEAST_S.to_owned(), least_s(cell))].into(),
+        }
+    }
 }

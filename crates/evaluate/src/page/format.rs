@@ -4,7 +4,7 @@ use stripewise_report::{Machine, units};
 
 use crate::claim::{Claim, Experiment, Measure, Paper};
 use crate::judge::{Found, Outcome, Verdict};
-use crate::record::{Labels, Place, Record};
+use crate::record::{Place, Record};
 use crate::regret;
 
 /// Returns the heading of a place.
@@ -101,12 +101,8 @@ pub fn outcome(measure: &Measure, outcome: &Outcome) -> String {
 /// Returns the labels of the cell with the largest value, as far as the claim does not state them.
 pub fn which(claim: &Claim, outcome: &Outcome) -> Option<String> {
     let at = outcome.found.as_ref()?.at.as_ref()?;
-    let more: Labels = at
-        .iter()
-        .filter(|(key, _)| !claim.labels.contains_key(*key))
-        .map(|(k, v)| (k.clone(), v.clone()))
-        .collect();
-    (!more.is_empty()).then(|| labels(&more))
+    let more = labels(at.iter().filter(|(key, _)| !claim.labels.contains_key(*key)));
+    (!more.is_empty()).then_some(more)
 }
 
 /// Formats the least and the most of the results: `−3 % to +62 %`.
@@ -150,11 +146,11 @@ pub const CHOICE_COLUMNS: [&str; 7] =
     ["where", "model", "cells", "cases", "best picked", "mean regret", "worst regret"];
 
 /// Returns a row on how well a model chose at a place.
-pub fn choice_row(at: Place, row: &regret::Row) -> [String; 7] {
+pub fn choice_row(at: Place, row: &regret::Row) -> Vec<String> {
     let tenths = |share: f64| units::percent((share * 1000.0).round() / 1000.0);
-    [
+    vec![
         place(at).to_owned(),
-        row.model.clone(),
+        row.model.to_owned(),
         row.group.clone(),
         units::count(row.cases as u64),
         tenths(row.best),
@@ -167,8 +163,8 @@ pub fn choice_row(at: Place, row: &regret::Row) -> [String; 7] {
 pub const MAP: &str = "the fastest layout (H 1-DH, V 1-DV, 2 2-D); where the planner picked another one, ✗, which, and its regret";
 
 /// Formats labels: `op read, size 64K`.
-pub fn labels(labels: &Labels) -> String {
-    let pairs: Vec<String> = labels.iter().map(|(key, value)| format!("{key} {value}")).collect();
+pub fn labels<'a>(labels: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
+    let pairs: Vec<String> = labels.into_iter().map(|(key, value)| format!("{key} {value}")).collect();
     pairs.join(", ")
 }
 

@@ -1,24 +1,23 @@
 //! Renders `evaluation.md`.
 
-use std::fmt::Write;
-
 use textwrap::WordSplitter;
 
+use super::section::Section;
 use super::series::{Chart, DRAWINGS, Point};
-use super::view::{Section, View};
 use super::{chart, format, maps};
 use crate::judge::{RULE, Verdict};
-use crate::record::Place;
+use crate::record::{Document, Place};
+use crate::regret;
 
-/// Returns the page.
-pub fn page(view: &View<'_>) -> String {
+/// Returns the page. `documents` are in the order of [`Place::ALL`].
+pub fn page(documents: &[Option<&Document>; 3], sections: &[Section<'_>]) -> String {
     let mut out = String::new();
     out += "# The papers' experiments, reproduced\n\n";
     out += "Made by `stripewise-bench evaluate` from the records in [evaluation/](evaluation/). What the papers \
             are: [papers.md](papers.md).\n\n";
-    places(&mut out, view);
-    overview(&mut out, view);
-    for section in &view.sections {
+    places(&mut out, documents);
+    overview(&mut out, sections);
+    for section in sections {
         experiment(&mut out, section);
     }
     while out.ends_with("\n\n") {
@@ -38,117 +37,91 @@ fn wrapped(page: &str) -> String {
     page.lines().map(|text| line(text) + "\n").collect()
 }
 
-/// Escapes text for a table cell.
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ")
-}
-
-fn row(out: &mut String, cells: &[String]) {
-    let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
-    let _ = writeln!(out, "| {} |", cells.join(" | "));
-}
-
-fn head(out: &mut String, names: &[&str]) {
-    row(out, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
-    let _ = writeln!(out, "|{}", "---|".repeat(names.len()));
-}
-
-fn places(out: &mut String, view: &View<'_>) {
-    for place in Place::ALL {
-        let _ = writeln!(out, "- **{}**: {}.", format::capital(format::place(place)), format::about(place));
+/// Writes a table, and the empty line after it.
+fn table(out: &mut String, names: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
+    let cell = |text: &str| text.replace('|', "\\|").replace('<', "&lt;").replace('\n', " ");
+    let names: Vec<String> = names.iter().map(|name| cell(name)).collect();
+    *out += &format!("| {} |\n|{}\n", names.join(" | "), "---|".repeat(names.len()));
+    for row in rows {
+        let cells: Vec<String> = row.iter().map(|text| cell(text)).collect();
+        *out += &format!("| {} |\n", cells.join(" | "));
     }
     out.push('\n');
-    if view.documents.is_empty() {
+}
+
+fn places(out: &mut String, documents: &[Option<&Document>; 3]) {
+    for place in Place::ALL {
+        *out += &format!("- **{}**: {}.\n", format::capital(format::place(place)), format::about(place));
+    }
+    out.push('\n');
+    if documents.iter().all(Option::is_none) {
         out.push_str("Nothing was run yet.\n\n");
         return;
     }
-    head(out, &["where", "when", "command", "machine", "runs"]);
-    for (place, document) in &view.documents {
-        row(
-            out,
-            &[
-                format::place(*place).to_owned(),
-                document.date.clone(),
-                format!("`{}`", document.command),
-                format::machine(&document.machine),
-                format::runs(&document.records),
-            ],
-        );
-    }
-    out.push('\n');
+    let row = |(place, document): (Place, &Document)| {
+        vec![
+            format::place(place).to_owned(),
+            document.date.clone(),
+            format!("`{}`", document.command),
+            format::machine(&document.machine),
+            format::runs(&document.records),
+        ]
+    };
+    let documents = Place::ALL.into_iter().zip(documents);
+    let documents = documents.filter_map(|(place, document)| Some((place, (*document)?)));
+    table(out, &["where", "when", "command", "machine", "runs"], documents.map(row));
 }
 
-fn overview(out: &mut String, view: &View<'_>) {
-    let _ = writeln!(out, "## Overview\n\n{RULE}\n");
+fn overview(out: &mut String, sections: &[Section<'_>]) {
     let signs: Vec<String> =
         Verdict::ALL.iter().map(|verdict| format!("{} {}", verdict.sign(), verdict.name())).collect();
-    let _ = writeln!(
-        out,
-        "Signs, with the number of claims that they stand for: {}. Behind them what was found: of few claims each, of many the \
-         range. A claim holds if it agrees, or if more was found.\n",
+    *out += &format!(
+        "## Overview\n\n{RULE}\n\nSigns, with the number of claims that they stand for: {}. Behind them what was found: of few \
+         claims each, of many the range. A claim holds if it agrees, or if more was found.\n\n",
         signs.join(", ")
     );
-    head(
-        out,
-        &[
-            "#",
-            "system",
-            "experiment",
-            "claimed",
-            "simulated",
-            "emulated servers",
-            "throttled disks",
-            "verdict",
-        ],
-    );
-    for section in &view.sections {
+    let [simulated, emulated, disks] = Place::ALL.map(format::place);
+    let names = ["#", "system", "experiment", "claimed", simulated, emulated, disks, "verdict"];
+    let row = |section: &Section<'_>| {
         let experiment = section.experiment;
-        let id = experiment.id;
         let mut cells = vec![
-            format!("[{id}](#{})", format::anchor(section.experiment)),
+            format!("[{}](#{})", experiment.id, format::anchor(experiment)),
             format::paper(experiment.paper).to_owned(),
             experiment.title.clone(),
             experiment.claimed.clone(),
         ];
-        cells.extend(Place::ALL.map(|place| found(section, place)));
+        cells.extend(Place::ALL.map(|place| section.found(place)));
         cells.push(section.verdict());
-        row(out, &cells);
-    }
-    out.push('\n');
-}
-
-/// Formats the number of verdicts by sign, and the values.
-fn found(section: &Section<'_>, place: Place) -> String {
-    let Some(verdicts) = section.verdicts(place) else { return "–".to_owned() };
-    let signs: Vec<String> = format::tally(&verdicts)
-        .iter()
-        .map(|(verdict, count)| format!("{count}\u{a0}{}", verdict.sign()))
-        .collect();
-    format!("{}: {}", signs.join(" "), section.values(place))
+        cells
+    };
+    table(out, &names, sections.iter().map(row));
 }
 
 fn experiment(out: &mut String, section: &Section<'_>) {
     let experiment = section.experiment;
-    let _ = writeln!(out, "## {}\n", text(&format::heading(experiment)));
-    let _ = writeln!(out, "- Published: {}", text(&experiment.setting));
-    let _ = writeln!(out, "- Claimed: {}", text(&experiment.claimed));
-    for (place, runs) in &section.runs {
-        let _ = writeln!(out, "- {}: {runs}", format::capital(format::place(*place)));
+    *out += &format!("## {}\n\n", text(&format::heading(experiment)));
+    *out += &format!("- Published: {}\n", text(&experiment.setting));
+    *out += &format!("- Claimed: {}\n", text(&experiment.claimed));
+    for (place, runs) in section.runs() {
+        *out += &format!("- {}: {runs}\n", format::capital(format::place(place)));
     }
-    for failure in &section.failures {
-        let _ = writeln!(out, "- **Failed** {}", text(failure));
+    for failure in section.failures() {
+        *out += &format!("- **Failed** {}\n", text(&failure));
     }
     out.push('\n');
     for chart in &section.charts {
-        let _ = writeln!(out, "![{}]({DRAWINGS}/{})\n", text(&chart.figure.title), chart.file_name());
+        *out += &format!("![{}]({DRAWINGS}/{})\n\n", text(&chart.figure.title), chart.file_name);
     }
-    claims(out, section);
+    if !section.judgements.is_empty() {
+        let rows = section.judgements.iter().map(|judgement| section.claim_row(judgement));
+        table(out, &section.columns(), rows);
+    }
     choices(out, section);
     for chart in &section.charts {
         numbers(out, chart);
     }
-    if !section.explanation.is_empty() {
-        let _ = writeln!(out, "{}\n", section.explanation);
+    if !experiment.explanation.is_empty() {
+        *out += &format!("{}\n\n", experiment.explanation);
     }
 }
 
@@ -157,61 +130,41 @@ fn text(text: &str) -> String {
     text.replace('<', "&lt;")
 }
 
-fn claims(out: &mut String, section: &Section<'_>) {
-    if section.judgements.is_empty() {
-        return;
-    }
-    let columns = section.columns();
-    head(out, &columns);
-    for index in 0..section.judgements.len() {
-        row(out, &section.claim_row(index));
-    }
-    out.push('\n');
-}
-
-/// Writes how well the models chose, and where.
+/// Writes for C1 how well the models chose, and where.
 fn choices(out: &mut String, section: &Section<'_>) {
-    if section.choices.is_empty() {
+    let tables = regret::tables(section.records.iter().flatten().copied());
+    if tables.is_empty() {
         return;
     }
-    let _ = writeln!(out, "{}\n", format::CHOICES);
-    head(out, &format::CHOICE_COLUMNS);
-    for table in &section.choices {
-        for choice in &table.rows {
-            row(out, &format::choice_row(table.place, choice));
-        }
-    }
-    out.push('\n');
-    for map in section.choices.iter().flat_map(maps::of) {
-        let title = format!("{}: {}", format::capital(format::place(map.place)), map.title);
-        let _ = writeln!(out, "<details><summary>{}: {}</summary>\n", text(&title), format::MAP);
-        let mut names = vec!["processes"];
-        names.extend(map.sizes.iter().map(String::as_str));
-        head(out, &names);
-        for (procs, spots) in map.procs.iter().zip(&map.spots) {
-            let mut cells = vec![procs.clone()];
-            cells.extend(spots.iter().map(|spot| spot.as_ref().map_or("–".to_owned(), maps::Spot::text)));
-            row(out, &cells);
-        }
-        out.push_str("\n</details>\n\n");
+    *out += &format!("{}\n\n", format::CHOICES);
+    let rows = |of: &regret::Table| -> Vec<Vec<String>> {
+        of.rows.iter().map(|row| format::choice_row(of.place, row)).collect()
+    };
+    table(out, &format::CHOICE_COLUMNS, tables.iter().flat_map(rows));
+    for map in tables.iter().flat_map(maps::of) {
+        *out += &format!("<details><summary>{}: {}</summary>\n\n", text(&map.title), format::MAP);
+        let names: Vec<&str> =
+            std::iter::once("processes").chain(map.sizes.iter().map(String::as_str)).collect();
+        table(out, &names, map.rows);
+        out.push_str("</details>\n\n");
     }
 }
 
 /// Writes the numbers of a drawing as an accessible table.
 fn numbers(out: &mut String, chart: &Chart<'_>) {
-    let _ = writeln!(out, "<details><summary>{}: MiB/s</summary>\n", text(&chart.figure.title));
+    *out += &format!("<details><summary>{}: MiB/s</summary>\n\n", text(&chart.figure.title));
     let mut names = vec!["where", chart.figure.x.1.as_str()];
     names.extend(chart.schemes.iter().map(String::as_str));
-    head(out, &names);
-    for panel in &chart.panels {
-        for (index, x) in panel.x.iter().enumerate() {
+    let rows = chart.panels.iter().flat_map(|panel| {
+        panel.x.iter().enumerate().map(|(index, x)| {
             let mut cells = vec![format::place(panel.place).to_owned(), x.clone()];
             let of = |points: &Vec<Option<Point>>| {
                 points[index].as_ref().map_or("–".to_owned(), |point| chart::rate(point.rate))
             };
             cells.extend(panel.points.iter().map(of));
-            row(out, &cells);
-        }
-    }
-    out.push_str("\n</details>\n\n");
+            cells
+        })
+    });
+    table(out, &names, rows);
+    out.push_str("</details>\n\n");
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::claim::{Experiment, Figure, has};
-use crate::record::{Labels, Place, Record};
+use crate::record::{Labels, Place, Record, amount};
 
 /// Directory of the drawings, next to the page.
 pub const DRAWINGS: &str = "evaluation";
@@ -15,8 +15,8 @@ pub struct Chart<'a> {
     pub figure: &'a Figure,
     /// Its schemes, in order.
     pub schemes: &'a [String],
-    /// The experiment's id, and the number of the figure among its figures, from 1.
-    pub number: (&'static str, usize),
+    /// The file name of the drawing.
+    pub file_name: String,
     /// The look of each scheme.
     pub looks: Vec<usize>,
     /// One panel for each place with data.
@@ -43,13 +43,6 @@ pub struct Point {
     pub most: f64,
 }
 
-impl Chart<'_> {
-    /// Returns the file name of the drawing.
-    pub fn file_name(&self) -> String {
-        format!("{}-{}.svg", self.number.0, self.number.1)
-    }
-}
-
 impl Panel {
     /// Returns all points.
     pub fn all(&self) -> impl Iterator<Item = &Point> {
@@ -72,7 +65,7 @@ pub fn charts<'a>(
         Chart {
             figure,
             schemes,
-            number: (experiment.id, index + 1),
+            file_name: format!("{}-{}.svg", experiment.id, index + 1),
             looks: schemes.iter().map(|scheme| look_of(scheme)).collect(),
             panels: panels.collect(),
         }
@@ -111,7 +104,7 @@ fn point(records: &[&Record], scheme: &str, schemes: &[String]) -> Option<Point>
         records.iter().filter(|record| schemes.contains(&record.scheme)).map(|record| &record.labels).collect();
     let own: BTreeMap<&Labels, &Record> = records
         .iter()
-        .filter(|record| record.scheme == scheme && record.failed.is_none() && record.verified != Some(false))
+        .filter(|record| record.scheme == scheme && !record.is_bad())
         .map(|record| (&record.labels, *record))
         .collect();
     if own.is_empty() || own.len() < cells.len() {
@@ -126,17 +119,4 @@ fn point(records: &[&Record], scheme: &str, schemes: &[String]) -> Option<Point>
         least: bytes / total(&|record| record.seconds.iter().copied().reduce(f64::max))?,
         most: bytes / total(&|record| record.seconds.iter().copied().reduce(f64::min))?,
     })
-}
-
-/// Returns the numeric value of a label: 65536 for `64K`, 30 for `30 %`.
-pub fn amount(label: &str) -> Option<f64> {
-    let digits = label.trim_end_matches(|c: char| !c.is_ascii_digit());
-    let number: f64 = digits.parse().ok()?;
-    let factor = match label[digits.len()..].trim() {
-        "K" | "KiB" => 1024.0,
-        "M" | "MiB" => 1024.0 * 1024.0,
-        "G" | "GiB" => 1024.0 * 1024.0 * 1024.0,
-        _ => 1.0,
-    };
-    Some(number * factor)
 }
