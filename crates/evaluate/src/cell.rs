@@ -97,7 +97,7 @@ pub fn direction(op: Op) -> Direction {
 /// A workload on a storage configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Id of the experiment to which the cell belongs.
+    /// Id of the experiment to which the cell belongs; set by [`crate::Experiment::cells`].
     pub experiment: &'static str,
     /// Labels that distinguish the cell from others of the experiment.
     pub labels: Labels,
@@ -153,18 +153,8 @@ pub enum Scheme {
         /// Stripe size in bytes.
         stripe: u64,
     },
-    /// One file per process, each on a group of servers of a tier, in turn. Groups of 1 server give
-    /// 1-DV, and one group of all servers gives 1-DH.
-    Grouped {
-        /// Name of the tier.
-        tier: &'static str,
-        /// Number of servers in a group.
-        servers: u32,
-        /// Stripe size in bytes.
-        stripe: u64,
-    },
-    /// One copy for each of these schemes ([`Scheme::Candidate`], [`Scheme::Striped`] or
-    /// [`Scheme::Grouped`]). Each request is served by the cheapest copy (CIL §5).
+    /// One copy for each of these schemes ([`Scheme::Candidate`] or [`Scheme::Striped`]). Each
+    /// request is served by the cheapest copy (CIL §5).
     Replicas(Vec<Scheme>),
     /// The file in stripes on all HServers, with a cache on the SServers (SLA).
     Cache {
@@ -200,7 +190,6 @@ impl Scheme {
                 _ => (*name).to_owned(),
             },
             Self::Striped { stripe, .. } => format!("stripe {}", size::format(*stripe)),
-            Self::Grouped { servers, .. } => format!("groups of {servers}"),
             Self::Replicas(_) => "replicas".to_owned(),
             Self::Cache { mode, admission, .. } => {
                 // The paper calls SLA with its three layouts LCP, layout-aware cache placement.

@@ -78,7 +78,8 @@ impl Experiment {
         if scale.place == Place::Disks && self.id != "P1" {
             return Vec::new();
         }
-        (self.cells)(scale)
+        let cells = (self.cells)(scale).into_iter();
+        cells.map(|cell| Cell { experiment: self.id, ..cell }).collect()
     }
 }
 

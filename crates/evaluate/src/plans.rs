@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use stripewise_cluster::{Cluster, CopySpec, Overlay, OverlayKind, Plan, Rule, Spread, size};
+use stripewise_cluster::{Cluster, CopySpec, Overlay, OverlayKind, Plan, Rule, size};
 use stripewise_layout::{Layout, LayoutError, constructors};
 use stripewise_plan::{
     Candidate, CopyOptions, Entry, Judged, Options, PlanError, Present, Problem, Scheme as Asked, Servers,
@@ -28,12 +28,6 @@ pub struct Planned {
     pub details: BTreeMap<String, f64>,
 }
 
-impl Planned {
-    fn add(&mut self, detail: &str, seconds: f64) {
-        *self.details.entry(detail.to_owned()).or_default() += seconds;
-    }
-}
-
 /// Plans all files of a cell, whose paths are below `root`.
 ///
 /// # Errors
@@ -52,38 +46,32 @@ fn of_workload(scheme: &Scheme, workload: &Workload, cluster: &Cluster) -> Resul
     let servers = Servers::of(cluster)?;
     let plan_bytes = workload.file_sets.iter().map(|set| set.total_size()).sum();
     let (options, present) = (options(scheme), present(scheme, cluster)?);
-    let mut names: Vec<String> = Vec::new();
-    let mut planned = Planned { plan: empty(scheme, cluster), layout: String::new(), details: BTreeMap::new() };
-    for set in &workload.file_sets {
+    let rule = |set: &FileSet| {
         let set = &FileSet { present: present.clone(), ..set.clone() };
         let problem = Problem::new(set, cluster, &servers, &options, plan_bytes);
         let judged = judged(scheme, &problem)?;
-        planned.add("cil_s", judged.predicted_s());
-        planned.add("elapsed_s", judged.elapsed_s);
-        if !names.contains(&judged.candidate.name) {
-            names.push(judged.candidate.name.clone());
+        let (predicted_s, elapsed_s) = (judged.predicted_s(), judged.elapsed_s);
+        let (pattern, reason) = (set.pattern.clone(), "a scheme of an experiment".to_owned());
+        let Candidate { name: scheme, layouts, spread, overlay, .. } = judged.candidate;
+        Ok(Rule { pattern, scheme, reason, predicted_s, elapsed_s, layouts, spread, overlay })
+    };
+    let rules = workload.file_sets.iter().map(rule).collect::<Result<Vec<Rule>, PlanError>>()?;
+    let mut names: Vec<&str> = Vec::new();
+    for rule in &rules {
+        if !names.contains(&rule.scheme.as_str()) {
+            names.push(&rule.scheme);
         }
-        planned.plan.rules.push(rule(&set.pattern, judged));
     }
-    planned.layout = names.join("; ");
-    Ok(planned)
-}
-
-fn empty(scheme: &Scheme, cluster: &Cluster) -> Plan {
-    Plan { scheme: scheme.name(), cluster: cluster.clone(), rules: Vec::new() }
-}
-
-fn rule(pattern: &str, judged: Judged) -> Rule {
-    Rule {
-        pattern: pattern.to_owned(),
-        scheme: judged.candidate.name.clone(),
-        reason: "a scheme of an experiment".to_owned(),
-        predicted_s: judged.predicted_s(),
-        elapsed_s: judged.elapsed_s,
-        layouts: judged.candidate.layouts,
-        spread: judged.candidate.spread,
-        overlay: judged.candidate.overlay,
-    }
+    let sum_s = |of: fn(&Rule) -> f64| rules.iter().map(of).sum::<f64>();
+    Ok(Planned {
+        layout: names.join("; "),
+        details: [
+            ("cil_s".to_owned(), sum_s(|rule| rule.predicted_s)),
+            ("elapsed_s".to_owned(), sum_s(|rule| rule.elapsed_s)),
+        ]
+        .into(),
+        plan: Plan { scheme: scheme.name(), cluster: cluster.clone(), rules },
+    })
 }
 
 /// Returns the planner's options. Any gain is accepted, so that the requested scheme is always
@@ -132,10 +120,6 @@ fn candidate(scheme: &Scheme, problem: &Problem<'_>) -> Result<Candidate, PlanEr
             if name == "2-D" { is_pairs } else { candidate.is_called(name) }
         }),
         Scheme::Striped { tier, stripe } => striped(cluster, tier_named(cluster, tier)?, *stripe).map(single),
-        Scheme::Grouped { tier, servers, stripe } => {
-            let (layouts, spread) = grouped(problem, tier, *servers, *stripe)?;
-            Ok(Candidate::spread("given", scheme.name(), layouts, spread))
-        }
         Scheme::Replicas(schemes) => replicas(problem, schemes),
         Scheme::Cache { stripe, .. } => {
             let original = vec![striped(cluster, 0, *stripe)?];
@@ -166,9 +150,8 @@ fn proposed(
     let planner = planners::by_name(planner).expect("the planners' names are constants");
     let candidates = (planner.propose)(problem)?.candidates;
     let names: Vec<String> = candidates.iter().map(|candidate| candidate.name.clone()).collect();
-    candidates.into_iter().find(is_meant).ok_or_else(|| {
-        PlanError::new(format!("{}: no such candidate among {}", planner.name, names.join(", ")))
-    })
+    let missing = || PlanError::new(format!("{}: no such candidate among {}", planner.name, names.join(", ")));
+    candidates.into_iter().find(is_meant).ok_or_else(missing)
 }
 
 fn tier_named(cluster: &Cluster, name: &str) -> Result<usize, PlanError> {
@@ -179,22 +162,6 @@ fn tier_named(cluster: &Cluster, name: &str) -> Result<usize, PlanError> {
 fn striped(cluster: &Cluster, tier: usize, stripe: u64) -> Result<Layout, PlanError> {
     let targets: Vec<u32> = cluster.targets_of(tier).collect();
     constructors::striped(&targets, stripe).map_err(wrong)
-}
-
-/// Returns a layout for every group of `servers` servers. Files use them in turn, by the last
-/// number in their names.
-fn grouped(
-    problem: &Problem<'_>,
-    tier: &str,
-    servers: u32,
-    stripe: u64,
-) -> Result<(Vec<Layout>, Spread), PlanError> {
-    let tier = tier_named(problem.cluster, tier)?;
-    let targets: Vec<u32> = problem.cluster.targets_of(tier).collect();
-    let groups = targets.chunks(servers.max(1) as usize);
-    let layouts = groups.map(|group| constructors::striped(group, stripe)).collect::<Result<Vec<_>, _>>();
-    let field = problem.set.pattern.matches("<n>").count().checked_sub(1);
-    Ok((layouts.map_err(wrong)?, Spread { field, stride: 1 }))
 }
 
 /// Returns a candidate whose original has the layout of the first scheme and whose replicas have

@@ -40,9 +40,8 @@ fn outcomes(cell: &Cell, scheme: &Scheme, plan: &Plan, cluster: &Cluster) -> Res
         let mut outcomes = Vec::new();
         for part in &cell.parts {
             let first_file = open(simulator, &mut opened, part, plan)?;
-            for (_, streams) in Rounds::of(part.program.benchmark(), first_file) {
-                let mut streams = if cell.waits { streams } else { streams.without_waiting() };
-                outcomes.push(simulator.run(&mut streams));
+            for mut round in Rounds::of(part.program.benchmark(), first_file, cell.waits) {
+                outcomes.push(simulator.run(&mut round));
             }
         }
         Ok(outcomes)

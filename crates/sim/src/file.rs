@@ -1,57 +1,64 @@
 //! The files, placed as their plan says.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::rc::Rc;
 
-use stripewise_cluster::{CopySpec, Plan, Rule};
+use stripewise_cluster::{Plan, Rule};
 use stripewise_layout::Layout;
 
 use crate::SimError;
 use crate::overlay::{Decider, Overlay};
 use crate::placed::Placed;
-use crate::process::Handle;
 
 /// A file.
 #[derive(Debug)]
-pub(crate) struct File {
-    /// Per copy, the number of its [`Placed`], the original first.
-    pub copies: Box<[u32]>,
-    /// Per copy, the number of objects of the copies before it.
-    pub base: Box<[u32]>,
-    /// Number of objects of all copies.
-    pub objects: u32,
-    /// `None` if the file has a single copy.
-    pub overlay: Option<Box<Overlay>>,
+pub(crate) enum File {
+    /// With one copy: the number of its [`Placed`].
+    Single(u32),
+    /// With several copies.
+    Copies(Box<Overlay>),
 }
 
-/// All files, and the layouts that they share.
+/// All files, and the layouts that those with one copy share.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
     pub files: Vec<File>,
-    pub placed: Vec<Placed>,
+    placed: Vec<Placed>,
 }
 
-/// What the files of one plan share: layouts, identified by their address, and the deciders of
-/// files with the same layouts.
+/// What the files of one plan share, identified by the addresses of their layouts.
 #[derive(Default)]
 struct Known {
-    layouts: HashMap<*const Layout, u32>,
-    deciders: HashMap<Vec<u32>, Rc<Decider>>,
+    placed: HashMap<*const Layout, u32>,
+    deciders: HashMap<Vec<*const Layout>, Rc<Decider>>,
 }
 
 impl Files {
-    /// The placement of a copy of a file.
-    #[inline]
-    pub fn placed_of(&self, handle: Handle, copy: usize) -> &Placed {
-        let placed = handle.single.unwrap_or_else(|| self.files[handle.file as usize].copies[copy]);
-        &self.placed[placed as usize]
+    /// The copies of a file that has several.
+    pub fn overlay(&mut self, file: u32) -> &mut Overlay {
+        match &mut self.files[file as usize] {
+            File::Copies(overlay) => overlay,
+            File::Single(_) => unreachable!("the file has one copy"),
+        }
     }
 
-    /// The number of objects of the copies before this one.
+    /// The placement of a copy of a file, and the number of objects of the copies before it.
     #[inline]
-    pub fn base_of(&self, handle: Handle, copy: usize) -> usize {
-        if handle.single.is_some() { 0 } else { self.files[handle.file as usize].base[copy] as usize }
+    pub fn placed_of(&self, file: u32, copy: usize) -> (&Placed, usize) {
+        match &self.files[file as usize] {
+            File::Single(placed) => (&self.placed[*placed as usize], 0),
+            File::Copies(overlay) => (&overlay.by.placed[copy], overlay.by.first_target[copy]),
+        }
+    }
+
+    /// The numbers of objects and copies of a file.
+    pub fn size(&self, file: u32) -> (usize, usize) {
+        match &self.files[file as usize] {
+            File::Single(placed) => (self.placed[*placed as usize].servers.len(), 1),
+            File::Copies(overlay) => (overlay.by.objects, overlay.by.placed.len()),
+        }
     }
 
     /// Adds the files at these paths; `procs` is (p, c).
@@ -63,16 +70,9 @@ impl Files {
         procs: (u32, u32),
     ) -> Result<(), SimError> {
         let mut known = Known::default();
-        let first = self.files.len();
-        for path in paths {
-            match self.file(plan, path.as_ref(), servers, procs, &mut known) {
-                Ok(file) => self.files.push(file),
-                Err(error) => {
-                    self.files.truncate(first);
-                    return Err(error);
-                }
-            }
-        }
+        let files = paths.iter().map(|path| self.file(plan, path.as_ref(), servers, procs, &mut known));
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        self.files.extend(files);
         Ok(())
     }
 
@@ -92,51 +92,32 @@ impl Files {
         };
         let rule = plan.rule_for(path).ok_or_else(not_placed)?;
         let original = rule.choose(path).ok_or_else(not_placed)?;
-        let (specs, mut copies) = (rule.copies_for(path).map(|(spec, _)| spec).collect::<Vec<_>>(), Vec::new());
-        for layout in std::iter::once(original).chain(rule.copies_for(path).map(|(_, layout)| layout)) {
-            if let Some(target) = layout.targets().find(|&target| target as usize >= servers) {
-                let path = path.display();
-                let text = format!("{path}: its layout uses server {target} of {servers}: make the plan anew");
-                return Err(SimError(text));
-            }
-            copies.push(self.placed(layout, known));
+        let (specs, others): (Vec<_>, Vec<_>) = rule.copies_for(path).unzip();
+        let layouts: Vec<&Layout> = std::iter::once(original).chain(others).collect();
+        if let Some(target) =
+            layouts.iter().flat_map(|layout| layout.targets()).find(|&t| t as usize >= servers)
+        {
+            let path = path.display();
+            let text = format!("{path}: its layout uses server {target} of {servers}: make the plan anew");
+            return Err(SimError(text));
         }
-        let (mut base, mut objects) = (Vec::with_capacity(copies.len()), 0);
-        for &copy in &copies {
-            base.push(objects);
-            objects += self.placed[copy as usize].servers.len() as u32;
-        }
-        let overlay = self.overlay(plan, rule, &copies, &specs, procs, known)?;
-        Ok(File { copies: copies.into(), base: base.into(), objects, overlay })
-    }
-
-    fn placed(&mut self, layout: &Layout, known: &mut Known) -> u32 {
-        *known.layouts.entry(layout).or_insert_with(|| {
-            self.placed.push(Placed::new(layout));
-            self.placed.len() as u32 - 1
-        })
-    }
-
-    fn overlay(
-        &self,
-        plan: &Plan,
-        rule: &Rule,
-        copies: &[u32],
-        specs: &[&CopySpec],
-        procs: (u32, u32),
-        known: &mut Known,
-    ) -> Result<Option<Box<Overlay>>, SimError> {
-        let Some(spec) = rule.overlay.as_ref().filter(|_| copies.len() > 1) else { return Ok(None) };
-        let decider = match known.deciders.get(copies) {
-            Some(decider) => Rc::clone(decider),
-            None => {
-                let placed: Vec<&Placed> = copies.iter().map(|&copy| &self.placed[copy as usize]).collect();
-                let new = Rc::new(Decider::new(plan, spec, &placed, specs, spread_over(rule), procs)?);
-                known.deciders.insert(copies.to_vec(), Rc::clone(&new));
-                new
+        let Some(spec) = rule.overlay.as_ref().filter(|_| layouts.len() > 1) else {
+            let placed = *known.placed.entry(original).or_insert_with(|| {
+                self.placed.push(Placed::new(original));
+                self.placed.len() as u32 - 1
+            });
+            return Ok(File::Single(placed));
+        };
+        let key = layouts.iter().map(|&layout| std::ptr::from_ref(layout)).collect();
+        let decider = match known.deciders.entry(key) {
+            Entry::Occupied(decider) => Rc::clone(decider.get()),
+            Entry::Vacant(new) => {
+                let placed = layouts.iter().map(|layout| Placed::new(layout)).collect();
+                let decider = Decider::new(plan, spec, placed, &specs, spread_over(rule), procs)?;
+                Rc::clone(new.insert(Rc::new(decider)))
             }
         };
-        Ok(Some(Box::new(Overlay::new(spec, decider, copies.len(), procs.0))))
+        Ok(File::Copies(Box::new(Overlay::new(spec, decider, procs.0))))
     }
 }
 

@@ -21,7 +21,6 @@
 //! The crate is pure: no I/O, no clock. The same input gives the same bits.
 
 mod ends;
-mod error;
 mod file;
 mod network;
 mod options;
@@ -35,8 +34,7 @@ mod server;
 mod simulator;
 mod streams;
 
-pub use error::SimError;
-pub use options::Options;
+pub use options::{Options, SimError};
 pub use outcome::{Counters, Outcome, ServerUse};
 pub use simulator::Simulator;
 pub use streams::{Lists, Queued, Rounds, Step, Streams};

@@ -24,6 +24,7 @@ use stripewise_model::{Network, Op};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moving {
     pub process: u32,
+    pub node: u32,
     pub server: u32,
     pub op: Op,
     pub bytes: u64,
@@ -59,8 +60,9 @@ pub(crate) struct Net {
     per_byte_ns: f64,
     nodes: Vec<End>,
     servers: Vec<End>,
-    moving: Vec<Moving>,
-    free: Vec<u32>,
+    /// The sub-requests by number, and the numbers that are free.
+    pub moving: Vec<Moving>,
+    pub free: Vec<u32>,
 }
 
 impl Net {
@@ -81,13 +83,15 @@ impl Net {
         self.free.clear();
     }
 
-    /// Begins a sub-request. Returns its number, and the time of its next step, ns.
-    pub fn start(&mut self, node: u32, now_ns: u64, mut moving: Moving) -> (u32, u64) {
+    /// Begins a sub-request, which connects first. Returns its number, and the time of its next
+    /// step, ns.
+    pub fn start(&mut self, now_ns: u64, mut moving: Moving) -> (u32, u64) {
         let mut next_ns = now_ns;
-        moving.at = after_connecting(moving.op);
         if self.establish_ns > 0 {
-            next_ns = reserve(&mut self.nodes[node as usize].connects_until_ns, now_ns, self.establish_ns);
-            moving.at = Place::Connects;
+            let node = &mut self.nodes[moving.node as usize];
+            next_ns = reserve(&mut node.connects_until_ns, now_ns, self.establish_ns);
+        } else {
+            moving.at = after_connecting(moving.op);
         }
         let number = self.free.pop().unwrap_or(self.moving.len() as u32);
         match self.moving.get_mut(number as usize) {
@@ -97,20 +101,6 @@ impl Net {
         (number, next_ns)
     }
 
-    pub fn get(&self, number: u32) -> Moving {
-        self.moving[number as usize]
-    }
-
-    /// Sets the next step of a sub-request.
-    pub fn set(&mut self, number: u32, at: Place) {
-        self.moving[number as usize].at = at;
-    }
-
-    /// Ends a sub-request.
-    pub fn end(&mut self, number: u32) {
-        self.free.push(number);
-    }
-
     /// The server accepts a connection. Returns when the connection is established, ns.
     pub fn connect(&mut self, server: u32, now_ns: u64) -> u64 {
         reserve(&mut self.servers[server as usize].connects_until_ns, now_ns, self.establish_ns)
@@ -118,10 +108,10 @@ impl Net {
     }
 
     /// Moves the bytes through the NIC at one end. Returns when the transfer begins, ns.
-    pub fn pass(&mut self, node: u32, moving: &Moving, at_node: bool, now_ns: u64) -> u64 {
+    pub fn pass(&mut self, moving: &Moving, at_node: bool, now_ns: u64) -> u64 {
         let took_ns = self.transfer_ns(moving.bytes);
         let end = match at_node {
-            true => &mut self.nodes[node as usize],
+            true => &mut self.nodes[moving.node as usize],
             false => &mut self.servers[moving.server as usize],
         };
         reserve(&mut end.transfers_until_ns, now_ns, took_ns)

@@ -1,6 +1,6 @@
-//! Options of the simulation.
+//! Options of a simulation, and why it cannot begin.
 
-use crate::SimError;
+use stripewise_model::ModelError;
 
 /// How a cluster is simulated.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,11 +27,13 @@ impl Default for Options {
     }
 }
 
-impl Options {
-    pub(crate) fn check(&self) -> Result<(), SimError> {
-        if !(0.0..1.0).contains(&self.jitter) {
-            return Err(SimError("the jitter of service times must be at least 0 and below 1".to_owned()));
-        }
-        Ok(())
+/// The reason why a simulation cannot begin, as one line with the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SimError(pub(crate) String);
+
+impl From<ModelError> for SimError {
+    fn from(error: ModelError) -> Self {
+        Self(error.to_string())
     }
 }

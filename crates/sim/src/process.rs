@@ -10,8 +10,6 @@ use crate::ends::Order;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handle {
     pub file: u32,
-    /// Number of the file's [`Placed`](crate::placed::Placed), if it has a single copy.
-    pub single: Option<u32>,
     pub order: Order,
 }
 
@@ -36,15 +34,11 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// The policy's state for all files, and for this one.
-    pub fn policy(&mut self, file: u32) -> (&mut Cdt, &Sent) {
+    /// The policy's state: of all files, and the work sent and the ends of requests on this file.
+    pub fn policy(&mut self, file: u32) -> (&mut Cdt, &Sent, &Streams) {
         let memory = self.memory.get_or_insert_default();
-        (&mut memory.cdt, memory.sent.entry(file).or_default())
-    }
-
-    /// The ends of the process's requests on a file.
-    pub fn streams(&mut self, file: u32) -> &Streams {
-        self.memory.get_or_insert_default().streams.entry(file).or_default()
+        let (sent, streams) = memory.files.entry(file).or_default();
+        (&mut memory.cdt, sent, streams)
     }
 }
 
@@ -52,10 +46,7 @@ impl Process {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     cdt: Cdt,
-    /// Per file, the work sent.
-    sent: HashMap<u32, Sent>,
-    /// Per file, the ends of requests.
-    streams: HashMap<u32, Streams>,
+    files: HashMap<u32, (Sent, Streams)>,
 }
 
 /// The sender of a request.

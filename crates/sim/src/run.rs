@@ -5,14 +5,38 @@ use std::ops::Range;
 use stripewise_model::Op;
 
 use crate::ends::Order;
+use crate::file::File;
 use crate::network::{Moving, Place, after_connecting};
 use crate::process::{Handle, Process, Sender};
 use crate::queue::Event;
 use crate::{Outcome, Simulator, Step, Streams};
 
 impl Simulator {
+    /// Runs an application. All processes run concurrently, and each performs its steps in order.
+    /// Returns when the last one has ended.
+    ///
+    /// # Panics
+    /// A request on a file that was not opened, or that ends past 2^63.
+    pub fn run(&mut self, streams: &mut dyn Streams) -> Outcome {
+        let began_ns = self.now_ns;
+        self.begin(streams);
+        while self.alive > 0 {
+            let Some((now_ns, event)) = self.queue.pop() else { break };
+            self.now_ns = now_ns;
+            match event {
+                Event::Ready(process) => self.step(process, streams),
+                Event::Closed(process) => self.closed(process),
+                Event::Copied(file) => self.copied(file),
+                Event::Look(file) => self.look(file),
+                Event::Moves(number) => self.moves(number),
+            }
+        }
+        let ends_s = self.processes.iter().map(|process| seconds(process.ended_ns - began_ns)).collect();
+        Outcome { ends_s, ..self.end(began_ns) }
+    }
+
     /// Starts all processes.
-    pub(crate) fn begin(&mut self, streams: &dyn Streams) {
+    fn begin(&mut self, streams: &dyn Streams) {
         let count = streams.processes();
         let process = |process| Process { node: streams.node_of(process), ..Process::default() };
         self.processes = (0..count).map(process).collect();
@@ -22,7 +46,7 @@ impl Simulator {
         }
         self.alive = count;
         for process in 0..count {
-            self.push(self.now_ns, Event::Ready(process));
+            self.queue.push(self.now_ns, Event::Ready(process));
         }
     }
 
@@ -36,37 +60,10 @@ impl Simulator {
         self.stop_copying();
     }
 
-    #[inline]
-    pub(crate) fn push(&mut self, at_ns: u64, event: Event) {
-        self.queue.push(at_ns, event);
-    }
-
-    /// Runs until the last process has ended.
-    pub(crate) fn go(&mut self, streams: &mut dyn Streams) {
-        while self.alive > 0 {
-            let Some((now_ns, event)) = self.queue.pop() else { return };
-            self.now_ns = now_ns;
-            match event {
-                Event::Ready(process) => self.step(process, streams),
-                Event::Closed(process) => self.closed(process),
-                Event::Copied(file) => self.copied(file),
-                Event::Look(file) => self.look(file),
-                Event::Moves(number) => self.moves(number),
-            }
-        }
-    }
-
     /// The results since `began_ns`.
     pub(crate) fn end(&mut self, began_ns: u64) -> Outcome {
-        let mut outcome = std::mem::take(&mut self.outcome);
-        self.servers.count(&mut outcome);
-        outcome.elapsed_s = seconds(self.now_ns - began_ns);
-        outcome
-    }
-
-    /// The time when each process ended, seconds since `began_ns`.
-    pub(crate) fn ends(&self, began_ns: u64) -> Vec<f64> {
-        self.processes.iter().map(|process| seconds(process.ended_ns - began_ns)).collect()
+        let outcome = std::mem::take(&mut self.outcome);
+        Outcome { servers: self.servers.used(), elapsed_s: seconds(self.now_ns - began_ns), ..outcome }
     }
 
     /// Continues a process up to its next request.
@@ -78,12 +75,14 @@ impl Simulator {
                     self.outcome.requests += 1;
                     self.outcome.bytes += size;
                     if let Some(done_ns) = self.request(process, file, op, offset..offset + size) {
-                        self.push(done_ns, Event::Ready(process));
+                        self.queue.push(done_ns, Event::Ready(process));
                     }
                     return;
                 }
                 Some(Step::Compute { seconds }) => {
-                    return self.push(self.now_ns + (seconds.max(0.0) * 1e9) as u64, Event::Ready(process));
+                    return self
+                        .queue
+                        .push(self.now_ns + (seconds.max(0.0) * 1e9) as u64, Event::Ready(process));
                 }
                 Some(Step::Barrier) => {
                     self.waiting.push(process);
@@ -126,7 +125,7 @@ impl Simulator {
     fn meet(&mut self) {
         if self.waiting.len() as u32 == self.alive {
             for process in std::mem::take(&mut self.waiting) {
-                self.push(self.now_ns, Event::Ready(process));
+                self.queue.push(self.now_ns, Event::Ready(process));
             }
         }
     }
@@ -135,7 +134,7 @@ impl Simulator {
     #[inline]
     fn request(&mut self, process: u32, file: u32, op: Op, range: Range<u64>) -> Option<u64> {
         let handle = self.handle(process, file);
-        if handle.single.is_none() {
+        if let File::Copies(_) = self.files.files[file as usize] {
             return self.request_copies(process, handle, op, range);
         }
         self.cut(handle, 0, std::iter::once(range));
@@ -145,7 +144,7 @@ impl Simulator {
     /// Divides ranges of a copy into sub-requests, in `self.subs`, and tracks their order.
     #[inline]
     pub(crate) fn cut(&mut self, handle: Handle, copy: usize, ranges: impl Iterator<Item = Range<u64>>) {
-        let placed = self.files.placed_of(handle, copy);
+        let (placed, _) = self.files.placed_of(handle.file, copy);
         self.subs.clear();
         self.scratch.begin(placed);
         for range in ranges {
@@ -154,59 +153,49 @@ impl Simulator {
         }
     }
 
-    /// Sends `self.subs` to the servers of a copy. Returns when all are done, ns, if that is known.
+    /// Sends `self.subs` to the servers of a copy. Returns when all are done, ns, if that is known:
+    /// the requests of processes go through the network, if it is simulated.
     #[inline]
     pub(crate) fn send(&mut self, handle: Handle, copy: usize, op: Op, sender: Sender) -> Option<u64> {
-        if let (Some(_), Sender::Process(process)) = (&self.net, sender) {
-            self.send_through_network(handle, copy, op, process);
-            return None;
-        }
-        let placed = self.files.placed_of(handle, copy);
-        if let Sender::Process(_) = sender {
+        let (placed, base) = self.files.placed_of(handle.file, copy);
+        let mut network = None;
+        if let Sender::Process(process) = sender {
             self.outcome.sub_requests += self.subs.len() as u64;
+            network = self.net.as_mut().map(|net| (net, process, &mut self.processes[process as usize]));
         }
-        let base = self.files.base_of(handle, copy);
+        if let Some((_, _, of_process)) = &mut network {
+            // In the order of the data path: the sub-request that begins first in the file is sent
+            // first.
+            self.subs.sort_by_cached_key(|sub| placed.layout.file_offset(sub.object, sub.offset));
+            of_process.waits_for += self.subs.len() as u32;
+        }
         let mut done_ns = self.now_ns;
         for sub in &self.subs {
             let sequential = self.ends.is_sequential(handle.order, copy, base, sub, &placed.layout);
-            let server = placed.servers[sub.object as usize];
-            let service_ns = self.servers.service_ns(server, sender.number(), op, sequential, sub.bytes);
-            done_ns = done_ns.max(self.servers.serve(server, self.now_ns, service_ns, sub.bytes));
+            let (server, bytes) = (placed.servers[sub.object as usize], sub.bytes);
+            let service_ns = self.servers.service_ns(server, sender.number(), op, sequential, bytes);
+            if let Some((net, process, of_process)) = &mut network {
+                let (process, node, at) = (*process, of_process.node, Place::Connects);
+                let moving = Moving { process, node, server, op, bytes, service_ns, at };
+                let (number, next_ns) = net.start(self.now_ns, moving);
+                self.queue.push(next_ns, Event::Moves(number));
+            } else {
+                done_ns = done_ns.max(self.servers.serve(server, self.now_ns, service_ns, bytes));
+            }
         }
-        Some(done_ns)
-    }
-
-    fn send_through_network(&mut self, handle: Handle, copy: usize, op: Op, process: u32) {
-        let Some(net) = &mut self.net else { return };
-        let placed = self.files.placed_of(handle, copy);
-        let base = self.files.base_of(handle, copy);
-        // In the order of the data path: the sub-request that begins first in the file is sent
-        // first.
-        self.subs.sort_by_cached_key(|sub| placed.layout.file_offset(sub.object, sub.offset));
-        self.outcome.sub_requests += self.subs.len() as u64;
-        self.processes[process as usize].waits_for += self.subs.len() as u32;
-        let node = self.processes[process as usize].node;
-        for sub in &self.subs {
-            let sequential = self.ends.is_sequential(handle.order, copy, base, sub, &placed.layout);
-            let server = placed.servers[sub.object as usize];
-            let service_ns = self.servers.service_ns(server, process, op, sequential, sub.bytes);
-            let moving = Moving { process, server, op, bytes: sub.bytes, service_ns, at: Place::Connects };
-            let (number, next_ns) = net.start(node, self.now_ns, moving);
-            self.queue.push(next_ns, Event::Moves(number));
-        }
+        network.is_none().then_some(done_ns)
     }
 
     /// Performs the next step of a sub-request in the network.
     fn moves(&mut self, number: u32) {
         let (Some(net), now_ns) = (&mut self.net, self.now_ns) else { return };
-        let moving = net.get(number);
-        let node = self.processes[moving.process as usize].node;
+        let moving = net.moving[number as usize];
         let is_write = moving.op == Op::Write;
         let (next_ns, next) = match moving.at {
             Place::Connects => (net.connect(moving.server, now_ns), Some(after_connecting(moving.op))),
-            Place::Sends => (net.pass(node, &moving, is_write, now_ns), Some(Place::Arrives)),
+            Place::Sends => (net.pass(&moving, is_write, now_ns), Some(Place::Arrives)),
             Place::Arrives => {
-                let end_ns = net.pass(node, &moving, !is_write, now_ns) + net.transfer_ns(moving.bytes);
+                let end_ns = net.pass(&moving, !is_write, now_ns) + net.transfer_ns(moving.bytes);
                 (end_ns, is_write.then_some(Place::Serves))
             }
             Place::Serves => {
@@ -216,11 +205,11 @@ impl Simulator {
         };
         match next {
             Some(next) => {
-                net.set(number, next);
-                self.push(next_ns, Event::Moves(number));
+                net.moving[number as usize].at = next;
+                self.queue.push(next_ns, Event::Moves(number));
             }
             None => {
-                net.end(number);
+                net.free.push(number);
                 self.arrived(moving.process, next_ns);
             }
         }
@@ -234,21 +223,19 @@ impl Simulator {
         if of_process.waits_for == 0 {
             let done_ns = of_process.done_ns;
             self.request_ended(process);
-            self.push(done_ns, Event::Ready(process));
+            self.queue.push(done_ns, Event::Ready(process));
         }
     }
 
     /// The process's handle of a file.
     #[inline]
     fn handle(&mut self, process: u32, file: u32) -> Handle {
-        let of_process = &mut self.processes[process as usize];
-        match of_process.last {
-            Some(last) if last.file == file => return last,
-            _ => {}
+        let of_process = &self.processes[process as usize];
+        if let Some(last) = of_process.last.filter(|last| last.file == file) {
+            return last;
         }
-        let known = of_process.others.iter().position(|handle| handle.file == file);
-        let handle = match known {
-            Some(place) => of_process.others.swap_remove(place),
+        let handle = match of_process.others.iter().position(|handle| handle.file == file) {
+            Some(place) => self.processes[process as usize].others.swap_remove(place),
             None => self.new_handle(file),
         };
         let of_process = &mut self.processes[process as usize];
@@ -258,13 +245,13 @@ impl Simulator {
 
     /// A handle for a new user of a file.
     pub(crate) fn new_handle(&mut self, file: u32) -> Handle {
-        let of_file = &self.files.files[file as usize];
-        let single = of_file.overlay.is_none().then(|| of_file.copies[0]);
-        let order = match self.servers.order_matters {
-            true => self.ends.add(of_file.objects as usize, of_file.copies.len(), self.options.order_memory),
-            false => Order::Ignored,
+        let order = if self.servers.order_matters {
+            let (objects, copies) = self.files.size(file);
+            self.ends.add(objects, copies, self.options.order_memory)
+        } else {
+            Order::Ignored
         };
-        Handle { file, single, order }
+        Handle { file, order }
     }
 }
 

@@ -1,10 +1,10 @@
 //! The servers: FIFO queues, each represented by the time until which the server is busy.
 
 use stripewise_cluster::Cluster;
-use stripewise_model::{Access, ClassParams, Op, Service};
+use stripewise_model::{Access, ClassParams, Op};
 use stripewise_random::Noise;
 
-use crate::{Outcome, SimError, outcome::ServerUse};
+use crate::{SimError, outcome::ServerUse};
 
 /// A process number that no process has.
 const NOBODY: u32 = u32::MAX - 1;
@@ -29,6 +29,16 @@ struct Server {
     used_by: u32,
 }
 
+/// A class of servers.
+#[derive(Debug)]
+struct Class {
+    /// Read random, read sequential, write random, write sequential.
+    times: [Times; 4],
+    /// Whether an access of another process in between makes the next one random, as with the arm
+    /// of a real disk.
+    one_arm: bool,
+}
+
 /// All servers of a cluster, by target index.
 ///
 /// An arriving request adds its service time to the server's busy time. Requests must therefore be
@@ -36,11 +46,7 @@ struct Server {
 #[derive(Debug)]
 pub(crate) struct Servers {
     servers: Vec<Server>,
-    /// Per class, whether an access of another process in between makes the next one random, as
-    /// with the arm of a real disk.
-    one_arm: Vec<bool>,
-    /// Per class: read random, read sequential, write random, write sequential.
-    classes: Vec<[Times; 4]>,
+    classes: Vec<Class>,
     jitter: f64,
     noise: Noise,
     /// Whether any server distinguishes random and sequential access.
@@ -50,7 +56,6 @@ pub(crate) struct Servers {
 impl Servers {
     pub fn new(cluster: &Cluster, jitter: f64, seed: u64) -> Result<Self, SimError> {
         let (mut servers, mut classes, mut order_matters) = (Vec::new(), Vec::new(), false);
-        let mut one_arm = Vec::new();
         for (index, tier) in cluster.tiers.iter().enumerate() {
             let params = params(cluster, index)
                 .ok_or_else(|| {
@@ -62,28 +67,24 @@ impl Servers {
             let mut times = [Times::default(); 4];
             for op in [Op::Read, Op::Write] {
                 for access in [Access::Random, Access::Sequential] {
-                    let Service { startup_s, per_byte_s } = params.service(op, access);
-                    params.service(op, access).check()?;
+                    let service = params.service(op, access);
+                    service.check()?;
                     times[kind(op, access == Access::Sequential)] =
-                        Times { startup_ns: startup_s * 1e9, per_byte_ns: per_byte_s * 1e9 };
+                        Times { startup_ns: service.startup_s * 1e9, per_byte_ns: service.per_byte_s * 1e9 };
                 }
             }
             order_matters |=
                 params.read.random != params.read.sequential || params.write.random != params.write.sequential;
-            let class = classes.len() as u32;
-            classes.push(times);
+            let server = Server { class: classes.len() as u32, used_by: NOBODY, ..Server::default() };
+            servers.extend(vec![server; tier.driver.servers()]);
             // Measured parameters describe one stream on a device; emulated servers distinguish the
             // streams of processes.
-            one_arm.push(!tier.emulate && cluster.measured.contains_key(&tier.class));
-            servers.extend((0..tier.driver.servers()).map(|_| Server {
-                class,
-                used_by: NOBODY,
-                ..Server::default()
-            }));
+            let one_arm = !tier.emulate && cluster.measured.contains_key(&tier.class);
+            classes.push(Class { times, one_arm });
         }
         // Spreads the seed over all bits; never 0.
         let noise = Noise(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        Ok(Self { servers, classes, one_arm, jitter, noise, order_matters })
+        Ok(Self { servers, classes, jitter, noise, order_matters })
     }
 
     pub fn len(&self) -> usize {
@@ -94,10 +95,10 @@ impl Servers {
     #[inline]
     pub fn service_ns(&mut self, server: u32, process: u32, op: Op, sequential: bool, bytes: u64) -> u64 {
         let server = &mut self.servers[server as usize];
-        let class = server.class;
+        let class = &self.classes[server.class as usize];
         let before = std::mem::replace(&mut server.used_by, process);
-        let sequential = sequential && (before == process || !self.one_arm[class as usize]);
-        let Times { startup_ns, per_byte_ns } = self.classes[class as usize][kind(op, sequential)];
+        let sequential = sequential && (before == process || !class.one_arm);
+        let Times { startup_ns, per_byte_ns } = class.times[kind(op, sequential)];
         let mean_ns = startup_ns + bytes as f64 * per_byte_ns;
         (mean_ns * (1.0 + self.jitter * self.noise.next_unit()) + 0.5) as u64
     }
@@ -121,14 +122,14 @@ impl Servers {
         }
     }
 
-    /// Stores the work done since [`Servers::begin`].
-    pub fn count(&self, outcome: &mut Outcome) {
+    /// The work done since [`Servers::begin`].
+    pub fn used(&self) -> Vec<ServerUse> {
         let used = |server: &Server| ServerUse {
             busy_s: server.busy_ns as f64 / 1e9,
             requests: server.requests,
             bytes: server.bytes,
         };
-        outcome.servers = self.servers.iter().map(used).collect();
+        self.servers.iter().map(used).collect()
     }
 }
 

@@ -13,7 +13,7 @@ use crate::placed::{Scratch, Sub};
 use crate::process::Process;
 use crate::queue::Queue;
 use crate::server::Servers;
-use crate::{Options, Outcome, SimError, Streams};
+use crate::{Options, Outcome, SimError};
 
 /// A cluster and its files in virtual time. The same input gives the same bits.
 ///
@@ -56,7 +56,9 @@ impl Simulator {
     /// # Errors
     /// A tier without parameters or with invalid times; an invalid option.
     pub fn new(cluster: &Cluster, options: Options) -> Result<Self, SimError> {
-        options.check()?;
+        if !(0.0..1.0).contains(&options.jitter) {
+            return Err(SimError("the jitter of service times must be at least 0 and below 1".to_owned()));
+        }
         cluster.network.check()?;
         let servers = Servers::new(cluster, options.jitter, options.seed)?;
         Ok(Self {
@@ -110,17 +112,5 @@ impl Simulator {
     /// Number of servers.
     pub fn servers(&self) -> usize {
         self.servers.len()
-    }
-
-    /// Runs an application. All processes run concurrently, and each performs its steps in order.
-    /// Returns when the last one has ended.
-    ///
-    /// # Panics
-    /// A request on a file that was not opened, or that ends past 2^63.
-    pub fn run(&mut self, streams: &mut dyn Streams) -> Outcome {
-        let began_ns = self.now_ns;
-        self.begin(streams);
-        self.go(streams);
-        Outcome { ends_s: self.ends(began_ns), ..self.end(began_ns) }
     }
 }

@@ -2,10 +2,11 @@
 //! of a trace.
 
 use std::collections::VecDeque;
+use std::vec::IntoIter;
 
 use stripewise_model::Op;
 use stripewise_trace::synth::{self, Benchmark};
-use stripewise_trace::{Flags, Op as Traced, Request};
+use stripewise_trace::{Flags, Op as TracedOp, Request as TracedRequest};
 
 /// A step of a process.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,18 +47,15 @@ pub trait Streams {
 /// Steps given as a list per process, for tests and short runs.
 #[derive(Clone, Debug, Default)]
 pub struct Lists {
-    /// The steps of each process, in order.
-    pub steps: Vec<Vec<Step>>,
-    /// Processes per node; 0 counts as 1.
-    pub per_node: u32,
-    next: Vec<usize>,
+    steps: Vec<IntoIter<Step>>,
+    per_node: u32,
 }
 
 impl Lists {
-    /// Creates streams with these steps.
+    /// Creates streams with these steps for each process, in order. 0 processes per node count as
+    /// 1.
     pub fn new(steps: Vec<Vec<Step>>, per_node: u32) -> Self {
-        let next = vec![0; steps.len()];
-        Self { steps, per_node, next }
+        Self { steps: steps.into_iter().map(Vec::into_iter).collect(), per_node: per_node.max(1) }
     }
 }
 
@@ -67,13 +65,11 @@ impl Streams for Lists {
     }
 
     fn node_of(&self, process: u32) -> u32 {
-        process / self.per_node.max(1)
+        process / self.per_node
     }
 
     fn next(&mut self, process: u32) -> Option<Step> {
-        let next = &mut self.next[process as usize];
-        *next += 1;
-        self.steps[process as usize].get(*next - 1).copied()
+        self.steps[process as usize].next()
     }
 }
 
@@ -83,7 +79,6 @@ impl Streams for Lists {
 /// but collective requests wait for all processes. Files are numbered as in [`synth::Job::files`],
 /// starting at `first_file`.
 pub struct Rounds<'a> {
-    processes: u32,
     per_node: u32,
     first_file: u32,
     steps: Box<dyn Iterator<Item = synth::Step> + 'a>,
@@ -92,25 +87,14 @@ pub struct Rounds<'a> {
 }
 
 impl<'a> Rounds<'a> {
-    /// All rounds of a benchmark, in order.
-    pub fn of(benchmark: &'a dyn Benchmark, first_file: u32) -> Vec<(Op, Self)> {
+    /// All rounds of a benchmark, in order. Without `waits`, collective requests do not wait for
+    /// other processes; the difference in time is the cost of waiting.
+    pub fn of(benchmark: &'a dyn Benchmark, first_file: u32, waits: bool) -> Vec<Self> {
         let job = benchmark.job();
-        let round = |(op, steps): (Traced, _)| {
-            let queued = vec![VecDeque::new(); job.processes as usize];
-            let per_node = job.per_node.max(1);
-            (
-                op_of(op).unwrap_or(Op::Read),
-                Self { processes: job.processes, per_node, first_file, steps, queued, waits: true },
-            )
-        };
+        let queued = vec![VecDeque::new(); job.processes as usize];
+        let per_node = job.per_node.max(1);
+        let round = |(_, steps)| Self { per_node, first_file, steps, queued: queued.clone(), waits };
         benchmark.rounds().into_iter().map(round).collect()
-    }
-
-    /// Makes collective requests not wait for other processes. The difference in time is the cost
-    /// of waiting.
-    #[must_use]
-    pub fn without_waiting(self) -> Self {
-        Self { waits: false, ..self }
     }
 
     /// Queues the next step of the benchmark; false if there are no more.
@@ -119,12 +103,8 @@ impl<'a> Rounds<'a> {
         let Some(op) = op_of(step.op) else { return true };
         for call in &step.calls {
             let file = self.first_file + call.file;
-            self.queued[call.rank as usize].push_back(Step::Request {
-                file,
-                op,
-                offset: call.offset,
-                size: call.size,
-            });
+            let request = Step::Request { file, op, offset: call.offset, size: call.size };
+            self.queued[call.rank as usize].push_back(request);
         }
         if self.waits && step.flags.has(Flags::COLLECTIVE) {
             self.queued.iter_mut().for_each(|queue| queue.push_back(Step::Barrier));
@@ -134,17 +114,17 @@ impl<'a> Rounds<'a> {
 }
 
 /// The direction of a traced call, if it moves data.
-fn op_of(op: Traced) -> Option<Op> {
+fn op_of(op: TracedOp) -> Option<Op> {
     match op {
-        Traced::Read => Some(Op::Read),
-        Traced::Write => Some(Op::Write),
+        TracedOp::Read => Some(Op::Read),
+        TracedOp::Write => Some(Op::Write),
         _ => None,
     }
 }
 
 impl Streams for Rounds<'_> {
     fn processes(&self) -> u32 {
-        self.processes
+        self.queued.len() as u32
     }
 
     fn node_of(&self, process: u32) -> u32 {
@@ -180,18 +160,13 @@ pub struct Queued<I> {
     left: Vec<u64>,
 }
 
-impl<I: Iterator<Item = Request>> Queued<I> {
-    /// For processes on these nodes; the caller chooses the node numbers.
-    pub fn new(requests: I, nodes: Vec<u32>, compute: bool) -> Self {
+impl<I: Iterator<Item = TracedRequest>> Queued<I> {
+    /// For processes on these nodes; the caller chooses the node numbers. `counts` has the number
+    /// of requests that move bytes for every process. A process that has made all of them has
+    /// ended, which is then known without reading the rest of the trace.
+    pub fn new(requests: I, nodes: Vec<u32>, counts: Vec<u64>, compute: bool) -> Self {
         let (queued, ended_ns) = (vec![VecDeque::new(); nodes.len()], vec![None; nodes.len()]);
-        let left = vec![u64::MAX; nodes.len()];
-        Self { requests, nodes, compute, queued, ended_ns, left }
-    }
-
-    /// Sets the number of requests that move bytes for every process. A process that has made all
-    /// of them has ended, which is then known without reading the rest of the trace.
-    pub fn with_counts(self, counts: Vec<u64>) -> Self {
-        Self { left: counts, ..self }
+        Self { requests, nodes, compute, queued, ended_ns, left: counts }
     }
 
     /// Queues the next request; false if there are no more.
@@ -203,7 +178,7 @@ impl<I: Iterator<Item = Request>> Queued<I> {
             Some(op) if request.bytes() > 0 => {
                 Step::Request { file: request.file, op, offset: request.offset, size: request.bytes() }
             }
-            None if request.op == Traced::Mark && is_of_all => Step::Barrier,
+            None if request.op == TracedOp::Mark && is_of_all => Step::Barrier,
             _ => return true,
         };
         if process >= self.nodes.len() {
@@ -221,7 +196,7 @@ impl<I: Iterator<Item = Request>> Queued<I> {
     }
 }
 
-impl<I: Iterator<Item = Request>> Streams for Queued<I> {
+impl<I: Iterator<Item = TracedRequest>> Streams for Queued<I> {
     fn processes(&self) -> u32 {
         self.nodes.len() as u32
     }

@@ -59,14 +59,7 @@ fn beds(scale: Scale) -> Vec<Bed> {
 
 impl Bed {
     /// Returns a cell on CIL's disks, slowed by this factor.
-    fn cell(
-        &self,
-        experiment: &'static str,
-        mut labels: Labels,
-        factor: f64,
-        parts: Vec<Part>,
-        schemes: &[Scheme],
-    ) -> Cell {
+    fn cell(&self, mut labels: Labels, factor: f64, parts: Vec<Part>, schemes: &[Scheme]) -> Cell {
         labels.extend(self.network.map(|network| ("network".to_owned(), network.to_owned())));
         let hdd = Servers {
             name: "hdd",
@@ -75,7 +68,7 @@ impl Bed {
             capacity_per_server: UNLIMITED,
         };
         let storage = Storage { tiers: vec![hdd], network: self.parameters };
-        Cell { experiment, labels, storage, parts, waits: true, schemes: schemes.to_vec() }
+        Cell { experiment: "", labels, storage, parts, waits: true, schemes: schemes.to_vec() }
     }
 
     /// Returns c, the number of processes per client node.
@@ -119,14 +112,7 @@ impl Bed {
     /// Returns the cells of C1 and C3 with one number of processes and one request size. `each` is
     /// the number of requests per process in the simulator. In measured runs there are enough of
     /// them, but at most 256M in all.
-    fn ior_cells(
-        &self,
-        experiment: &'static str,
-        scale: Scale,
-        (procs, each): (u32, u64),
-        size: u64,
-        schemes: &[Scheme],
-    ) -> Vec<Cell> {
+    fn ior_cells(&self, scale: Scale, (procs, each): (u32, u64), size: u64, schemes: &[Scheme]) -> Vec<Cell> {
         let p = u64::from(procs);
         let measured = (256 * MIB / (p * size)).clamp(2, (128 / p).max(16));
         let each = scale.of([each, each], [measured, measured]);
@@ -139,7 +125,7 @@ impl Bed {
             ]);
             let factor = self.slowing(scale, (procs, each), size, access);
             let part = self.ior(op, procs, size, each, access, "ior".to_owned());
-            self.cell(experiment, labels, factor, vec![part], schemes)
+            self.cell(labels, factor, vec![part], schemes)
         })
     }
 }
@@ -167,7 +153,7 @@ pub fn c1(scale: Scale) -> Vec<Cell> {
         for &procs in procs {
             for size in sizes.iter().map(|size| size * KIB) {
                 let each = (64 * MIB / size).min((4096 / u64::from(procs)).max(32));
-                cells.extend(bed.ior_cells("C1", scale, (procs, each), size, &three_layouts()));
+                cells.extend(bed.ior_cells(scale, (procs, each), size, &three_layouts()));
             }
         }
     }
@@ -184,7 +170,7 @@ pub fn c2(scale: Scale) -> Vec<Cell> {
             cells.extend(ORDERS.map(|access| {
                 let labels = labels([("mix", &mix.to_string()), ("access", access_name(access))]);
                 let factor = if scale.is_simulated() { 1.0 } else { 6.0 };
-                bed.cell("C2", labels, factor, runs_of_mix(&bed, mix, access, scale.is_simulated()), &schemes)
+                bed.cell(labels, factor, runs_of_mix(&bed, mix, access, scale.is_simulated()), &schemes)
             }));
         }
     }
@@ -227,7 +213,7 @@ pub fn c3(scale: Scale) -> Vec<Cell> {
         let procs = scale.of([bed.procs, &[1, 8]], [&[1, 2, 4, 8, 16], &[1, 4, 16]]);
         for &procs in procs {
             for size in sizes.iter().map(|size| size * KIB) {
-                cells.extend(bed.ior_cells("C3", scale, (procs, 16 * MIB / size), size, &schemes));
+                cells.extend(bed.ior_cells(scale, (procs, 16 * MIB / size), size, &schemes));
             }
         }
     }
@@ -261,7 +247,7 @@ pub fn c4(scale: Scale) -> Vec<Cell> {
                     ]);
                     let elements = (row, rows, 1);
                     let part = making::tile(Op::Read, grid, bed.per_node(procs), elements, collective, "tiles");
-                    cells.push(bed.cell("C4", labels, factor, vec![part], &schemes));
+                    cells.push(bed.cell(labels, factor, vec![part], &schemes));
                 }
             }
         }

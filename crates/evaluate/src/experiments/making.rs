@@ -139,7 +139,6 @@ pub fn tile(
 
 /// A cell with servers as published.
 pub struct Case {
-    pub experiment: &'static str,
     pub labels: Labels,
     /// The HServers come first.
     pub tiers: Vec<Servers>,
@@ -161,7 +160,7 @@ impl Case {
         let slow = |tier: Servers| Servers { class: devices::slowed(&tier.class, factor), ..tier };
         let network = if scale.is_simulated() { self.network } else { Network::default() };
         Cell {
-            experiment: self.experiment,
+            experiment: "",
             labels: self.labels,
             storage: Storage { tiers: self.tiers.into_iter().map(slow).collect(), network },
             parts: self.parts,

@@ -88,14 +88,13 @@ impl Ior {
     }
 
     /// Returns a cell in which all processes together make `requests` requests, or some fewer.
-    pub fn cell(self, experiment: &'static str, scale: Scale, requests: u64, schemes: Vec<Scheme>) -> Cell {
+    pub fn cell(self, scale: Scale, requests: u64, schemes: Vec<Scheme>) -> Cell {
         let each = requests / u64::from(self.processes);
         let startups = each * u64::from(self.processes);
         let bytes = startups * self.request;
         let space = (self.share * bytes as f64 / f64::from(self.servers.1)) as u64;
         let processes = (self.processes, per_node(scale, self.processes));
         Case {
-            experiment,
             labels: self.labels,
             tiers: devices::tiers(self.servers, self.classes, space),
             network: self.network,
@@ -110,13 +109,13 @@ impl Ior {
 
     /// Returns a cell of P1 to P4: with the requests of the published file in the simulator; in
     /// measured runs, about 256 MiB (128 MiB if quick) with a minimum for every process.
-    fn published(self, experiment: &'static str, scale: Scale, schemes: Vec<Scheme>) -> Cell {
+    fn published(self, scale: Scale, schemes: Vec<Scheme>) -> Cell {
         let all = FILE / self.request;
         let measured = |bytes: u64, least: u64, most: u64| {
             (bytes / self.request).clamp(least * u64::from(self.processes), most)
         };
         let measured = [measured(256 * MIB, 16, 2048), measured(128 * MIB, 12, 1024)];
-        self.cell(experiment, scale, scale.of([all, all / 16], measured), schemes)
+        self.cell(scale, scale.of([all, all / 16], measured), schemes)
     }
 }
 
@@ -129,7 +128,7 @@ pub fn p1(scale: Scale) -> Vec<Cell> {
         let ior = Ior { access, ..Ior::new(op, labels([("op", name(op)), ("access", access_name(access))])) };
         let mut schemes = schemes(ior.request);
         schemes.retain(|scheme| !on_disks || !matches!(scheme, Scheme::WholeRequests { .. }));
-        ior.published("P1", scale, schemes)
+        ior.published(scale, schemes)
     })
 }
 
@@ -142,7 +141,7 @@ pub fn p2(scale: Scale) -> Vec<Cell> {
         let mut ior = Ior { processes, ..Ior::new(op, labels([("op", name(op))])) };
         add_procs(&mut ior.labels, published, ranks(scale, processes));
         let schemes = few_schemes(scale, ior.request);
-        ior.published("P2", scale, schemes)
+        ior.published(scale, schemes)
     })
 }
 
@@ -152,16 +151,16 @@ fn ranks(scale: Scale, processes: u32) -> Option<u32> {
 }
 
 /// Returns a cell of P3 or P4, of which no quick run has `auto`.
-fn p3_or_p4(experiment: &'static str, scale: Scale, ior: Ior) -> Cell {
+fn p3_or_p4(scale: Scale, ior: Ior) -> Cell {
     let schemes = if scale.quick { without_auto(ior.request) } else { schemes(ior.request) };
-    ior.published(experiment, scale, schemes)
+    ior.published(scale, schemes)
 }
 
 /// Returns IOR with several request sizes.
 pub fn p3(scale: Scale) -> Vec<Cell> {
     crossed(&[128 * KIB, MIB], &BOTH, |request, op| {
         let labels = labels([("op", name(op)), ("size", &size::format(request))]);
-        p3_or_p4("P3", scale, Ior { request, ..Ior::new(op, labels) })
+        p3_or_p4(scale, Ior { request, ..Ior::new(op, labels) })
     })
 }
 
@@ -169,7 +168,7 @@ pub fn p3(scale: Scale) -> Vec<Cell> {
 pub fn p4(scale: Scale) -> Vec<Cell> {
     crossed(&[(5, 3), (3, 5)], &BOTH, |(m, n), op| {
         let labels = labels([("op", name(op)), ("servers", &format!("{m}:{n}"))]);
-        p3_or_p4("P4", scale, Ior { servers: (m, n), share: f64::from(n) / 16.0, ..Ior::new(op, labels) })
+        p3_or_p4(scale, Ior { servers: (m, n), share: f64::from(n) / 16.0, ..Ior::new(op, labels) })
     })
 }
 
@@ -188,7 +187,6 @@ pub fn p5(scale: Scale) -> Vec<Cell> {
         let bytes = startups * region_size;
         let processes = (PROCESSES, per_node(scale, PROCESSES));
         Case {
-            experiment: "P5",
             labels: labels([("op", name(op)), ("size", &size::format(region_size))]),
             // All SServers together hold a third of the file.
             tiers: tiers((4, 4), bytes / 3 / 4),
@@ -225,7 +223,6 @@ pub fn p6(scale: Scale) -> Vec<Cell> {
         let mut labels = labels([("op", name(op))]);
         add_procs(&mut labels, published, ranks(scale, processes));
         Case {
-            experiment: "P6",
             labels,
             // All SServers together hold a quarter of the file.
             tiers: tiers((4, 4), bytes / 4 / 4),
@@ -265,7 +262,6 @@ fn btio(scale: Scale, published: u32, processes: u32) -> Cell {
     let mut schemes = schemes(request);
     schemes.truncate(if scale.is_simulated() { 5 } else { 3 });
     Case {
-        experiment: "P7",
         labels,
         tiers: tiers((6, 2), space),
         network: devices::ethernet(),
@@ -306,7 +302,6 @@ pub fn x2(scale: Scale) -> Vec<Cell> {
 }
 
 fn changed(mut cell: Cell, [space, waiting, buffers, network]: [&str; 4]) -> Cell {
-    cell.experiment = "X2";
     let changes = [("space", space), ("waiting", waiting), ("buffers", buffers), ("network", network)];
     cell.labels.extend(labels(changes));
     cell.waits = waiting == "rounds";

@@ -49,7 +49,6 @@ const DECIDING: &[Admits] = &[LCP];
 
 /// A cell without its program.
 struct Base {
-    experiment: &'static str,
     scale: Scale,
     op: Op,
     labels: Labels,
@@ -62,9 +61,9 @@ struct Base {
 
 impl Base {
     /// Returns the published defaults.
-    fn new(experiment: &'static str, scale: Scale, op: Op, caches: &'static [Admits]) -> Self {
+    fn new(scale: Scale, op: Op, caches: &'static [Admits]) -> Self {
         let labels = labels([("op", name(op))]);
-        Self { experiment, scale, op, labels, servers: (8, 4), share: SHARE, caches }
+        Self { scale, op, labels, servers: (8, 4), share: SHARE, caches }
     }
 
     fn label(mut self, key: &str, value: &str) -> Self {
@@ -136,7 +135,6 @@ impl Base {
         };
         let stock = Scheme::Striped { tier: "hdd", stripe: STRIPE };
         Case {
-            experiment: self.experiment,
             labels: self.labels,
             tiers: devices::tiers(self.servers, devices::published(), UNLIMITED),
             network: devices::ethernet_connected(),
@@ -185,7 +183,7 @@ fn tiles(scale: Scale) -> &'static [u32] {
 /// Returns IOR with several request sizes.
 pub fn s1(scale: Scale) -> Vec<Cell> {
     let mut cells = crossed(&SIZES, &BOTH, |request, op| {
-        Base::new("S1", scale, op, ADMISSION).label("size", &size::format(request)).ior(32, request)
+        Base::new(scale, op, ADMISSION).label("size", &size::format(request)).ior(32, request)
     });
     // The paper's figures on reads are for 8 KiB.
     let is_wanted = |cell: &Cell| cell.parts[0].op == Op::Write || cell.labels["size"] == "8K";
@@ -195,13 +193,13 @@ pub fn s1(scale: Scale) -> Vec<Cell> {
 
 /// Returns IOR with several numbers of processes.
 pub fn s2(scale: Scale) -> Vec<Cell> {
-    crossed(&PROCESSES, ops(scale), |procs, op| Base::new("S2", scale, op, SELECTIVE).ior_by_processes(procs))
+    crossed(&PROCESSES, ops(scale), |procs, op| Base::new(scale, op, SELECTIVE).ior_by_processes(procs))
 }
 
 /// Returns IOR with the space of the cache as in the paper's Table 4, then with several numbers of
 /// SServers.
 pub fn s3(scale: Scale) -> Vec<Cell> {
-    let base = |op| Base::new("S3", scale, op, SELECTIVE);
+    let base = |op| Base::new(scale, op, SELECTIVE);
     let spaces = values(scale, &[2, 4, 6], &[2, 6]);
     let spaced = crossed(spaces, &[Op::Write], |gib: u64, op| {
         let share = (gib * GIB) as f64 / (32 * EACH) as f64;
@@ -216,17 +214,17 @@ pub fn s3(scale: Scale) -> Vec<Cell> {
 
 /// Returns HPIO.
 pub fn s4(scale: Scale) -> Vec<Cell> {
-    crossed(spacings(scale), ops(scale), |spacing, op| Base::new("S4", scale, op, SELECTIVE).hpio(spacing))
+    crossed(spacings(scale), ops(scale), |spacing, op| Base::new(scale, op, SELECTIVE).hpio(spacing))
 }
 
 /// Returns mpi-tile-io.
 pub fn s5(scale: Scale) -> Vec<Cell> {
-    crossed(tiles(scale), &BOTH, |procs, op| Base::new("S5", scale, op, SELECTIVE).tile(procs))
+    crossed(tiles(scale), &BOTH, |procs, op| Base::new(scale, op, SELECTIVE).tile(procs))
 }
 
 /// Returns the writes of S1, S2, S4 and S5, with LCP.
 pub fn s6(scale: Scale) -> Vec<Cell> {
-    let base = |part: &str| Base::new("S6", scale, Op::Write, PLACED).label("part", part);
+    let base = |part: &str| Base::new(scale, Op::Write, PLACED).label("part", part);
     let size = |request| base("sizes").label("size", &size::format(request)).ior(32, request);
     let sized = SIZES.into_iter().map(size);
     let by_processes = PROCESSES.into_iter().map(|procs| base("processes").ior_by_processes(procs));
@@ -243,7 +241,7 @@ pub fn s7(scale: Scale) -> Vec<Cell> {
         let all = 10 * GIB / request / 32;
         let each = scale.of([all, all / 16], [128, 64]);
         // The cache has one page on each SServer. It is full at once, and everything else misses.
-        let base = Base { share: 0.0, ..Base::new("S7", scale, op, DECIDING) };
+        let base = Base { share: 0.0, ..Base::new(scale, op, DECIDING) };
         base.label("size", &size::format(request)).ior_of(32, request, each)
     })
 }

@@ -39,7 +39,7 @@ fn cell(mut ior: Ior, scale: Scale) -> Cell {
     }
     ior.labels.insert("op".into(), name(ior.op).into());
     let requests = bytes / ior.request;
-    ior.cell("X1", scale, requests, schemes)
+    ior.cell(scale, requests, schemes)
 }
 
 /// Returns all variants at full size.

@@ -125,7 +125,7 @@ impl Map {
     fn insert(&mut self, start: u64, extent: Extent) {
         self.extents.insert(start, extent);
         let bytes = extent.end - start;
-        for copy in self.lacking(extent.mask) {
+        for copy in copies_in(self.whole & !extent.mask) {
             self.missing[copy].insert(start);
             self.missing_bytes[copy] += bytes;
         }
@@ -137,19 +137,13 @@ impl Map {
     fn remove(&mut self, start: u64) {
         let Some(extent) = self.extents.remove(&start) else { return };
         let bytes = extent.end - start;
-        for copy in self.lacking(extent.mask) {
+        for copy in copies_in(self.whole & !extent.mask) {
             self.missing[copy].remove(&start);
             self.missing_bytes[copy] -= bytes;
         }
         for copy in clean_in(extent.mask) {
             self.clean_bytes[copy] -= bytes;
         }
-    }
-
-    /// The copies in `whole` that are not in `mask`.
-    fn lacking(&self, mask: u8) -> impl Iterator<Item = usize> + use<> {
-        let lacking = self.whole & !mask;
-        (0..8).filter(move |copy| lacking & 1 << copy != 0)
     }
 
     /// Bytes that the copies in `whole` lack, summed over these copies.
@@ -262,10 +256,13 @@ impl Map {
     }
 }
 
+fn copies_in(mask: u8) -> impl Iterator<Item = usize> {
+    (0..8).filter(move |copy| mask & 1 << copy != 0)
+}
+
 /// The copies of a mask from which data could be evicted.
 fn clean_in(mask: u8) -> impl Iterator<Item = usize> {
-    let clean = if mask.count_ones() > 1 { mask } else { 0 };
-    (0..8).filter(move |copy| clean & 1 << copy != 0)
+    copies_in(if mask.count_ones() > 1 { mask } else { 0 })
 }
 
 #[cfg(test)]

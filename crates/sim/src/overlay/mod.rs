@@ -11,8 +11,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use stripewise_cluster::{CopySpec, Overlay as Spec, OverlayKind, Plan};
-use stripewise_layout::Layout;
-use stripewise_model::{ClassParams, ModelError};
+use stripewise_model::ModelError;
 use stripewise_policy::background::{POLL_NS, Pace, Pauses};
 use stripewise_policy::{CopyView, Part, Rule, Span};
 
@@ -33,8 +32,6 @@ pub(crate) struct Overlay {
     pub lazy_close: bool,
     /// Pace of the background copying.
     pub pace: Pace,
-    /// Number of copies.
-    pub copies: usize,
     /// Number of processes that have the file open.
     pub procs: u32,
     /// Number of requests in the network.
@@ -42,7 +39,7 @@ pub(crate) struct Overlay {
     /// Duration of recent requests, ns.
     pub took_ns: u64,
     /// The copy operation in progress.
-    pub job: Option<Job>,
+    pub copying: Option<CopyOperation>,
     /// Time of the next check whether there is something to copy, ns.
     pub look_ns: Option<u64>,
     pub rest_ns: u64,
@@ -61,7 +58,7 @@ pub(crate) struct Overlay {
 
 /// A copy operation in progress.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct CopyOperation {
     pub to: usize,
     /// The ranges being copied, with their valid copies at the start.
     pub spans: Vec<Span>,
@@ -76,7 +73,7 @@ pub(crate) struct Job {
     pub under_load: bool,
 }
 
-impl Job {
+impl CopyOperation {
     /// The ranges being copied that overlap `range`, cut to it.
     pub fn overlapping(&self, range: &Range<u64>) -> impl Iterator<Item = (u64, u64)> {
         let cut = |span: &Span| (span.start.max(range.start), span.end.min(range.end));
@@ -92,10 +89,6 @@ impl Job {
     pub fn parts(&self, copy: usize) -> Vec<Part> {
         self.spans.iter().map(|span| span.by(copy)).collect()
     }
-
-    pub fn bytes(&self) -> u64 {
-        self.spans.iter().map(|span| span.end - span.start).sum()
-    }
 }
 
 /// Decides which copy serves a request, with the data path's policy. Files with the same placement
@@ -103,14 +96,18 @@ impl Job {
 #[derive(Debug)]
 pub(crate) struct Decider {
     pub rule: Rule,
-    /// Per copy, the number of its first target when the targets of all copies are counted
-    /// together.
+    /// The placement of each copy, the original first.
+    pub placed: Vec<Placed>,
+    /// Per copy, the number of objects of the copies before it. The policy counts the targets of
+    /// all copies together.
     pub first_target: Vec<usize>,
+    /// Number of objects of all copies.
+    pub objects: usize,
 }
 
 impl Overlay {
-    pub fn new(spec: &Spec, by: Rc<Decider>, copies: usize, procs: u32) -> Self {
-        let all = ((1u16 << copies) - 1) as u8;
+    pub fn new(spec: &Spec, by: Rc<Decider>, procs: u32) -> Self {
+        let all = by.all();
         let (map, capacity) = match spec.kind {
             OverlayKind::Replicas => (Map::new(all, all), None),
             OverlayKind::Cache { capacity_per_server, .. } => (Map::new(1, 1), Some(capacity_per_server)),
@@ -122,11 +119,10 @@ impl Overlay {
             capacity,
             lazy_close: spec.lazy_close,
             pace: Pace::new(spec.background, 1),
-            copies,
             procs,
             under_way: 0,
             took_ns: 0,
-            job: None,
+            copying: None,
             look_ns: None,
             rest_ns: POLL_NS,
             pauses: Pauses::default(),
@@ -140,7 +136,7 @@ impl Overlay {
 
     /// The cache copies.
     pub fn caches(&self) -> Range<usize> {
-        if self.capacity.is_some() { 1..self.copies } else { 0..0 }
+        if self.capacity.is_some() { 1..self.by.placed.len() } else { 0..0 }
     }
 
     /// Whether there is something to do in the background.
@@ -150,48 +146,50 @@ impl Overlay {
 
     /// The copies that should have everything.
     pub fn whole(&self) -> Range<usize> {
-        if self.capacity.is_some() { 0..1 } else { 0..self.copies }
+        if self.capacity.is_some() { 0..1 } else { 0..self.by.placed.len() }
     }
 }
 
 impl Decider {
-    /// For a file whose copies are `placed`. `original_servers` is the number of servers over which
-    /// the originals of such files are spread.
+    /// For a file whose copies are `placed`; `copies` are all but the original. `original_servers`
+    /// is the number of servers over which the originals of such files are spread.
     ///
     /// # Errors
     /// Invalid parameters.
     pub fn new(
         plan: &Plan,
         spec: &Spec,
-        placed: &[&Placed],
+        placed: Vec<Placed>,
         copies: &[&CopySpec],
         original_servers: usize,
         procs: (u32, u32),
     ) -> Result<Self, ModelError> {
-        let class = |&server: &u32| plan.cluster.class_of(server).copied().unwrap_or_default();
-        // The models count the targets of all copies together.
-        let classes: Vec<ClassParams> =
-            placed.iter().flat_map(|placed| placed.servers.iter().map(class)).collect();
-        let mut first_target = Vec::with_capacity(placed.len());
-        let mut layouts = Vec::with_capacity(placed.len());
-        let mut base = 0;
-        for placed in placed {
+        let (mut classes, mut layouts, mut first_target) = (Vec::new(), Vec::new(), Vec::new());
+        for placed in &placed {
+            let base = classes.len();
             first_target.push(base);
-            layouts.push(shifted(&placed.layout, base as u32));
-            base += placed.servers.len();
+            let layout = placed.layout.renumbered(|target| target + base as u32);
+            layouts.push(layout.unwrap_or_else(|_| placed.layout.clone()));
+            let class = |&server: &u32| plan.cluster.class_of(server).copied().unwrap_or_default();
+            classes.extend(placed.servers.iter().map(class));
         }
-        let caches = copies.iter().zip(&placed[1..]);
-        let further = caches
+        let extra = copies.iter().zip(&placed[1..]);
+        let extra = extra
             .map(|(copy, placed)| (copy.targets().len(), copy.groups.clamp(1, placed.servers.len() as u32)));
-        let figures = std::iter::once((original_servers, 1)).chain(further);
+        let figures = std::iter::once((original_servers, 1)).chain(extra);
         let copy = |(layout, (spread_over, groups))| CopyView { layout, spread_over, groups };
         let views: Vec<_> = layouts.iter().zip(figures).map(copy).collect();
         let rule = Rule::new(spec.kind, &views, &classes, plan.cluster.network, procs)?;
-        Ok(Self { rule, first_target })
+        Ok(Self { rule, placed, first_target, objects: classes.len() })
     }
-}
 
-/// The same layout with target numbers increased by `base`.
-fn shifted(layout: &Layout, base: u32) -> Layout {
-    layout.renumbered(|target| target + base).unwrap_or_else(|_| layout.clone())
+    /// The mask of all copies.
+    pub fn all(&self) -> u8 {
+        ((1u16 << self.placed.len()) - 1) as u8
+    }
+
+    /// The best copy to copy a span from.
+    fn source(&self, span: &Span) -> Option<usize> {
+        self.rule.source(span.start, span.end - span.start, span.mask)
+    }
 }

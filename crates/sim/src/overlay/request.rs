@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use stripewise_model::Op;
-use stripewise_policy::{Kind, ORIGINAL, Part, Request, Rule, Span, possible_copy};
+use stripewise_policy::{Kind, ORIGINAL, Part, Redirected, Request, Rule, Span, possible_copy, runs};
 
 use super::Overlay;
-use super::space::Room;
+use super::space::Reservation;
 use crate::Simulator;
 use crate::process::{Handle, Sender};
 
@@ -19,119 +19,85 @@ impl Simulator {
         op: Op,
         range: Range<u64>,
     ) -> Option<u64> {
-        let streams = self.processes[process as usize].streams(handle.file);
-        let access = streams.access(range.start, range.end - range.start);
-        let kind = Kind { op, access };
-        let parts = match op {
-            Op::Read => self.choose_read(process, handle.file, kind, &range),
-            Op::Write => self.choose_write(process, handle.file, kind, &range),
-        };
+        let parts = self.choose(process, handle.file, op, &range);
         self.count_parts(handle.file, op, &parts);
         let done_ns = self.transfer(handle, op, &parts, Sender::Process(process));
         self.mark(handle.file, &parts, done_ns);
         if done_ns.is_none() {
-            self.overlay(handle.file).under_way += 1;
+            self.files.overlay(handle.file).under_way += 1;
             self.processes[process as usize].under_way = Some((handle.file, self.now_ns));
         }
         self.look_soon(handle.file);
         done_ns
     }
 
-    fn choose_read(&mut self, process: u32, file: u32, kind: Kind, range: &Range<u64>) -> Vec<Part> {
-        let overlay = self.files.files[file as usize].overlay.as_mut().expect("it has copies");
+    /// Chooses the copies that serve a request, and updates the map.
+    fn choose(&mut self, process: u32, file: u32, op: Op, range: &Range<u64>) -> Vec<Part> {
+        let (cdt, sent, streams) = self.processes[process as usize].policy(file);
+        let (offset, len) = (range.start, range.end - range.start);
+        let kind = Kind { op, access: streams.access(offset, len) };
+        let overlay = self.files.overlay(file);
         overlay.map.touch(range);
-        let spans = overlay.map.spans(range);
-        let by = overlay.by.clone();
-        match &by.rule {
-            Rule::Replicas(costs) => {
-                let mut parts = Vec::new();
-                costs.read(kind, &spans, &mut parts);
-                parts
-            }
-            Rule::Cache(_) => self.redirect(process, file, kind, range, &spans).0,
-        }
-    }
-
-    fn choose_write(&mut self, process: u32, file: u32, kind: Kind, range: &Range<u64>) -> Vec<Part> {
-        let overlay = self.files.files[file as usize].overlay.as_mut().expect("it has copies");
-        overlay.map.touch(range);
-        let copies = ((1u16 << overlay.copies) - 1) as u8;
-        let known = overlay.known(range);
-        let allowed = known.iter().fold(copies, |allowed, known| allowed & !known.forbidden);
+        let known = overlay.known(op, range);
+        let all = overlay.by.all();
+        let allowed = known.iter().fold(all, |allowed, known| allowed & !known.forbidden);
+        // A range that is valid only where it cannot be written may go to any copy.
         let usable = |known: &Known| match known.span.mask & !known.forbidden {
             0 => 1,
             mask => mask,
         };
         let spans: Vec<Span> = known.iter().map(|known| Span { mask: usable(known), ..known.span }).collect();
-        let by = overlay.by.clone();
-        let (parts, taken) = match &by.rule {
-            Rule::Replicas(costs) => {
-                let copy = costs.write(kind, range.start, range.end - range.start, allowed);
-                let copy = copy.unwrap_or(ORIGINAL);
-                (vec![Part { start: range.start, end: range.end, copy }], Vec::new())
-            }
-            Rule::Cache(_) => self.redirect(process, file, kind, range, &spans),
-        };
-        let parts = possible(parts, &known, copies);
-        self.wrote(file, &parts, taken);
-        parts
-    }
-
-    /// Lets the Redirector decide.
-    fn redirect(
-        &mut self,
-        process: u32,
-        file: u32,
-        kind: Kind,
-        range: &Range<u64>,
-        spans: &[Span],
-    ) -> (Vec<Part>, Vec<(usize, Range<u64>)>) {
-        let of_file = &mut self.files.files[file as usize];
-        let overlay = of_file.overlay.as_mut().expect("it has copies");
-        let by = overlay.by.clone();
-        let (Rule::Cache(identifier), Some(limit)) = (&by.rule, overlay.capacity) else {
-            return Default::default();
-        };
-        let process = &mut self.processes[process as usize];
-        let (cdt, sent) = process.policy(file);
-        let placed = of_file.copies.iter().map(|&placed| &self.files.placed[placed as usize]).collect();
-        let request =
-            Request { file: u64::from(file), kind, offset: range.start, len: range.end - range.start };
-        let mut room = Room {
+        let mut reservation = Reservation {
             spaces: &mut self.spaces,
             map: &mut overlay.map,
-            placed,
-            first_target: &by.first_target,
-            limit,
+            by: &overlay.by,
+            limit: overlay.capacity.unwrap_or(0),
             range: range.clone(),
             taken: Vec::new(),
             evicted: 0,
         };
         let mut parts = Vec::new();
-        let redirected = identifier.redirect(cdt, sent, &request, spans, &mut room, &mut parts);
-        let (taken, evicted) = (room.taken, room.evicted);
+        let redirected = match &overlay.by.rule {
+            Rule::Replicas(costs) => {
+                match op {
+                    Op::Read => costs.read(kind, &spans, &mut parts),
+                    Op::Write => {
+                        let copy = costs.write(kind, offset, len, allowed).unwrap_or(ORIGINAL);
+                        parts.push(Part { start: range.start, end: range.end, copy });
+                    }
+                }
+                Redirected::default()
+            }
+            Rule::Cache(identifier) => {
+                let request = Request { file: u64::from(file), kind, offset, len };
+                identifier.redirect(cdt, sent, &request, &spans, &mut reservation, &mut parts)
+            }
+        };
+        let Reservation { taken, evicted, .. } = reservation;
         let counters = &mut self.outcome.counters;
         counters.evicted_bytes += evicted;
         counters.critical += u64::from(redirected.critical.is_some());
         if let (true, Some(copy)) = (redirected.newly_wanted, redirected.critical) {
             overlay.map.want(range, copy);
         }
-        (parts, taken)
+        if op == Op::Write {
+            parts = possible(&parts, &known, all);
+            self.wrote(file, &parts, taken);
+        }
+        parts
     }
 
     /// Updates the map for a write that has begun: the copies written to become the only valid
     /// ones. Frees the space of data that became stale, and space that was taken but not used.
     fn wrote(&mut self, file: u32, parts: &[Part], taken: Vec<(usize, Range<u64>)>) {
-        let of_file = &mut self.files.files[file as usize];
-        let overlay = of_file.overlay.as_mut().expect("it has copies");
-        let placed = |copy: usize| &self.files.placed[of_file.copies[copy] as usize];
+        let overlay = self.files.overlay(file);
         for part in parts {
-            if let Some(job) = &mut overlay.job {
-                job.disturb(&part.range());
+            if let Some(copying) = &mut overlay.copying {
+                copying.disturb(&part.range());
             }
             for span in overlay.map.spans(&part.range()) {
                 for copy in overlay.caches().filter(|&copy| span.mask & 1 << copy != 0 && copy != part.copy) {
-                    self.spaces.give(placed(copy), &(span.start..span.end));
+                    self.spaces.give(&overlay.by.placed[copy], &(span.start..span.end));
                 }
             }
             overlay.map.set(&part.range(), 1 << part.copy);
@@ -140,28 +106,26 @@ impl Simulator {
             }
         }
         for (copy, range) in taken {
-            let used = |part: &&Part| part.copy == copy && part.start <= range.start && range.end <= part.end;
-            if parts.iter().any(|part| used(&part)) {
+            let used = |part: &Part| part.copy == copy && part.start <= range.start && range.end <= part.end;
+            if parts.iter().any(used) {
                 self.outcome.counters.admitted_bytes += range.end - range.start;
             } else {
-                self.spaces.give(placed(copy), &range);
+                self.spaces.give(&overlay.by.placed[copy], &range);
             }
         }
     }
 
     fn count_parts(&mut self, file: u32, op: Op, parts: &[Part]) {
-        let is_cache =
-            self.files.files[file as usize].overlay.as_ref().is_some_and(|overlay| overlay.capacity.is_some());
         let counters = &mut self.outcome.counters;
+        let bytes = match op {
+            Op::Read => &mut counters.read_bytes,
+            Op::Write => &mut counters.written_bytes,
+        };
         for part in parts {
-            let bytes = match op {
-                Op::Read => &mut counters.read_bytes,
-                Op::Write => &mut counters.written_bytes,
-            };
             bytes[part.copy] += part.end - part.start;
         }
         let cached = parts.iter().filter(|part| part.copy > 0).count();
-        if is_cache && cached > 0 {
+        if self.files.overlay(file).capacity.is_some() && cached > 0 {
             let whole = cached == parts.len();
             counters.hits += u64::from(whole);
             counters.partial_hits += u64::from(!whole);
@@ -174,8 +138,7 @@ impl Simulator {
         #[cfg(test)]
         self.log.push((handle.file, op, sender, parts.to_vec()));
         let (mut done_ns, mut known) = (self.now_ns, true);
-        let copies = self.files.files[handle.file as usize].copies.len();
-        for copy in 0..copies {
+        for copy in 0..self.files.overlay(handle.file).by.placed.len() {
             let mut of_copy = parts.iter().filter(|part| part.copy == copy).peekable();
             if of_copy.peek().is_some() {
                 self.cut(handle, copy, of_copy.map(Part::range));
@@ -190,11 +153,11 @@ impl Simulator {
 
     /// Ends a request that went through the network.
     pub(crate) fn request_ended(&mut self, process: u32) {
-        if let Some((file, began_ns)) = self.processes[process as usize].under_way.take() {
-            let took_ns = self.processes[process as usize].done_ns - began_ns;
-            let overlay = self.overlay(file);
+        let process = &mut self.processes[process as usize];
+        if let Some((file, began_ns)) = process.under_way.take() {
+            let overlay = self.files.overlay(file);
             overlay.under_way -= 1;
-            overlay.took_ns = overlay.took_ns.max(took_ns);
+            overlay.took_ns = overlay.took_ns.max(process.done_ns - began_ns);
         }
     }
 }
@@ -207,24 +170,27 @@ struct Known {
 }
 
 impl Overlay {
-    fn known(&self, range: &Range<u64>) -> Vec<Known> {
+    /// The spans of a range for a request. Reads may use all valid copies.
+    fn known(&self, op: Op, range: &Range<u64>) -> Vec<Known> {
         let spans = self.map.spans(range);
-        let Some(job) = &self.job else {
+        let copying = self.copying.as_ref().filter(|_| op == Op::Write);
+        let Some(copying) = copying else {
             return spans.into_iter().map(|span| Known { span, forbidden: 0 }).collect();
         };
         let mut known = Vec::with_capacity(spans.len());
         for span in spans {
-            let mut at = span.start;
-            for (start, end) in job.overlapping(&(span.start..span.end)) {
-                if at < start {
-                    known.push(Known { span: Span { start: at, end: start, ..span }, forbidden: 0 });
+            let mut push = |start, end, forbidden| {
+                if start < end {
+                    known.push(Known { span: Span { start, end, ..span }, forbidden });
                 }
-                known.push(Known { span: Span { start, end, ..span }, forbidden: 1 << job.to });
+            };
+            let mut at = span.start;
+            for (start, end) in copying.overlapping(&(span.start..span.end)) {
+                push(at, start, 0);
+                push(start, end, 1 << copying.to);
                 at = end;
             }
-            if at < span.end {
-                known.push(Known { span: Span { start: at, ..span }, forbidden: 0 });
-            }
+            push(at, span.end, 0);
         }
         known
     }
@@ -232,20 +198,15 @@ impl Overlay {
 
 /// Redirects ranges of a write that would go to a forbidden copy. A copy that is being made always
 /// has a source that can be written to.
-fn possible(parts: Vec<Part>, known: &[Known], copies: u8) -> Vec<Part> {
-    let mut possible: Vec<Part> = Vec::with_capacity(parts.len());
-    for part in parts {
-        for Known { span, forbidden } in
-            known.iter().filter(|k| k.span.start < part.end && part.start < k.span.end)
-        {
-            let (start, end) = (part.start.max(span.start), part.end.min(span.end));
-            let allowed = copies & !forbidden;
-            let copy = possible_copy(part.copy, allowed, span.mask).unwrap_or(part.copy);
-            match possible.last_mut() {
-                Some(last) if last.copy == copy && last.end == start => last.end = end,
-                _ => possible.push(Part { start, end, copy }),
-            }
-        }
-    }
-    possible
+fn possible(parts: &[Part], known: &[Known], copies: u8) -> Vec<Part> {
+    let of_part = |part: &Part| {
+        let Part { start, end, copy } = *part;
+        let overlapping = known.iter().filter(move |known| known.span.start < end && start < known.span.end);
+        overlapping.map(move |Known { span, forbidden }| Part {
+            start: start.max(span.start),
+            end: end.min(span.end),
+            copy: possible_copy(copy, copies & !forbidden, span.mask).unwrap_or(copy),
+        })
+    };
+    runs(parts.iter().flat_map(of_part)).collect()
 }

@@ -8,6 +8,7 @@ use stripewise_policy::background::{batch_bytes, eviction_order};
 use stripewise_policy::{Space, Want};
 
 use super::map::Map;
+use super::{CopyOperation, Decider};
 use crate::placed::Placed;
 
 /// Space used by cached data on the servers.
@@ -16,7 +17,6 @@ pub(crate) struct Spaces {
     /// Per server, the number of its account; the servers of a pool share one.
     account_of: Vec<u32>,
     accounts: Vec<Account>,
-    of_range: Vec<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ struct Account {
 
 impl Spaces {
     pub fn new(cluster: &Cluster) -> Self {
-        let mut spaces = Self { account_of: Vec::new(), accounts: Vec::new(), of_range: Vec::new() };
+        let mut spaces = Self { account_of: Vec::new(), accounts: Vec::new() };
         for tier in &cluster.tiers {
             let servers = tier.driver.servers();
             let (accounts, each) = if tier.driver.is_pool() { (1, servers) } else { (servers, 1) };
@@ -69,28 +69,24 @@ impl Spaces {
 
     /// Takes space for a range of a copy; false if one of its servers has too little.
     pub fn take_range(&mut self, placed: &Placed, range: &Range<u64>, limit: u64) -> bool {
-        let bytes = self.bytes(placed, range);
-        let taken = self.take(&placed.servers, &bytes, limit);
-        self.of_range = bytes;
-        taken
+        self.take(&placed.servers, &bytes_of(placed, range), limit)
     }
 
     /// Frees the space of a range of a copy.
     pub fn give(&mut self, placed: &Placed, range: &Range<u64>) {
-        let bytes = self.bytes(placed, range);
-        for (&server, &bytes) in placed.servers.iter().zip(&bytes) {
+        for (&server, bytes) in placed.servers.iter().zip(bytes_of(placed, range)) {
             let account = self.account(server);
             debug_assert!(account.used >= bytes, "more given back than was taken");
             account.used -= bytes;
         }
-        self.of_range = bytes;
     }
 
-    fn bytes(&mut self, placed: &Placed, range: &Range<u64>) -> Vec<u64> {
-        let mut bytes = std::mem::take(&mut self.of_range);
-        bytes.resize(placed.servers.len(), 0);
-        placed.layout.bytes_per_target(range.start, range.end - range.start, &mut bytes);
-        bytes
+    /// Frees the space that was taken for a copy operation that is discarded.
+    pub fn give_back(&mut self, by: &Decider, discarded: &CopyOperation) {
+        if discarded.fetches {
+            let placed = &by.placed[discarded.to];
+            discarded.spans.iter().for_each(|span| self.give(placed, &(span.start..span.end)));
+        }
     }
 
     fn accounts_of(&self, placed: &Placed) -> impl Iterator<Item = &Account> {
@@ -149,19 +145,24 @@ impl Spaces {
     }
 }
 
+/// The bytes of a range on each server of a copy.
+fn bytes_of(placed: &Placed, range: &Range<u64>) -> Vec<u64> {
+    let mut bytes = vec![0; placed.servers.len()];
+    placed.layout.bytes_per_target(range.start, range.end - range.start, &mut bytes);
+    bytes
+}
+
 /// Divides a range into pieces of at most `most` bytes.
 fn pieces(range: &Range<u64>, most: u64) -> impl Iterator<Item = Range<u64>> {
     let end = range.end;
     (range.start..end).step_by(most as usize).map(move |start| start..end.min(start + most))
 }
 
-/// The space of a file's cache copies, as one request sees it.
-pub(super) struct Room<'a> {
+/// The space of a file's cache copies, as one request sees it, and what the request has taken.
+pub(super) struct Reservation<'a> {
     pub spaces: &'a mut Spaces,
     pub map: &'a mut Map,
-    /// The placement of each copy.
-    pub placed: Vec<&'a Placed>,
-    pub first_target: &'a [usize],
+    pub by: &'a Decider,
     pub limit: u64,
     /// The range of the request, whose data is not evicted.
     pub range: Range<u64>,
@@ -170,31 +171,24 @@ pub(super) struct Room<'a> {
     pub evicted: u64,
 }
 
-impl Room<'_> {
-    fn take(&mut self, want: &Want<'_>) -> bool {
+impl Space for Reservation<'_> {
+    fn take_free(&mut self, want: &Want<'_>) -> bool {
         let copy = want.copy;
         // The policy counts the targets of all copies together.
-        let bytes = want.bytes.get(self.first_target[copy]..).unwrap_or_default();
-        let taken = self.spaces.take(&self.placed[copy].servers, bytes, self.limit);
+        let bytes = want.bytes.get(self.by.first_target[copy]..).unwrap_or_default();
+        let taken = self.spaces.take(&self.by.placed[copy].servers, bytes, self.limit);
         if taken {
             self.taken.push((copy, want.start..want.end));
         }
         taken
     }
-}
-
-impl Space for Room<'_> {
-    fn take_free(&mut self, want: &Want<'_>) -> bool {
-        self.take(want)
-    }
 
     fn take_clean(&mut self, want: &Want<'_>) -> bool {
-        for copy in eviction_order(want.copy, self.placed.len()) {
-            let bytes = want.end - want.start;
-            let given =
-                self.spaces.give_up(self.map, self.placed[copy], copy, (bytes, self.limit), &self.range);
+        for copy in eviction_order(want.copy, self.by.placed.len()) {
+            let wanted = (want.end - want.start, self.limit);
+            let given = self.spaces.give_up(self.map, &self.by.placed[copy], copy, wanted, &self.range);
             self.evicted += given;
-            if given > 0 && self.take(want) {
+            if given > 0 && self.take_free(want) {
                 return true;
             }
         }

@@ -8,6 +8,7 @@ use stripewise_layout::constructors::{striped, two_d};
 use stripewise_model::Op;
 
 use super::{Random, cluster, plan};
+use crate::file::File;
 use crate::overlay::Spaces;
 use crate::placed::Placed;
 use crate::process::Sender;
@@ -133,10 +134,10 @@ fn check_space(simulator: &Simulator, capacity: u64) {
     let mut servers = used.clone();
     (0..simulator.servers() as u32).for_each(|server| servers[simulator.spaces.account_of(server)] += 1);
     for file in &simulator.files.files {
-        let overlay = file.overlay.as_ref().unwrap();
+        let File::Copies(overlay) = file else { panic!("{file:?} has one copy") };
         for span in overlay.map.spans(&(0..BLOCKS as u64 * BLOCK)) {
             for copy in overlay.caches().filter(|copy| span.mask & 1 << copy != 0) {
-                let placed = &simulator.files.placed[file.copies[copy] as usize];
+                let placed = &overlay.by.placed[copy];
                 for (object, &server) in placed.servers.iter().enumerate() {
                     used[simulator.spaces.account_of(server)] +=
                         placed.layout.bytes_on(object as u32, span.start, span.end - span.start);

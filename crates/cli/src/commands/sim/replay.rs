@@ -88,7 +88,7 @@ impl Recorded {
                 }
             }
         });
-        let mut streams = Queued::new(reading, self.nodes.clone(), compute).with_counts(self.counts.clone());
+        let mut streams = Queued::new(reading, self.nodes.clone(), self.counts.clone(), compute);
         let outcome = run(&mut streams);
         drop(streams);
         error.map_or(Ok(outcome), Err)
