@@ -16,7 +16,6 @@ use crate::record::{Place, Record};
 /// A claim and its results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement<'a> {
-    /// The claim.
     pub claim: &'a Claim,
     /// The results, in the order of [`Place::ALL`].
     pub outcomes: [Outcome; 3],
@@ -25,7 +24,6 @@ pub struct Judgement<'a> {
 /// Result for a claim at one place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Place of the runs.
     pub place: Place,
     /// The value to compare with the claim; `None` if no cell of the claim was run with all schemes
     /// that the claim needs.
@@ -33,7 +31,6 @@ pub struct Outcome {
     /// Number of cells in which a scheme that the claim needs failed, gave wrong bytes, or was not
     /// run.
     pub missing: usize,
-    /// Whether the value agrees with the claim.
     pub verdict: Verdict,
     /// The largest gain that the cells' lower bounds permit; see [`bound::of`].
     pub bound: Option<f64>,

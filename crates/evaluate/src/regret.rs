@@ -17,7 +17,6 @@ pub const ALIKE: f64 = 0.005;
 /// Results of C1 at one place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Place of the measurements.
     pub place: Place,
     /// One row per model and group of cells, including the group of all cells.
     pub rows: Vec<Row>,
@@ -28,36 +27,29 @@ pub struct Table {
 /// How well a model chose in a group of cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Name of the model.
     pub model: &'static str,
     /// The group: `random reads, Ethernet`, or `all`.
     pub group: String,
-    /// Number of cells.
     pub cases: usize,
     /// Fraction of cells in which the model picked the best layout, or one that is
     /// indistinguishable from it.
     pub best: f64,
-    /// Mean regret over all cells.
     pub mean_regret: f64,
-    /// Largest regret.
     pub worst_regret: f64,
 }
 
 /// The best layout and the models' choices in one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// Labels of the cell.
     pub labels: Labels,
     /// Name of the fastest layout.
     pub best: String,
-    /// Choice of each model.
     pub picked: Vec<Pick>,
 }
 
 /// A model's choice in one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pick {
-    /// Name of the model.
     pub model: &'static str,
     /// The layout that the model predicts to be fastest.
     pub scheme: String,

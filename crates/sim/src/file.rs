@@ -12,7 +12,6 @@ use crate::SimError;
 use crate::overlay::{Decider, Overlay};
 use crate::placed::Placed;
 
-/// A file.
 #[derive(Debug)]
 pub(crate) enum File {
     /// With one copy: the number of its [`Placed`].
@@ -30,7 +29,7 @@ pub(crate) struct Files {
 
 /// What the files of one plan share, identified by the addresses of their layouts.
 #[derive(Default)]
-struct Known {
+pub(crate) struct Known {
     placed: HashMap<*const Layout, u32>,
     deciders: HashMap<Vec<*const Layout>, Rc<Decider>>,
 }
@@ -61,22 +60,8 @@ impl Files {
         }
     }
 
-    /// Adds the files at these paths; `procs` is (p, c).
-    pub fn open(
-        &mut self,
-        plan: &Plan,
-        paths: &[impl AsRef<Path>],
-        servers: usize,
-        procs: (u32, u32),
-    ) -> Result<(), SimError> {
-        let mut known = Known::default();
-        let files = paths.iter().map(|path| self.file(plan, path.as_ref(), servers, procs, &mut known));
-        let files = files.collect::<Result<Vec<_>, _>>()?;
-        self.files.extend(files);
-        Ok(())
-    }
-
-    fn file(
+    /// Places a file as a plan says; `procs` is (p, c), and `servers` the number of servers.
+    pub fn place(
         &mut self,
         plan: &Plan,
         path: &Path,

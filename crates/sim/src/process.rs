@@ -13,7 +13,6 @@ pub(crate) struct Handle {
     pub order: Order,
 }
 
-/// A process.
 #[derive(Debug, Default)]
 pub(crate) struct Process {
     pub node: u32,

@@ -40,7 +40,6 @@ impl Queue {
         }
     }
 
-    /// Takes the next event.
     pub fn pop(&mut self) -> Option<(u64, Event)> {
         if self.open {
             self.heap.pop();
@@ -49,7 +48,6 @@ impl Queue {
         self.heap.peek().map(|first| first.0)
     }
 
-    /// Removes all events.
     pub fn clear(&mut self) {
         self.heap.clear();
         self.open = false;

@@ -16,7 +16,6 @@ struct Times {
     per_byte_ns: f64,
 }
 
-/// A server.
 #[derive(Clone, Copy, Debug, Default)]
 struct Server {
     /// Time when everything that has arrived is done, ns.
@@ -29,7 +28,6 @@ struct Server {
     used_by: u32,
 }
 
-/// A class of servers.
 #[derive(Debug)]
 struct Class {
     /// Read random, read sequential, write random, write sequential.

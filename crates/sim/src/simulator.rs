@@ -6,7 +6,7 @@ use std::path::Path;
 use stripewise_cluster::{Cluster, Plan};
 
 use crate::ends::Ends;
-use crate::file::Files;
+use crate::file::{Files, Known};
 use crate::network::Net;
 use crate::overlay::Spaces;
 use crate::placed::{Scratch, Sub};
@@ -45,7 +45,6 @@ pub struct Simulator {
     /// Log of all transfers of files with several copies.
     #[cfg(test)]
     pub(crate) log: Vec<(u32, stripewise_model::Op, crate::process::Sender, Vec<stripewise_policy::Part>)>,
-    /// Results of the current run.
     pub(crate) outcome: Outcome,
 }
 
@@ -90,10 +89,10 @@ impl Simulator {
     ///
     /// # Errors
     /// A file that no rule places; a plan for other servers.
-    pub fn open(
+    pub fn open<P: AsRef<Path>>(
         &mut self,
         plan: &Plan,
-        paths: &[impl AsRef<Path>],
+        paths: &[P],
         procs: u32,
         procs_per_node: u32,
     ) -> Result<Range<u32>, SimError> {
@@ -104,8 +103,12 @@ impl Simulator {
                  made for"
             )));
         }
+        let procs = (procs.max(1), procs_per_node.clamp(1, procs.max(1)));
+        let mut known = Known::default();
+        let place = |path: &P| self.files.place(plan, path.as_ref(), there, procs, &mut known);
+        let placed = paths.iter().map(place).collect::<Result<Vec<_>, _>>()?;
         let first = self.files.files.len() as u32;
-        self.files.open(plan, paths, there, (procs.max(1), procs_per_node.clamp(1, procs.max(1))))?;
+        self.files.files.extend(placed);
         Ok(first..self.files.files.len() as u32)
     }
 

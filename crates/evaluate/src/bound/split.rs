@@ -34,11 +34,9 @@ pub(super) fn work_s(work: &[Work], space: f64) -> f64 {
 /// Returns the HServers' time if the requests that save most time per byte are on SServers until
 /// these are full.
 fn limited_by_space_s(work: &[Work], space: f64) -> f64 {
-    let mut sorted = possible(work);
-    sorted.sort_by(|a, b| (b.slow_s / b.size as f64).total_cmp(&(a.slow_s / a.size as f64)));
     let mut left = space;
-    let mut slow_s: f64 = work.iter().map(|work| work.count as f64 * work.slow_s).sum();
-    for work in sorted {
+    let mut slow_s = all_slow_s(work);
+    for work in sorted(work, |work| work.slow_s / work.size as f64) {
         let share = (left / work.bytes()).min(1.0);
         slow_s -= share * work.count as f64 * work.slow_s;
         left -= share * work.bytes();
@@ -49,11 +47,9 @@ fn limited_by_space_s(work: &[Work], space: f64) -> f64 {
 /// Returns the time of both kinds of servers if the requests that save most per second of SServer
 /// time are on SServers, until both kinds take equally long.
 fn balanced_s(work: &[Work]) -> f64 {
-    let mut sorted = possible(work);
-    sorted.sort_by(|a, b| (b.slow_s / b.fast_s).total_cmp(&(a.slow_s / a.fast_s)));
-    let mut slow_s: f64 = work.iter().map(|work| work.count as f64 * work.slow_s).sum();
+    let mut slow_s = all_slow_s(work);
     let mut fast_s = 0.0;
-    for work in sorted {
+    for work in sorted(work, |work| work.slow_s / work.fast_s) {
         let count = work.count as f64;
         // Solves slow - share·count·slow_s = fast + share·count·fast_s for the share.
         let share = ((slow_s - fast_s) / (count * (work.slow_s + work.fast_s))).clamp(0.0, 1.0);
@@ -63,8 +59,17 @@ fn balanced_s(work: &[Work]) -> f64 {
     slow_s.max(fast_s)
 }
 
-fn possible(work: &[Work]) -> Vec<Work> {
-    work.iter().copied().filter(|work| work.fast_s.is_finite() && work.count > 0 && work.size > 0).collect()
+/// Returns the HServers' time if they alone serve all requests.
+fn all_slow_s(work: &[Work]) -> f64 {
+    work.iter().map(|work| work.count as f64 * work.slow_s).sum()
+}
+
+/// Returns the requests that SServers can serve, those with the largest `gain` first.
+fn sorted(work: &[Work], gain: fn(&Work) -> f64) -> Vec<Work> {
+    let possible = |work: &&Work| work.fast_s.is_finite() && work.count > 0 && work.size > 0;
+    let mut sorted: Vec<Work> = work.iter().filter(possible).copied().collect();
+    sorted.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
+    sorted
 }
 
 /// Returns the seconds if the SServers make space during the run by writing back, with up to

@@ -8,11 +8,8 @@ use crate::cell::{Cell, Part, Program, Scheme, Servers, Storage, direction};
 use crate::claim::Scale;
 use crate::record::{Labels, Place};
 
-/// Bytes per KiB.
 pub const KIB: u64 = 1 << 10;
-/// Bytes per MiB.
 pub const MIB: u64 = 1 << 20;
-/// Bytes per GiB.
 pub const GIB: u64 = 1 << 30;
 
 /// Reads and writes, as in most of the papers' figures.
@@ -21,7 +18,6 @@ pub const BOTH: [Op; 2] = [Op::Read, Op::Write];
 /// Both kinds of access.
 pub const ORDERS: [Access; 2] = [Access::Sequential, Access::Random];
 
-/// Returns labels from pairs.
 pub fn labels<const N: usize>(pairs: [(&str, &str); N]) -> Labels {
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }

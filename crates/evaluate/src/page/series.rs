@@ -11,13 +11,10 @@ pub const DRAWINGS: &str = "evaluation";
 /// A figure with its numbers.
 #[derive(Clone, Debug)]
 pub struct Chart<'a> {
-    /// The figure.
     pub figure: &'a Figure,
     /// Its schemes, in order.
     pub schemes: &'a [String],
-    /// The file name of the drawing.
     pub file_name: String,
-    /// The look of each scheme.
     pub looks: Vec<usize>,
     /// One panel for each place with data.
     pub panels: Vec<Panel>,
@@ -26,7 +23,6 @@ pub struct Chart<'a> {
 /// The numbers of one place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// Place of the runs.
     pub place: Place,
     /// The values along x, in order.
     pub x: Vec<String>,
@@ -44,7 +40,6 @@ pub struct Point {
 }
 
 impl Panel {
-    /// Returns all points.
     pub fn all(&self) -> impl Iterator<Item = &Point> {
         self.points.iter().flatten().flatten()
     }

@@ -30,7 +30,6 @@ pub(crate) struct Overlay {
     /// Bytes that cached data may use on each server; `None` for replicas.
     pub capacity: Option<u64>,
     pub lazy_close: bool,
-    /// Pace of the background copying.
     pub pace: Pace,
     /// Number of processes that have the file open.
     pub procs: u32,
@@ -38,7 +37,6 @@ pub(crate) struct Overlay {
     pub under_way: u32,
     /// Duration of recent requests, ns.
     pub took_ns: u64,
-    /// The copy operation in progress.
     pub copying: Option<CopyOperation>,
     /// Time of the next check whether there is something to copy, ns.
     pub look_ns: Option<u64>,
@@ -78,12 +76,6 @@ impl CopyOperation {
     pub fn overlapping(&self, range: &Range<u64>) -> impl Iterator<Item = (u64, u64)> {
         let cut = |span: &Span| (span.start.max(range.start), span.end.min(range.end));
         self.spans.iter().map(cut).filter(|(start, end)| start < end)
-    }
-
-    /// Records a write to `range`.
-    pub fn disturb(&mut self, range: &Range<u64>) {
-        let disturbed = self.overlapping(range).next().is_some();
-        self.disturbed |= disturbed;
     }
 
     pub fn parts(&self, copy: usize) -> Vec<Part> {

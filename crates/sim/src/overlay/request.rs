@@ -93,7 +93,8 @@ impl Simulator {
         let overlay = self.files.overlay(file);
         for part in parts {
             if let Some(copying) = &mut overlay.copying {
-                copying.disturb(&part.range());
+                let overlaps = copying.overlapping(&part.range()).next().is_some();
+                copying.disturbed |= overlaps;
             }
             for span in overlay.map.spans(&part.range()) {
                 for copy in overlay.caches().filter(|&copy| span.mask & 1 << copy != 0 && copy != part.copy) {
