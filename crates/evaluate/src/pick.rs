@@ -17,12 +17,11 @@ pub fn first<'r>(cell: &[&'r Record], by: &str, equal: f64, then: &str) -> Optio
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let tied = cell.iter().zip(values).filter(|(_, value)| *value <= least * (1.0 + equal));
     let then = |record: &Record| record.details.get(then).copied().unwrap_or(f64::INFINITY);
-    let first = tied.map(|(record, _)| *record).min_by(|a, b| {
+    tied.map(|(record, _)| *record).min_by(|a, b| {
         let closer = (then(a) - then(b)).abs() <= EQUAL * then(b).abs();
         let by_then = if closer { Ordering::Equal } else { then(a).total_cmp(&then(b)) };
         by_then.then_with(|| a.scheme.cmp(&b.scheme))
-    });
-    first
+    })
 }
 
 /// Returns the record with the least median; `None` if there are none.

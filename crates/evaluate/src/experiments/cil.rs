@@ -224,12 +224,15 @@ pub fn c3(scale: Scale) -> Vec<Cell> {
 pub fn c4(scale: Scale) -> Vec<Cell> {
     let stripes = [16 * KIB, 256 * KIB, 4 * MIB].map(|stripe| Scheme::Striped { tier: "hdd", stripe });
     let schemes = and_replicas(stripes.into());
-    let (tiles, grids): (&[(u64, u64)], &[(u32, u32)]) = match (scale.is_simulated(), scale.quick) {
-        (true, true) => (&[(1024, 1024), (2048, 2048)], &[(2, 2), (8, 8)]),
-        (true, false) => {
-            (&[(1024, 1024), (1024, 2048), (2048, 2048)], &[(2, 2), (4, 4), (8, 8), (16, 8), (16, 16)])
-        }
-        (false, _) => (&[(16, 16 * KIB), (64, 16 * KIB)], &[(2, 2), (4, 4)]),
+    let tiles: &[(u64, u64)] = match (scale.is_simulated(), scale.quick) {
+        (true, true) => &[(1024, 1024), (2048, 2048)],
+        (true, false) => &[(1024, 1024), (1024, 2048), (2048, 2048)],
+        (false, _) => &[(16, 16 * KIB), (64, 16 * KIB)],
+    };
+    let grids: &[(u32, u32)] = match (scale.is_simulated(), scale.quick) {
+        (true, true) => &[(2, 2), (8, 8)],
+        (true, false) => &[(2, 2), (4, 4), (8, 8), (16, 8), (16, 16)],
+        (false, _) => &[(2, 2), (4, 4)],
     };
     let mut cells = Vec::new();
     for bed in beds(scale) {

@@ -17,33 +17,20 @@ use stripewise_trace::synth::{Access, Btio, BtioClass, TwoPhase};
 
 use super::devices;
 use super::making::{self, BOTH, Case, GIB, KIB, MIB, ORDERS, access_name, add_procs, crossed, labels, name};
-use crate::cell::{Cell, Part, Program, Scheme, Servers, direction};
+use crate::cell::{Cell, Part, Program, Scheme, direction};
 use crate::claim::Scale;
 use crate::record::{Labels, Place};
 
 /// Number of client nodes.
 const NODES: u32 = 8;
 
-/// Returns the schemes that are compared, for requests of `request` bytes.
-pub fn schemes(request: u64) -> Vec<Scheme> {
+/// Returns the first `count` of the five schemes that are compared, for requests of `request`
+/// bytes.
+pub fn schemes(count: usize, request: u64) -> Vec<Scheme> {
     let [def, pa, psa, auto] = ["def", "pa", "psa", "auto"].map(Scheme::Planner);
-    vec![def, pa, psa, Scheme::WholeRequests { request }, auto]
-}
-
-/// Returns the schemes without the last one, `auto`.
-fn without_auto(request: u64) -> Vec<Scheme> {
-    let mut schemes = schemes(request);
-    schemes.pop();
+    let mut schemes = vec![def, pa, psa, Scheme::WholeRequests { request }, auto];
+    schemes.truncate(count);
     schemes
-}
-
-/// Returns the schemes of most experiments: quick measured runs have no `auto`.
-fn few_schemes(scale: Scale, request: u64) -> Vec<Scheme> {
-    if scale.quick && !scale.is_simulated() { without_auto(request) } else { schemes(request) }
-}
-
-fn tiers(servers: (u32, u32), space_per_sserver: u64) -> Vec<Servers> {
-    devices::tiers(servers, devices::published(), space_per_sserver)
 }
 
 fn per_node(scale: Scale, processes: u32) -> u32 {
@@ -107,10 +94,11 @@ impl Ior {
         .cell(scale)
     }
 
-    /// Returns a cell of P1 to P4: with the requests of the published file in the simulator; in
-    /// measured runs, about 256 MiB (128 MiB if quick) with a minimum for every process.
-    fn published(self, scale: Scale, schemes: Vec<Scheme>) -> Cell {
-        let all = FILE / self.request;
+    /// Returns a cell of P1 to P4 with the first `count` schemes: with the requests of the published
+    /// file in the simulator; in measured runs, about 256 MiB (128 MiB if quick) with a minimum for
+    /// every process.
+    fn published(self, scale: Scale, count: usize) -> Cell {
+        let (all, schemes) = (FILE / self.request, schemes(count, self.request));
         let measured = |bytes: u64, least: u64, most: u64| {
             (bytes / self.request).clamp(least * u64::from(self.processes), most)
         };
@@ -126,9 +114,9 @@ pub fn p1(scale: Scale) -> Vec<Cell> {
     let orders = if on_disks && scale.quick { &ORDERS[1..] } else { &ORDERS };
     crossed(&BOTH, orders, |op, access| {
         let ior = Ior { access, ..Ior::new(op, labels([("op", name(op)), ("access", access_name(access))])) };
-        let mut schemes = schemes(ior.request);
-        schemes.retain(|scheme| !on_disks || !matches!(scheme, Scheme::WholeRequests { .. }));
-        ior.published(scale, schemes)
+        let mut cell = ior.published(scale, 5);
+        cell.schemes.retain(|scheme| !on_disks || !matches!(scheme, Scheme::WholeRequests { .. }));
+        cell
     })
 }
 
@@ -140,8 +128,7 @@ pub fn p2(scale: Scale) -> Vec<Cell> {
     crossed(processes, &BOTH, |(published, processes), op| {
         let mut ior = Ior { processes, ..Ior::new(op, labels([("op", name(op))])) };
         add_procs(&mut ior.labels, published, ranks(scale, processes));
-        let schemes = few_schemes(scale, ior.request);
-        ior.published(scale, schemes)
+        ior.published(scale, scale.of([5, 5], [5, 4]))
     })
 }
 
@@ -150,17 +137,11 @@ fn ranks(scale: Scale, processes: u32) -> Option<u32> {
     (!scale.is_simulated()).then_some(processes)
 }
 
-/// Returns a cell of P3 or P4, of which no quick run has `auto`.
-fn p3_or_p4(scale: Scale, ior: Ior) -> Cell {
-    let schemes = if scale.quick { without_auto(ior.request) } else { schemes(ior.request) };
-    ior.published(scale, schemes)
-}
-
 /// Returns IOR with several request sizes.
 pub fn p3(scale: Scale) -> Vec<Cell> {
     crossed(&[128 * KIB, MIB], &BOTH, |request, op| {
         let labels = labels([("op", name(op)), ("size", &size::format(request))]);
-        p3_or_p4(scale, Ior { request, ..Ior::new(op, labels) })
+        Ior { request, ..Ior::new(op, labels) }.published(scale, scale.of([5, 4], [5, 4]))
     })
 }
 
@@ -168,7 +149,8 @@ pub fn p3(scale: Scale) -> Vec<Cell> {
 pub fn p4(scale: Scale) -> Vec<Cell> {
     crossed(&[(5, 3), (3, 5)], &BOTH, |(m, n), op| {
         let labels = labels([("op", name(op)), ("servers", &format!("{m}:{n}"))]);
-        p3_or_p4(scale, Ior { servers: (m, n), share: f64::from(n) / 16.0, ..Ior::new(op, labels) })
+        let ior = Ior { servers: (m, n), share: f64::from(n) / 16.0, ..Ior::new(op, labels) };
+        ior.published(scale, scale.of([5, 4], [5, 4]))
     })
 }
 
@@ -189,13 +171,13 @@ pub fn p5(scale: Scale) -> Vec<Cell> {
         Case {
             labels: labels([("op", name(op)), ("size", &size::format(region_size))]),
             // All SServers together hold a third of the file.
-            tiers: tiers((4, 4), bytes / 3 / 4),
+            tiers: devices::tiers((4, 4), devices::published(), bytes / 3 / 4),
             network: devices::ethernet(),
             parts: vec![making::hpio(op, processes, regions, region_size, 0)],
             bytes,
             startups,
             access: Access::Random,
-            schemes: few_schemes(scale, region_size),
+            schemes: schemes(scale.of([5, 5], [5, 4]), region_size),
         }
         .cell(scale)
     })
@@ -225,13 +207,13 @@ pub fn p6(scale: Scale) -> Vec<Cell> {
         Case {
             labels,
             // All SServers together hold a quarter of the file.
-            tiers: tiers((4, 4), bytes / 4 / 4),
+            tiers: devices::tiers((4, 4), devices::published(), bytes / 4 / 4),
             network: devices::ethernet(),
             parts: vec![making::tile(op, grid, per_node, elements, Some(collective), "tile.data")],
             bytes,
             startups: bytes.div_ceil(request),
             access: Access::Sequential,
-            schemes: few_schemes(scale, request),
+            schemes: schemes(scale.of([5, 5], [5, 4]), request),
         }
         .cell(scale)
     })
@@ -259,17 +241,15 @@ fn btio(scale: Scale, published: u32, processes: u32) -> Cell {
     let request = collective.buffer.min(file / class.dumps() / u64::from(collective.aggregators));
     let mut labels = Labels::new();
     add_procs(&mut labels, published, ranks(scale, processes));
-    let mut schemes = schemes(request);
-    schemes.truncate(if scale.is_simulated() { 5 } else { 3 });
     Case {
         labels,
-        tiers: tiers((6, 2), space),
+        tiers: devices::tiers((6, 2), devices::published(), space),
         network: devices::ethernet(),
         parts: vec![part(Op::Write), part(Op::Read)],
         bytes: 2 * file,
         startups: (2 * file).div_ceil(request),
         access: Access::Sequential,
-        schemes,
+        schemes: schemes(scale.of([5, 5], [3, 3]), request),
     }
     .cell(scale)
 }

@@ -32,7 +32,7 @@ fn base(series: &str, value: &str) -> Ior {
 
 fn cell(mut ior: Ior, scale: Scale) -> Cell {
     let bytes = scale.of([4 * GIB, GIB], [256 * MIB, 128 * MIB]);
-    let mut schemes = psa::schemes(ior.request);
+    let mut schemes = psa::schemes(5, ior.request);
     // The published stripes are for requests of 512 KiB on four servers of each kind.
     if ior.request == 512 * KIB && ior.servers == (4, 4) {
         schemes.insert(3, Scheme::Candidate(PUBLISHED.to_owned()));
