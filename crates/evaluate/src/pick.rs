@@ -9,8 +9,8 @@ use crate::record::Record;
 pub const EQUAL: f64 = 1e-9;
 
 /// Returns the record with the least prediction `by`; `None` if one lacks it. Predictions are equal
-/// up to the fraction `equal`. Ties go to the least prediction `then`, then to the first name, as in
-/// the planner.
+/// up to the fraction `equal`. Ties go to the least prediction `then`, then to the first name, as
+/// in the planner.
 pub fn first<'r>(cell: &[&'r Record], by: &str, equal: f64, then: &str) -> Option<&'r Record> {
     let values: Option<Vec<f64>> = cell.iter().map(|record| record.details.get(by).copied()).collect();
     let values = values?;

@@ -14,9 +14,9 @@ use crate::placed::Placed;
 
 #[derive(Debug)]
 pub(crate) enum File {
-    /// With one copy: the number of its [`Placed`].
+    /// The file has one copy: the number of its [`Placed`].
     Single(u32),
-    /// With several copies.
+    /// The file has several copies.
     Copies(Box<Overlay>),
 }
 

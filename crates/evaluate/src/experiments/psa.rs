@@ -94,9 +94,9 @@ impl Ior {
         .cell(scale)
     }
 
-    /// Returns a cell of P1 to P4 with the first `count` schemes: with the requests of the published
-    /// file in the simulator; in measured runs, about 256 MiB (128 MiB if quick) with a minimum for
-    /// every process.
+    /// Returns a cell of P1 to P4 with the first `count` schemes. In the simulator it has the
+    /// requests of the published file; in measured runs, those of about 256 MiB (128 MiB if quick),
+    /// with a minimum for every process.
     fn published(self, scale: Scale, count: usize) -> Cell {
         let (all, schemes) = (FILE / self.request, schemes(count, self.request));
         let measured = |bytes: u64, least: u64, most: u64| {
