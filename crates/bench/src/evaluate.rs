@@ -113,10 +113,8 @@ fn render(job: &Job<'_>, pages: &Path) -> anyhow::Result<()> {
 /// Reads the document of a place; `None` if nothing was run there.
 fn read(dir: &Path, place: Place) -> anyhow::Result<Option<Document>> {
     let path = dir.join(format!("{}.json", place.name()));
-    if !path.exists() {
-        return Ok(None);
-    }
-    Ok(Some(Document::parse(&files::read(&path)?, &path.to_string_lossy(), place)?))
+    let parse = |text: &str, name: &str| Document::parse(text, name, place);
+    path.exists().then(|| files::parsed(&path, parse)).transpose()
 }
 
 /// Removes the drawings of an earlier rendering. Only files with names like `C1-2.svg` are removed.

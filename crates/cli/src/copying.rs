@@ -68,13 +68,12 @@ pub fn migrate_all(
 }
 
 fn migrate_one(runtime: &Runtime, file: &Move<'_>, verb: &str, told: &CopyProgress) -> Value {
-    let outcome = migrate(runtime, file.path, file.goal, &mut told.file(file.path));
     let path = file.path.display().to_string();
     let mut entry = json!({ "path": path });
     if let Some(scheme) = file.scheme {
         entry["scheme"] = scheme.into();
     }
-    match outcome {
+    match migrate(runtime, file.path, file.goal, &mut told.file(file.path)) {
         Ok(Migration::Done(bytes)) => {
             told.done(&format!("{verb} {path}"), bytes);
             entry[verb] = true.into();
@@ -96,7 +95,6 @@ fn migrate_one(runtime: &Runtime, file: &Move<'_>, verb: &str, told: &CopyProgre
 /// share it.
 pub struct CopyProgress {
     bar: ProgressBar,
-    lines: bool,
     quiet: bool,
     files: usize,
     total_bytes: u64,
@@ -119,10 +117,9 @@ impl CopyProgress {
     pub fn new(total_bytes: u64, files: usize, quiet: bool) -> Self {
         let template = "{bar:30} {percent:>3} % {binary_bytes_per_sec:>12} {eta:>4} left  {wide_msg}";
         let bar = progress::bar(Some(total_bytes * 2), template, quiet);
-        let lines = !quiet && bar.is_hidden();
         let now = Instant::now();
         let counts = Mutex::new(Counts { files: 0, bytes: 0, found_bytes: 0, started: now, said: now });
-        Self { bar, lines, quiet, files, total_bytes, counts }
+        Self { bar, quiet, files, total_bytes, counts }
     }
 
     fn counts(&self) -> MutexGuard<'_, Counts> {
@@ -164,6 +161,9 @@ impl CopyProgress {
     /// Records that a file is done. Up to [`NAMED_MAX`] files get a line each; larger sets get a
     /// summary line every [`LINE_EVERY`].
     pub fn done(&self, line: &str, bytes: u64) {
+        if self.quiet {
+            return;
+        }
         let mut counts = self.counts();
         counts.files += 1;
         counts.bytes += bytes;
@@ -172,16 +172,14 @@ impl CopyProgress {
         let rate = human(rate as u64);
         let line = if self.files <= NAMED_MAX {
             format!("{line} ({}, {rate}/s)", human(bytes))
-        } else if self.lines && (counts.said.elapsed() >= LINE_EVERY || counts.files == self.files) {
+        } else if self.bar.is_hidden() && (counts.said.elapsed() >= LINE_EVERY || counts.files == self.files) {
             let (done, total) = (human(counts.bytes), human(self.total_bytes));
             format!("{} of {} files, {done} of {total}, {rate}/s", counts.files, self.files)
         } else {
             return;
         };
         counts.said = Instant::now();
-        if !self.quiet {
-            self.say(&line);
-        }
+        self.say(&line);
     }
 
     /// Prints a line to stderr without disturbing the bar.

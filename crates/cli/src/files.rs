@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use stripewise_cluster::{Cluster, Plan, Profile};
-pub use stripewise_console::files::{directory, read, write_whole};
+pub use stripewise_console::files::{directory, parsed, read, write_whole};
 use stripewise_trace::Trace;
 
 /// Reads the cluster file, applies a profile, and returns the cluster and the profile's path.
@@ -17,21 +17,18 @@ pub fn cluster(path: &Path, profile: Option<&Path>) -> anyhow::Result<(Cluster, 
         Some(given) => Some(given.to_owned()),
         None => Some(path.with_file_name("profile.toml")).filter(|path| path.exists()),
     };
-    let profile = match &profile_path {
-        None => None,
-        Some(path) => Some(Profile::parse(&read(path)?, &path.display().to_string())?),
-    };
-    let cluster = Cluster::parse_with(&read(path)?, &path.display().to_string(), profile.as_ref())?;
+    let profile = profile_path.as_deref().map(|path| parsed(path, Profile::parse)).transpose()?;
+    let cluster = parsed(path, |text, name| Cluster::parse_with(text, name, profile.as_ref()))?;
     Ok((cluster, profile_path))
 }
 
 /// Reads a cluster file whose classes need not have parameters.
 pub fn uncalibrated_cluster(path: &Path) -> anyhow::Result<Cluster> {
-    Ok(Cluster::parse_uncalibrated(&read(path)?, &path.display().to_string())?)
+    parsed(path, Cluster::parse_uncalibrated)
 }
 
 pub fn plan(path: &Path) -> anyhow::Result<Plan> {
-    Ok(Plan::parse(&read(path)?, &path.display().to_string())?)
+    parsed(path, Plan::parse)
 }
 
 /// Opens a trace. One that lacks calls is an error, unless `accept_incomplete`; `verb` says what

@@ -47,24 +47,28 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    stripewise_console::run("stripewise", || match Cli::parse().command {
-        Command::Init(args) => init::run(&args),
-        Command::Calibrate(args) => calibrate::run(args),
-        Command::Trace(args) => trace::run(args),
-        Command::Synth(args) => synth::run(args),
-        Command::Plan(args) => plan::run(args),
-        Command::Cost(args) => cost::run(&args),
-        Command::Sim(args) => sim::run(&args),
-        Command::Place(args) => place::run(args),
-        Command::Export(args) => export::run(args),
-        Command::Run(args) => run::run(args),
-        Command::Drain(args) => settle::drain(&args),
-        Command::Warm(args) => settle::warm(&args),
-        Command::Status(args) => status::run(args),
-        Command::Fsck(args) => fsck::run(args),
-        Command::Cat(args) => cat::run(args),
-        Command::Cp(args) => cp::run(args),
-        Command::Rm(args) => rm::run(args),
-        Command::Report(args) => report::run(args),
+    stripewise_console::run("stripewise", || {
+        match Cli::parse().command {
+            Command::Init(args) => init::run(&args)?,
+            Command::Calibrate(args) => calibrate::run(&args)?,
+            Command::Synth(args) => synth::run(&args)?,
+            Command::Plan(args) => plan::run(&args)?,
+            Command::Cost(args) => cost::run(&args)?,
+            Command::Sim(args) => sim::run(&args)?,
+            Command::Cat(args) => cat::run(&args)?,
+            Command::Cp(args) => cp::run(&args)?,
+            Command::Report(args) => report::run(args)?,
+            Command::Run(args) => run::run(&args)?,
+            // These continue after a failure, or return the exit code of a program.
+            Command::Trace(args) => return trace::run(&args),
+            Command::Place(args) => return place::run(&args),
+            Command::Export(args) => return export::run(&args),
+            Command::Drain(args) => return settle::drain(&args),
+            Command::Warm(args) => return settle::warm(&args),
+            Command::Status(args) => return status::run(&args),
+            Command::Fsck(args) => return fsck::run(&args),
+            Command::Rm(args) => return rm::run(&args),
+        }
+        Ok(ExitCode::SUCCESS)
     })
 }

@@ -16,10 +16,10 @@ use stripewise_sys::user::become_user;
 /// Creates the data path of a command. Requests to emulated servers are not delayed, because
 /// emulation stands for an application's run.
 pub fn runtime(plan: Option<&Plan>) -> Arc<Runtime> {
-    let unpaced = plan.cloned().map(|mut plan| {
-        plan.cluster.tiers.iter_mut().for_each(|tier| tier.emulate = false);
-        plan
-    });
+    let mut unpaced = plan.cloned();
+    for tier in unpaced.iter_mut().flat_map(|plan| &mut plan.cluster.tiers) {
+        tier.emulate = false;
+    }
     Runtime::new(Arc::new(Real), unpaced.as_ref())
 }
 

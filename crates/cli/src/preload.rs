@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 
 /// File name of the preload library.
 const LIBRARY: &str = "libstripewise_posix.so";
@@ -43,27 +43,25 @@ impl Flags {
             return Ok(Vec::new());
         }
         let places = match &self.mpi_lib {
+            None => places(preload),
             Some(dir) => {
                 vec![dir.canonicalize().with_context(|| format!("MPI libraries in {}", dir.display()))?]
             }
-            None => places(preload),
         };
-        match self.mpi.as_str() {
-            "auto" => {
-                Ok(places.iter().map(|place| all_in(place)).find(|all| !all.is_empty()).unwrap_or_default())
-            }
-            name => {
-                match places.iter().map(|place| place.join(name).join(MPI_LIBRARY)).find(|path| path.is_file())
-                {
-                    Some(path) => Ok(vec![path]),
-                    None => bail!(
-                        "--mpi {name}: there is no {name}/{MPI_LIBRARY} in {}: build it (make workloads), say where with --mpi-lib, or \
-                     leave it out with --mpi off",
-                        places.first().map_or(Path::new("."), PathBuf::as_path).display()
-                    ),
-                }
-            }
+        if self.mpi == "auto" {
+            let found = places.iter().map(|place| all_in(place)).find(|all| !all.is_empty());
+            return Ok(found.unwrap_or_default());
         }
+        let name = &self.mpi;
+        let mut libraries = places.iter().map(|place| place.join(name).join(MPI_LIBRARY));
+        let library = libraries.find(|path| path.is_file()).with_context(|| {
+            format!(
+                "--mpi {name}: there is no {name}/{MPI_LIBRARY} in {}: build it (make workloads), say where with --mpi-lib, or \
+                 leave it out with --mpi off",
+                places.first().map_or(Path::new("."), PathBuf::as_path).display()
+            )
+        })?;
+        Ok(vec![library])
     }
 }
 
@@ -91,12 +89,11 @@ fn preload_library(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
     let executable = std::env::current_exe().context("the path of this executable is not known")?;
     let dir = executable.parent().unwrap_or(Path::new("/"));
-    let places =
-        [dir.join(LIBRARY), dir.join("../lib").join(LIBRARY), dir.join("../lib/stripewise").join(LIBRARY)];
-    match places.iter().find(|place| place.is_file()) {
-        Some(place) => Ok(place.canonicalize()?),
-        None => bail!("{LIBRARY} is not beside {}: name it with --lib or STRIPEWISE_LIB", executable.display()),
-    }
+    let mut places = ["", "../lib", "../lib/stripewise"].into_iter().map(|place| dir.join(place).join(LIBRARY));
+    let found = places.find(|place| place.is_file()).with_context(|| {
+        format!("{LIBRARY} is not beside {}: name it with --lib or STRIPEWISE_LIB", executable.display())
+    })?;
+    Ok(found.canonicalize()?)
 }
 
 /// Returns the value of LD_PRELOAD with `libraries` in front of the current entries. Libraries that

@@ -15,6 +15,17 @@ pub fn read(path: &Path) -> anyhow::Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
 }
 
+/// Reads a text file and parses it. The parser gets the text, and the file's name for its errors.
+///
+/// # Errors
+/// The file cannot be read, or the parser's error.
+pub fn parsed<T, E>(path: &Path, parse: impl FnOnce(&str, &str) -> Result<T, E>) -> anyhow::Result<T>
+where
+    anyhow::Error: From<E>,
+{
+    Ok(parse(&read(path)?, &path.to_string_lossy())?)
+}
+
 /// Writes `text` to a temporary file in the directory of `path` and renames it to `path`, so that
 /// the file is replaced whole or not at all.
 ///

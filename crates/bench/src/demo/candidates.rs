@@ -91,8 +91,7 @@ pub fn plan(work: &Workspace, cluster: &str, slug: &str, file: &Path) -> anyhow:
 
 /// Returns the candidate that a plan file forces on the file.
 fn forced(work: &Workspace, name: String, plan: String, file: &Path) -> anyhow::Result<Forced> {
-    let path = work.path(&plan);
-    let parsed = Plan::parse(&files::read(&path)?, &path.display().to_string())?;
+    let parsed = files::parsed(&work.path(&plan), Plan::parse)?;
     let rule = parsed.rule_for(file).with_context(|| format!("{plan} has no rule for '{}'", file.display()))?;
     let layouts: Vec<String> = rule.layouts.iter().map(|layout| layout_text(layout, &parsed.cluster)).collect();
     Ok(Forced { name, layout_text: layouts.join(" or "), rule: rule.clone(), plan })

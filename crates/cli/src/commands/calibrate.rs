@@ -5,7 +5,6 @@ mod subjects;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
@@ -24,28 +23,26 @@ pub use args::Args;
 
 use crate::{files, output};
 
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(address) = &args.serve {
         return serve(address);
     }
-    let calibrated = calibrate(&args)?;
+    let calibrated = calibrate(args)?;
     if args.json {
-        output::json(&to_json(&calibrated))?;
-    } else {
-        print(&calibrated, args.points);
+        return output::json(&to_json(&calibrated));
     }
-    Ok(ExitCode::SUCCESS)
+    print(&calibrated, args.points);
+    Ok(())
 }
 
-fn serve(address: &str) -> anyhow::Result<ExitCode> {
+fn serve(address: &str) -> anyhow::Result<()> {
     let address = if address.contains(':') { address.to_owned() } else { format!("0.0.0.0:{address}") };
-    network::serve(&address, |address| {
+    Ok(network::serve(&address, |address| {
         println!(
             "serving on {address}; measure from another host with `stripewise calibrate --network HOST:{}`, stop with Ctrl-C",
             address.port()
         );
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })?)
 }
 
 /// Returns the output of `--json`: the profile's parameters and the measurements behind them.

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::Context;
 use stripewise_cluster::size;
@@ -31,17 +30,17 @@ pub struct Args {
 }
 
 /// The bytes before a failure have been written.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: &Args) -> anyhow::Result<()> {
     let runtime = managed::runtime(None);
     let files: Vec<_> = args.files.iter().map(|path| managed::existing_file(path)).collect::<Result<_, _>>()?;
     managed::act_for_owner(&runtime, &files)?;
     for file in &files {
         let contents = Contents::open(&runtime, file)?;
-        if !copy(&contents, file, &args)? {
+        if !copy(&contents, file, args)? {
             break;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Writes one file. Returns false if the reader of stdout has closed the pipe.

@@ -4,21 +4,19 @@ mod args;
 mod models;
 mod params;
 
-use std::process::ExitCode;
 
 pub use args::Args;
 use models::Evaluation;
 
 use crate::output;
 
-pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: &Args) -> anyhow::Result<()> {
     let evaluation = models::evaluate(args)?;
     if args.json {
-        output::json(&evaluation)?;
-    } else {
-        print_text(&evaluation);
+        return output::json(&evaluation);
     }
-    Ok(ExitCode::SUCCESS)
+    print_text(&evaluation);
+    Ok(())
 }
 
 fn print_text(evaluation: &Evaluation) {

@@ -1,7 +1,6 @@
 //! `stripewise cp` copies a file into or out of a layout.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use stripewise_datapath::Shape;
@@ -34,7 +33,7 @@ pub struct Args {
 }
 
 /// DST is unchanged after any error.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: &Args) -> anyhow::Result<()> {
     let source = managed::existing_file(&args.source)?;
     let destination = destination(&args.destination, &args.source)?;
     let plan = args.layout.as_deref().map(files::plan).transpose()?;
@@ -52,7 +51,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let progress = CopyProgress::new(bytes, 1, args.quiet);
     let copied = copy_file(&runtime, &source, &destination, shape, &mut progress.file(&source))?;
     progress.done(&format!("copied {} to {}", source.display(), destination.display()), copied);
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Returns the absolute path of the copy. If `given` is a directory, the copy keeps the source's

@@ -30,7 +30,7 @@ pub struct Args {
 /// A file that fails does not stop the rest.
 ///
 /// No file is exported if one does not exist.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
     let files = find(&runtime, &args.files)?;
     managed::act_for_owner(&runtime, &files)?;

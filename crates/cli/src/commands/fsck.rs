@@ -74,7 +74,7 @@ pub struct Args {
     quiet: bool,
 }
 
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let targets: Vec<PathBuf> = args.targets.directories()?.into_iter().map(|target| target.path).collect();
     if args.files.is_empty() && targets.is_empty() {
         bail!("fsck: nothing to check; name files or directories, or targets with -c CLUSTER or -p PLAN");

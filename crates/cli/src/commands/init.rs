@@ -5,7 +5,6 @@ mod look;
 mod text;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use serde_json::json;
@@ -43,7 +42,7 @@ pub struct Args {
     json: bool,
 }
 
-pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(output) = &args.output {
         let there = output.try_exists().with_context(|| format!("cannot look at {}", output.display()))?;
         ensure!(
@@ -63,13 +62,12 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         files::write_whole(output, &text)?;
     }
     if args.json {
-        output::json(&json!({
+        return output::json(&json!({
             "cluster": text,
             "output": args.output.as_ref().map(|path| path.display().to_string()),
             "directories": places.iter().map(Place::json).collect::<Vec<_>>(),
             "tiers": drafts.iter().map(Draft::json).collect::<Vec<_>>(),
-        }))?;
-        return Ok(ExitCode::SUCCESS);
+        }));
     }
     match &args.output {
         None => print!("{text}"),
@@ -85,5 +83,5 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             println!("{} written; next: stripewise calibrate -c {0}", output.display());
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

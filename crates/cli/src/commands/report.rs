@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::SystemTime;
 
 use anyhow::bail;
@@ -77,16 +76,12 @@ Examples:
   stripewise report -p plan.toml --predictions plan.json -s job.stat
                                                              which copy served what, expected and measured";
 
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: Args) -> anyhow::Result<()> {
     let nothing = args.traces.is_empty() && args.plans.is_empty() && args.statistics.is_empty();
     if nothing && args.results.is_none() {
         bail!("nothing to report on: give at least one of -t TRACE, -p PLAN.TOML, -r RESULTS.JSON and -s FILE");
     }
-    let results = args
-        .results
-        .as_deref()
-        .map(|path| anyhow::Ok(Results::parse(&files::read(path)?, &path.to_string_lossy())?));
-    let results = results.transpose()?;
+    let results = args.results.as_deref().map(|path| files::parsed(path, Results::parse)).transpose()?;
     let named = |pick| named(results.as_ref(), args.results.as_deref(), pick);
     let traces = if args.traces.is_empty() { named(|workload| workload.trace.as_ref()) } else { args.traces };
     let plans = if args.plans.is_empty() { named(|workload| workload.plan.as_ref()) } else { args.plans };
@@ -98,7 +93,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let before = args.before.as_deref().map(read_trace).transpose()?;
     let activities: Vec<Activity> = traces.iter().map(|path| read_trace(path)).collect::<Result<_, _>>()?;
-    let read = |path: &PathBuf| anyhow::Ok(Predictions::parse(&files::read(path)?, &path.to_string_lossy())?);
+    let read = |path: &PathBuf| files::parsed(path, Predictions::parse);
     let predictions: Vec<Predictions> = args.predictions.iter().map(read).collect::<Result<_, _>>()?;
     // A single plan matches a single predictions file even if the plan was renamed.
     let only = plans.len() == 1 && predictions.len() == 1;
@@ -106,7 +101,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         plans.iter().map(|path| read_plan(path, &activities, &predictions, only)).collect::<Result<_, _>>()?;
     let mut statistics = Statistics::default();
     for path in &args.statistics {
-        statistics.read(&files::read(path)?, &path.to_string_lossy())?;
+        files::parsed(path, |text, name| statistics.read(text, name))?;
     }
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let report = Report {
@@ -121,8 +116,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let html = render(&report);
     files::write_whole(&args.output, &html)?;
-    print(&args.output, html.len() as u64, &report, args.json)?;
-    Ok(ExitCode::SUCCESS)
+    print(&args.output, html.len() as u64, &report, args.json)
 }
 
 /// Returns the files that the results at `path` name, as far as they exist: results may have been

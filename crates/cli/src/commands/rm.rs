@@ -28,7 +28,7 @@ pub struct Args {
 }
 
 /// A file that fails does not stop the rest and makes the exit status 1.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let runtime = managed::runtime(None);
     let mut failed = false;
     for file in &args.files {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::Command;
 
 use anyhow::{Context, bail};
 use stripewise_cluster::Plan;
@@ -64,18 +64,17 @@ pub struct Args {
 }
 
 /// Returns only if the command could not be started, or with `--print-env`.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: &Args) -> anyhow::Result<()> {
     let path =
         args.plan.canonicalize().with_context(|| format!("plan {} cannot be read", args.plan.display()))?;
     let plan = Plan::parse(&files::read(&path)?, &args.plan.display().to_string())?;
-    let variables = variables(&args, &path)?;
+    let variables = variables(args, &path)?;
     if args.print_env {
         // The targets may be mounted on the job's nodes only.
         if let Err(problem) = preparing::prepare(&plan) {
             eprintln!("stripewise: on this machine: {problem:#}");
         }
-        print(&variables, args.json)?;
-        return Ok(ExitCode::SUCCESS);
+        return print(&variables, args.json);
     }
     preparing::prepare(&plan)?;
     if let Some(path) = &args.statistics {

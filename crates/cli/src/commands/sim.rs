@@ -3,7 +3,6 @@
 mod replay;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
@@ -79,7 +78,7 @@ pub struct Args {
 }
 
 /// Simulates all plans and prints the outcomes.
-pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: &Args) -> anyhow::Result<()> {
     let trace = files::trace(&args.trace, args.accept_incomplete, "simulate")?;
     let plans = if args.plans.is_empty() { candidates(args, &trace)? } else { read(&args.plans)? };
     let recorded = Recorded::of(&trace)?;
@@ -93,11 +92,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     bar.finish_and_clear();
     if args.json {
-        output::json(&to_json(&recorded, &results))?;
-    } else {
-        print(&recorded, &results, args.network);
+        return output::json(&to_json(&recorded, &results));
     }
-    Ok(ExitCode::SUCCESS)
+    print(&recorded, &results, args.network);
+    Ok(())
 }
 
 fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<(String, Plan)>> {

@@ -1,7 +1,6 @@
 //! `stripewise synth` generates the trace of a benchmark without running it.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Subcommand;
@@ -365,7 +364,7 @@ fn divided(total: u64, by: u64, what: &str) -> anyhow::Result<u64> {
 }
 
 /// Writes the trace and prints a summary.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: &Args) -> anyhow::Result<()> {
     let benchmark = args.benchmark()?;
     let Common { output, json, .. } = args.common();
     let failed = || format!("trace {} cannot be written", output.display());
@@ -380,13 +379,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let trace_bytes = writer.finish(&meta).with_context(failed)?;
     let (program, processes) = (&job.program, job.processes);
     if *json {
-        output::json(&json!({
+        return output::json(&json!({
             "trace": trace, "benchmark": program, "processes": processes, "files": files, "calls": calls,
             "trace_bytes": trace_bytes,
-        }))?;
-    } else {
-        println!("{trace}: {calls} calls of {processes} processes on {files} file(s), as {program} makes them");
-        println!("({trace_bytes} bytes; `stripewise trace --summary {trace}` shows what is in it)");
+        }));
     }
-    Ok(ExitCode::SUCCESS)
+    println!("{trace}: {calls} calls of {processes} processes on {files} file(s), as {program} makes them");
+    println!("({trace_bytes} bytes; `stripewise trace --summary {trace}` shows what is in it)");
+    Ok(())
 }

@@ -83,7 +83,7 @@ pub struct Args {
 }
 
 /// Shows a trace, merges a spool into one, or runs a command and records it.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match (&args.summary, &args.merge, &args.output) {
         (Some(trace), ..) => print_summary(trace, args.json, usize::MAX)?,
         (None, Some(spool), Some(output)) => {
@@ -95,7 +95,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         (None, None, _) if args.command.is_empty() => {
             bail!("nothing to do: give a command to record after --, or --summary TRACE, or --merge DIR")
         }
-        (None, None, Some(output)) => return record(&args, output),
+        (None, None, Some(output)) => return record(args, output),
         (None, _, None) => bail!("where to? Name the trace to write with -o TRACE"),
     }
     Ok(ExitCode::SUCCESS)

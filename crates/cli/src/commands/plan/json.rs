@@ -11,8 +11,7 @@ use stripewise_report::predictions::{
     Predictions,
 };
 
-use super::args::Args;
-use super::planned::Planned;
+use super::{Args, Planned};
 
 /// Returns the report on everything planned.
 pub fn report(planned: &Planned, args: &Args) -> Predictions {
