@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use stripewise_cluster::Plan;
 use stripewise_datapath::Runtime;
 use stripewise_datapath::check::{Listing, walk};
@@ -44,9 +44,7 @@ pub fn listing(runtime: &Runtime, roots: &[PathBuf]) -> Listing {
 /// Returns the absolute path of an existing file that is to be read or moved.
 pub fn existing_file(path: &Path) -> anyhow::Result<PathBuf> {
     let found = existing(path)?;
-    if found.is_dir() {
-        bail!("{} is a directory; name files", path.display());
-    }
+    ensure!(!found.is_dir(), "{} is a directory; name files", path.display());
     Ok(found)
 }
 

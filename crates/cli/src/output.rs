@@ -1,5 +1,6 @@
 //! What the commands print: JSON, tables and sizes.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use comfy_table::presets::NOTHING;
@@ -28,6 +29,12 @@ pub fn table(header: impl Into<Row>, numbers: impl IntoIterator<Item = usize>) -
         }
     }
     table
+}
+
+/// Returns a text about a file without the path that it may start with.
+pub fn without_path<'t>(text: &'t str, path: &Path) -> &'t str {
+    let rest = text.strip_prefix(&*path.to_string_lossy()).and_then(|rest| rest.strip_prefix(": "));
+    rest.unwrap_or(text)
 }
 
 /// Formats a number of bytes for people.

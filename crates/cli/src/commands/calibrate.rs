@@ -125,8 +125,7 @@ fn measure_servers(
     quiet: bool,
 ) -> anyhow::Result<Vec<ServerReport>> {
     let sys: SysRef = Arc::new(Real);
-    let mut reports = Vec::new();
-    for file in subjects {
+    let measure_file = |file: &subjects::Subject| {
         let subject = Subject {
             target: &file.name,
             class: &file.class,
@@ -134,9 +133,9 @@ fn measure_servers(
             emulation: cluster.emulation_of(file.target),
         };
         let options = file.options(options);
-        reports.push(with_progress(&file.name, quiet, |tell| measure(&sys, subject, &options, tell))?);
-    }
-    Ok(reports)
+        Ok(with_progress(&file.name, quiet, |tell| measure(&sys, subject, &options, tell))?)
+    };
+    subjects.iter().map(measure_file).collect()
 }
 
 /// Measures with a bar on a terminal, a line elsewhere, and nothing if quiet.

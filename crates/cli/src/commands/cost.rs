@@ -4,7 +4,6 @@ mod args;
 mod models;
 mod params;
 
-
 pub use args::Args;
 use models::Evaluation;
 

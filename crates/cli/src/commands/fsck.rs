@@ -114,16 +114,11 @@ fn print(report: &Report) {
             _ if finding.kind.is_problem() => "problem",
             _ => "note",
         };
-        println!("{state}: {}: {} [{}]", finding.path.display(), said(finding), finding.kind.name());
+        let text = output::without_path(&finding.text, &finding.path);
+        println!("{state}: {}: {text} [{}]", finding.path.display(), finding.kind.name());
     }
     let open = report.findings.iter().filter(|finding| finding.kind.is_problem() && !finding.repaired).count();
     println!("{} managed files and {} targets checked: {open} problems", report.files, report.targets);
-}
-
-/// Returns the finding's text without the path that it may start with.
-fn said(finding: &Finding) -> &str {
-    let path = format!("{}: ", finding.path.display());
-    finding.text.strip_prefix(&path).unwrap_or(&finding.text)
 }
 
 fn to_json(report: &Report) -> serde_json::Value {
@@ -133,7 +128,7 @@ fn to_json(report: &Report) -> serde_json::Value {
             "problem": finding.kind.is_problem(),
             "path": finding.path.display().to_string(),
             "id": finding.id.map(|id| id.to_string()),
-            "text": said(finding),
+            "text": output::without_path(&finding.text, &finding.path),
             "repaired": finding.repaired,
         })
     };

@@ -93,7 +93,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(output::code(failed))
 }
 
-/// Prints what would be done.
 fn show(plan: &Plan, found: &[Candidate<'_>], as_json: bool) -> anyhow::Result<()> {
     let targets = plan.cluster.targets();
     let mut bytes = vec![0; targets.len()];

@@ -59,7 +59,6 @@ struct Planned {
     executables: HashMap<String, String>,
 }
 
-/// Reads the inputs and plans.
 fn make(args: &Args) -> anyhow::Result<Planned> {
     let trace = files::trace(&args.trace, args.accept_incomplete, "plan")?;
     if let (Some(failure), false) = (trace.meta().failure(), args.accept_failed) {

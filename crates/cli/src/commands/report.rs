@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::bail;
+use anyhow::ensure;
 use serde_json::{Value, json};
 use stripewise_cluster::{Cluster, Rule};
 use stripewise_console::{progress, quoted};
@@ -78,19 +78,18 @@ Examples:
 
 pub fn run(args: Args) -> anyhow::Result<()> {
     let nothing = args.traces.is_empty() && args.plans.is_empty() && args.statistics.is_empty();
-    if nothing && args.results.is_none() {
-        bail!("nothing to report on: give at least one of -t TRACE, -p PLAN.TOML, -r RESULTS.JSON and -s FILE");
-    }
+    ensure!(
+        !nothing || args.results.is_some(),
+        "nothing to report on: give at least one of -t TRACE, -p PLAN.TOML, -r RESULTS.JSON and -s FILE"
+    );
     let results = args.results.as_deref().map(|path| files::parsed(path, Results::parse)).transpose()?;
     let named = |pick| named(results.as_ref(), args.results.as_deref(), pick);
     let traces = if args.traces.is_empty() { named(|workload| workload.trace.as_ref()) } else { args.traces };
     let plans = if args.plans.is_empty() { named(|workload| workload.plan.as_ref()) } else { args.plans };
-    if plans.is_empty() && !args.predictions.is_empty() {
-        bail!("--predictions needs the plan that was made with them: add -p PLAN.TOML");
-    }
-    if args.before.is_some() && traces.is_empty() {
-        bail!("--before needs a trace from after the change: add -t TRACE");
-    }
+    let no_plan = plans.is_empty() && !args.predictions.is_empty();
+    ensure!(!no_plan, "--predictions needs the plan that was made with them: add -p PLAN.TOML");
+    let only_before = args.before.is_some() && traces.is_empty();
+    ensure!(!only_before, "--before needs a trace from after the change: add -t TRACE");
     let before = args.before.as_deref().map(read_trace).transpose()?;
     let activities: Vec<Activity> = traces.iter().map(|path| read_trace(path)).collect::<Result<_, _>>()?;
     let read = |path: &PathBuf| files::parsed(path, Predictions::parse);
@@ -201,7 +200,6 @@ fn command_line(mut arguments: impl Iterator<Item = OsString>) -> String {
     program.into_iter().chain(others).map(|word| quoted(&word)).collect::<Vec<_>>().join(" ")
 }
 
-/// Prints what was written.
 fn print(path: &Path, size_bytes: u64, report: &Report<'_>, as_json: bool) -> anyhow::Result<()> {
     let compared = report.before.zip(report.activities.first());
     let durations_s = compared.map(|(before, after)| (elapsed_s(before), elapsed_s(after)));

@@ -88,7 +88,6 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     Err(error).with_context(|| format!("{} cannot be run", Path::new(name).display()))
 }
 
-/// Returns the environment variables that the command gets.
 fn variables(args: &Args, plan: &Path) -> anyhow::Result<BTreeMap<&'static str, OsString>> {
     let libraries = args.preload.libraries()?;
     let mut variables = BTreeMap::from([

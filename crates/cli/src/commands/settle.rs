@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use anyhow::{bail, ensure};
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 use stripewise_cluster::OverlayKind;
@@ -134,34 +135,29 @@ fn run(flags: &Flags, work: Work) -> anyhow::Result<ExitCode> {
 
 fn settle(runtime: &Arc<Runtime>, path: &Path, teller: &Teller) -> Outcome {
     let mut outcome = Outcome::default();
-    let mut settle = || -> Result<(), String> {
-        let manifest = manifest_of(runtime, path).map_err(|error| error.to_string())?;
-        outcome.single = manifest.is_none_or(|(manifest, _)| manifest.copies.is_none());
+    let mut settle = || -> anyhow::Result<()> {
+        outcome.single = manifest_of(runtime, path)?.is_none_or(|(manifest, _)| manifest.copies.is_none());
         if outcome.single {
             return Ok(());
         }
-        let Some(file) = runtime.open_file(path).map_err(|error| error.to_string())? else { return Ok(()) };
-        if !file.is_writable() {
-            return Err("you may not write to it".to_owned());
-        }
-        outcome.copied = teller.watch(path, &file).map_err(|errno| errno.to_string())?;
+        let Some(file) = runtime.open_file(path)? else { return Ok(()) };
+        ensure!(file.is_writable(), "you may not write to it");
+        outcome.copied = teller.watch(path, &file)?;
         // This also brings the size that `ls` shows up to date.
         file.closing();
         drop(file);
         if interrupt::asked() { Ok(()) } else { left(runtime, path, teller.work, outcome.copied.left_bytes) }
     };
     if let Err(problem) = settle() {
-        let name = format!("{}: ", path.display());
-        outcome.problem = Some(problem.strip_prefix(&name).unwrap_or(&problem).to_owned());
+        outcome.problem = Some(output::without_path(&problem.to_string(), path).to_owned());
     }
     outcome
 }
 
 /// Returns an error if `work` left something undone: how much, and why.
-fn left(runtime: &Runtime, path: &Path, work: Work, left_bytes: u64) -> Result<(), String> {
-    let found = manifest_of(runtime, path).map_err(|error| error.to_string())?;
-    let Some(found) = found else { return Ok(()) };
-    let found = inspect(runtime, path, found).map_err(|error| error.to_string())?;
+fn left(runtime: &Runtime, path: &Path, work: Work, left_bytes: u64) -> anyhow::Result<()> {
+    let Some(found) = manifest_of(runtime, path)? else { return Ok(()) };
+    let found = inspect(runtime, path, found)?;
     let Some(copies) = &found.manifest.copies else { return Ok(()) };
     let replicas = copies.kind == OverlayKind::Replicas;
     let lost: Vec<_> = found.copies.iter().filter(|copy| copy.lost.is_some()).collect();
@@ -176,19 +172,19 @@ fn left(runtime: &Runtime, path: &Path, work: Work, left_bytes: u64) -> Result<(
         } else {
             format!("copy {name} is not in sync")
         };
-        return Err(format!("{what}, which is lost: {why}; bring it back, or see `stripewise fsck`"));
+        bail!("{what}, which is lost: {why}; bring it back, or see `stripewise fsck`");
     }
     // A full cache is as warm as it can get.
     if left_bytes == 0 || work == Work::Warm {
         return Ok(());
     }
-    let used = matches!(&found.map, Some(Ok(map)) if map.processes > 0);
-    let why = if used {
-        "programs write there just now; run it again when they have ended"
-    } else {
-        "it was in use meanwhile; run it again"
+    let why = match &found.map {
+        Some(Ok(map)) if map.processes > 0 => {
+            "programs write there just now; run it again when they have ended"
+        }
+        _ => "it was in use meanwhile; run it again",
     };
-    Err(format!("{} are left: {why}", human(left_bytes)))
+    bail!("{} are left: {why}", human(left_bytes))
 }
 
 impl Outcome {

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use stripewise_cluster::{Plan, Rule};
 use stripewise_console::progress;
-use stripewise_plan::{Decision, Judged, plan};
+use stripewise_plan::{Judged, plan, to_plan};
 use stripewise_sim::{Options, Outcome, Simulator};
 use stripewise_trace::Trace;
 
@@ -77,7 +77,6 @@ pub struct Args {
     quiet: bool,
 }
 
-/// Simulates all plans and prints the outcomes.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let trace = files::trace(&args.trace, args.accept_incomplete, "simulate")?;
     let plans = if args.plans.is_empty() { candidates(args, &trace)? } else { read(&args.plans)? };
@@ -108,37 +107,25 @@ fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<(String, Plan)>> {
 fn candidates(args: &Args, trace: &Trace) -> anyhow::Result<Vec<(String, Plan)>> {
     let (cluster, _) = args.cluster.read()?;
     let workload = read_workload(trace, args.quiet)?;
-    let decisions = plan(&workload, &cluster, &stripewise_plan::Options::default())?;
+    let options = stripewise_plan::Options::default();
+    let decisions = plan(&workload, &cluster, &options)?;
     let Some(largest) = decisions.iter().max_by_key(|decision| decision.requests) else {
         return Ok(Vec::new());
     };
     let mut order: Vec<&Judged> = largest.candidates.iter().collect();
     order.sort_by(|a, b| a.elapsed_s.total_cmp(&b.elapsed_s));
     order.truncate(args.top as usize);
-    let plan = |name: &str| Plan {
-        scheme: name.to_owned(),
-        cluster: cluster.clone(),
-        rules: decisions.iter().map(|decision| rule(decision, name)).collect(),
+    let named = |name: &str| {
+        let mut decisions = decisions.clone();
+        for decision in &mut decisions {
+            let of_name = decision.candidates.iter().position(|judged| judged.candidate.name == name);
+            (decision.best, decision.keep) = (of_name.unwrap_or(decision.best), false);
+        }
+        (name.to_owned(), to_plan(&decisions, &cluster, &options))
     };
-    Ok(order.iter().map(|judged| (judged.candidate.name.clone(), plan(&judged.candidate.name))).collect())
+    Ok(order.iter().map(|judged| named(&judged.candidate.name)).collect())
 }
 
-fn rule(decision: &Decision, name: &str) -> Rule {
-    let named = decision.candidates.iter().find(|judged| judged.candidate.name == name);
-    let judged = named.unwrap_or(&decision.candidates[decision.best]);
-    Rule {
-        pattern: decision.pattern.clone(),
-        scheme: judged.candidate.name.clone(),
-        reason: String::new(),
-        predicted_s: judged.predicted_s(),
-        elapsed_s: judged.elapsed_s,
-        layouts: judged.candidate.layouts.clone(),
-        spread: judged.candidate.spread,
-        overlay: judged.candidate.overlay.clone(),
-    }
-}
-
-/// A simulated plan.
 struct Simulated {
     name: String,
     /// Time in seconds that the planner expects for one run: the sum over the rules that were used.
@@ -232,7 +219,6 @@ fn last(simulated: &Simulated) -> &Outcome {
     simulated.runs.last().expect("at least one run")
 }
 
-/// Returns the complete JSON output.
 fn to_json(recorded: &Recorded, results: &[Simulated]) -> Value {
     let (procs, procs_per_node) = recorded.concurrency();
     let run = |outcome: &Outcome| {

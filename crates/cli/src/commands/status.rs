@@ -6,7 +6,7 @@ mod files;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::ensure;
 use serde::Serialize;
 use serde_json::{Value, json};
 use stripewise_datapath::Runtime;
@@ -44,9 +44,10 @@ pub struct Args {
 /// Exits with 1 if a target or a copy is missing or a file cannot be used.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let directories = args.targets.directories()?;
-    if args.files.is_empty() && directories.is_empty() {
-        bail!("status: nothing to show; name files or directories, or targets with -c CLUSTER or -p PLAN");
-    }
+    ensure!(
+        !args.files.is_empty() || !directories.is_empty(),
+        "status: nothing to show; name files or directories, or targets with -c CLUSTER or -p PLAN"
+    );
     let runtime = managed::runtime(None);
     let targets: Vec<_> = directories.into_iter().map(|target| TargetStatus::of(&runtime, target)).collect();
     let roots = managed::all_existing(&args.files)?;

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use clap::Subcommand;
 use serde_json::json;
 use stripewise_cluster::size;
 use stripewise_console::progress;
 use stripewise_trace::synth::{
-    self, Access, Benchmark, Btio, BtioClass, Direction, Hpio, Ior, RandomWithin, Tile, TwoPhase,
+    self, Access, Benchmark, Btio, BtioClass, Direction, Hpio, Ior, Job, RandomWithin, Tile, TwoPhase,
 };
 use stripewise_trace::{Meta, TraceWriter};
 
@@ -37,14 +37,10 @@ const DIRECTIONS: [Direction; 3] = [Direction::Write, Direction::Read, Direction
 const ORDERS: [(&str, Order); 3] =
     [("sequential", Order::Sequential), ("random", Order::Random), ("strided", Order::Strided)];
 const RANGES: [(&str, RandomWithin); 2] = [("file", RandomWithin::File), ("own", RandomWithin::OwnBlock)];
-const CLASSES: [(&str, BtioClass); 6] = [
-    ("S", BtioClass::S),
-    ("W", BtioClass::W),
-    ("A", BtioClass::A),
-    ("B", BtioClass::B),
-    ("C", BtioClass::C),
-    ("D", BtioClass::D),
-];
+const CLASSES: [(&str, BtioClass); 6] = {
+    use BtioClass::{A, B, C, D, S, W};
+    [("S", S), ("W", W), ("A", A), ("B", B), ("C", C), ("D", D)]
+};
 
 /// Flags of all benchmarks.
 #[derive(clap::Args)]
@@ -64,12 +60,6 @@ struct Common {
     /// Print what was written as JSON
     #[arg(long)]
     json: bool,
-}
-
-impl Common {
-    fn per_node(&self, processes: u32) -> u32 {
-        self.procs_per_node.unwrap_or(processes)
-    }
 }
 
 /// Hints of collective I/O.
@@ -140,9 +130,8 @@ impl IorArgs {
     fn shape(&self) -> anyhow::Result<(u64, u64)> {
         let procs = u64::from(self.procs);
         if self.access == Order::Strided {
-            if self.block.is_some_and(|block| block != self.transfer) {
-                bail!("--access strided means blocks of one transfer: leave --block out");
-            }
+            let one_transfer = self.block.is_none_or(|block| block == self.transfer);
+            ensure!(one_transfer, "--access strided means blocks of one transfer: leave --block out");
             let segments = match (self.total, self.segments) {
                 (Some(total), None) => divided(total, self.transfer.saturating_mul(procs), "transfer * procs")?,
                 (None, Some(segments)) => segments,
@@ -163,7 +152,7 @@ impl IorArgs {
         let (block, segments) = self.shape()?;
         let ior = Ior {
             processes: self.procs,
-            per_node: self.common.per_node(self.procs),
+            per_node: self.common.procs_per_node.unwrap_or(self.procs),
             transfer: self.transfer,
             block,
             segments,
@@ -212,7 +201,7 @@ struct HpioArgs {
 
 impl HpioArgs {
     fn benchmark(&self) -> anyhow::Result<Box<dyn Benchmark>> {
-        let per_node = self.common.per_node(self.procs);
+        let per_node = self.common.procs_per_node.unwrap_or(self.procs);
         let hpio = Hpio {
             processes: self.procs,
             per_node,
@@ -271,7 +260,7 @@ impl TileArgs {
         let Some(processes) = self.tiles_x.checked_mul(self.tiles_y).filter(|processes| *processes > 0) else {
             bail!("{} x {} tiles: that is no possible number of processes", self.tiles_x, self.tiles_y);
         };
-        let per_node = self.common.per_node(processes);
+        let per_node = self.common.procs_per_node.unwrap_or(processes);
         let tile = Tile {
             tiles_x: self.tiles_x,
             tiles_y: self.tiles_y,
@@ -312,7 +301,7 @@ struct BtioArgs {
 
 impl BtioArgs {
     fn benchmark(&self) -> anyhow::Result<Box<dyn Benchmark>> {
-        let per_node = self.common.per_node(self.procs);
+        let per_node = self.common.procs_per_node.unwrap_or(self.procs);
         let btio = Btio {
             class: self.class,
             processes: self.procs,
@@ -333,51 +322,32 @@ impl Collective {
     }
 }
 
-impl Args {
-    fn common(&self) -> &Common {
-        match &self.benchmark {
-            Which::Ior(args) => &args.common,
-            Which::Hpio(args) => &args.common,
-            Which::Tile(args) => &args.common,
-            Which::Btio(args) => &args.common,
-        }
-    }
-
-    fn benchmark(&self) -> anyhow::Result<Box<dyn Benchmark>> {
-        if !self.common().file.starts_with('/') {
-            bail!("--file {}: must be an absolute path, since plans go by absolute paths", self.common().file);
-        }
-        match &self.benchmark {
-            Which::Ior(args) => args.benchmark(),
-            Which::Hpio(args) => args.benchmark(),
-            Which::Tile(args) => args.benchmark(),
-            Which::Btio(args) => args.benchmark(),
-        }
-    }
-}
-
 fn divided(total: u64, by: u64, what: &str) -> anyhow::Result<u64> {
-    if !total.is_multiple_of(by) {
-        bail!("--total {total} is no multiple of {what} = {by}: choose one that is");
-    }
+    ensure!(total.is_multiple_of(by), "--total {total} is no multiple of {what} = {by}: choose one that is");
     Ok(total / by)
 }
 
-/// Writes the trace and prints a summary.
 pub fn run(args: &Args) -> anyhow::Result<()> {
-    let benchmark = args.benchmark()?;
-    let Common { output, json, .. } = args.common();
+    let (common, benchmark) = match &args.benchmark {
+        Which::Ior(args) => (&args.common, args.benchmark()),
+        Which::Hpio(args) => (&args.common, args.benchmark()),
+        Which::Tile(args) => (&args.common, args.benchmark()),
+        Which::Btio(args) => (&args.common, args.benchmark()),
+    };
+    let Common { output, file, json, .. } = common;
+    ensure!(file.starts_with('/'), "--file {file}: must be an absolute path, since plans go by absolute paths");
+    let benchmark = benchmark?;
     let failed = || format!("trace {} cannot be written", output.display());
     let mut writer = TraceWriter::create(output).with_context(failed)?;
     let bar = progress::counting("requests", false);
     synth::write(benchmark.as_ref(), &mut writer, &mut |calls| bar.set_position(calls)).with_context(failed)?;
     bar.finish_and_clear();
-    let job = benchmark.job();
     let meta =
         Meta { origin: "synthetic".into(), command: std::env::args().skip(1).collect(), ..Meta::default() };
-    let (trace, calls, files) = (output.display().to_string(), writer.requests(), job.files.len());
+    let (trace, calls) = (output.display().to_string(), writer.requests());
     let trace_bytes = writer.finish(&meta).with_context(failed)?;
-    let (program, processes) = (&job.program, job.processes);
+    let Job { program, processes, files, .. } = benchmark.job();
+    let files = files.len();
     if *json {
         return output::json(&json!({
             "trace": trace, "benchmark": program, "processes": processes, "files": files, "calls": calls,

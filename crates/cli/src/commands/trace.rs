@@ -5,7 +5,6 @@ mod summary;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -82,7 +81,6 @@ pub struct Args {
     command: Vec<OsString>,
 }
 
-/// Shows a trace, merges a spool into one, or runs a command and records it.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match (&args.summary, &args.merge, &args.output) {
         (Some(trace), ..) => print_summary(trace, args.json, usize::MAX)?,
@@ -121,12 +119,7 @@ fn record(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
         .env(ENV_LIMIT, args.limit.to_string());
     let start = Instant::now();
     let status = child::run(&mut command).inspect_err(|_| spool.remove_if_empty())?;
-    let meta = Meta {
-        command: args.command.iter().map(|part| part.to_string_lossy().into_owned()).collect(),
-        wall_s: Some(start.elapsed().as_secs_f64()),
-        exit_code: Some(exit_code(status)),
-        ..Meta::default()
-    };
+    let wall_s = start.elapsed().as_secs_f64();
     spool.remove_if_empty();
     ensure!(
         spool.dir.exists(),
@@ -134,7 +127,13 @@ fn record(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
         args.command[0].display(),
         libraries[0].display()
     );
-    let meta = Meta { incomplete: spool.still_written()?, ..meta };
+    let meta = Meta {
+        command: args.command.iter().map(|part| part.to_string_lossy().into_owned()).collect(),
+        wall_s: Some(wall_s),
+        exit_code: Some(exit_code(status)),
+        incomplete: spool.still_written()?,
+        ..Meta::default()
+    };
     let merged = merge_spool(&spool.dir, output, &meta, args.quiet)?;
     for reason in &merged.incomplete {
         eprintln!("stripewise: the trace is incomplete: {reason}");
@@ -159,11 +158,8 @@ fn patterns(patterns: &[String]) -> anyhow::Result<String> {
         if relative { format!("{}/{pattern}", here.display()) } else { pattern.clone() }
     });
     let joined = absolute.collect::<Vec<_>>().join(":");
-    ensure!(
-        joined.len() <= TEXT_BYTES,
-        "the patterns have {} bytes: at most {TEXT_BYTES} are possible",
-        joined.len()
-    );
+    let bytes = joined.len();
+    ensure!(bytes <= TEXT_BYTES, "the patterns have {bytes} bytes: at most {TEXT_BYTES} are possible");
     Ok(joined)
 }
 
@@ -178,25 +174,19 @@ impl Spool {
             dir.push(".spool");
             dir.into()
         });
-        if std::fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some()) {
-            let dir = dir.display();
-            bail!(
-                "spool {dir} is not empty: `stripewise trace --merge {dir} -o TRACE` makes a trace of it, or remove it"
-            );
-        }
-        // Only the last directory is created, so that a mistyped path does not create a tree.
-        match std::fs::create_dir(&dir) {
-            Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                return Err(error).with_context(|| format!("spool {} cannot be made", dir.display()));
-            }
-            _ => {}
-        }
-        let dir = dir.canonicalize().with_context(|| format!("spool {}", dir.display()))?;
         ensure!(
-            dir.as_os_str().as_bytes().len() <= TEXT_BYTES,
-            "the path of spool {} is too long",
+            !std::fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some()),
+            "spool {0} is not empty: `stripewise trace --merge {0} -o TRACE` makes a trace of it, or remove it",
             dir.display()
         );
+        // Only the last directory is created, so that a mistyped path does not create a tree.
+        if let Err(error) = std::fs::create_dir(&dir)
+            && error.kind() != ErrorKind::AlreadyExists
+        {
+            return Err(error).with_context(|| format!("spool {} cannot be made", dir.display()));
+        }
+        let dir = dir.canonicalize().with_context(|| format!("spool {}", dir.display()))?;
+        ensure!(dir.as_os_str().len() <= TEXT_BYTES, "the path of spool {} is too long", dir.display());
         Ok(Spool { dir })
     }
 
@@ -217,12 +207,11 @@ impl Spool {
     fn still_written(&self) -> anyhow::Result<Vec<String>> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let pids = self.writers()?;
+            let pids = self.writers()?.join(", ");
             if pids.is_empty() {
                 return Ok(Vec::new());
             }
             if Instant::now() > deadline {
-                let pids = pids.join(", ");
                 return Ok(vec![format!("processes were still running when the command had ended: {pids}")]);
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -254,7 +243,6 @@ impl Spool {
     }
 }
 
-/// Merges a spool into a trace, and warns if calls are missing.
 fn merge_spool(spool: &Path, output: &Path, meta: &Meta, quiet: bool) -> anyhow::Result<Merged> {
     let bar = progress::sharing("merging the spool", quiet);
     let merged = merge(spool, output, meta, &mut |fraction| progress::share(&bar, fraction))

@@ -76,7 +76,6 @@ Examples:
   node2$ stripewise calibrate -c cluster.toml --network node1:7788";
 
 impl Args {
-    /// Returns the measurement options.
     pub fn options(&self) -> anyhow::Result<Options> {
         let mut options = if self.quick { Options::quick() } else { Options::thorough() };
         options.repeats = self.repeats.unwrap_or(options.repeats);
@@ -86,7 +85,6 @@ impl Args {
         Ok(options)
     }
 
-    /// Returns the path of the profile to write.
     pub fn output(&self) -> PathBuf {
         self.output.clone().unwrap_or_else(|| self.cluster.with_file_name("profile.toml"))
     }

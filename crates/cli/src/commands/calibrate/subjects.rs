@@ -17,7 +17,6 @@ const FILES_MAX: u32 = 4;
 
 /// Location of a test file.
 pub struct Subject {
-    /// Display name.
     pub name: String,
     pub class: String,
     pub path: PathBuf,
@@ -28,7 +27,6 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Returns the measurement options for this file.
     pub fn options(&self, options: &Options) -> Options {
         Options {
             repeats: (options.repeats / u64::from(self.sharing)).max(2),

@@ -144,7 +144,6 @@ impl Args {
         self.procs_per_node.unwrap_or(1)
     }
 
-    /// Returns the offset of the request in bytes.
     pub fn begin(&self) -> u64 {
         self.offset.unwrap_or(0)
     }

@@ -35,7 +35,6 @@ fn as_map<S: Serializer>(pairs: &[(String, f64)], serializer: S) -> Result<S::Ok
     serializer.collect_map(pairs.iter().map(|(symbol, value)| (symbol, value)))
 }
 
-/// Returns the parameters of a network, by symbol.
 fn of_network(network: Network) -> [(String, f64); 2] {
     [("e".to_owned(), network.establish_s), ("t".to_owned(), network.per_byte_s)]
 }

@@ -1,8 +1,8 @@
 //! Resolves parameters: from a flag if given, else from the cluster file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use stripewise_cluster::Cluster;
 use stripewise_model::{Network, Service};
 
@@ -20,10 +20,8 @@ pub type Flag = (&'static str, Option<f64>);
 
 impl<'a> Params<'a> {
     pub fn new(args: &'a Args) -> anyhow::Result<Self> {
-        let cluster = match &args.cluster {
-            Some(path) => Some(files::cluster(path, args.profile.as_deref())?.0),
-            None => None,
-        };
+        let read = |path: &PathBuf| files::cluster(path, args.profile.as_deref());
+        let cluster = args.cluster.as_ref().map(read).transpose()?.map(|(cluster, _)| cluster);
         Ok(Self { args, cluster })
     }
 
@@ -34,15 +32,12 @@ impl<'a> Params<'a> {
 
     pub fn network(&self) -> anyhow::Result<Network> {
         let given = self.cluster.as_ref().map(|cluster| cluster.network);
-        let value = |(flag, value): Flag, given: Option<f64>| {
-            value
-                .or(given)
-                .with_context(|| format!("{flag} is missing: give it, or a cluster file with -c FILE"))
-        };
-        let (establish, per_byte) = (self.args.establish, self.args.per_byte);
+        let missing = |flag: &str| format!("{flag} is missing: give it, or a cluster file with -c FILE");
+        let establish_s = self.args.establish.or(given.map(|network| network.establish_s));
+        let per_byte_s = self.args.per_byte.or(given.map(|network| network.per_byte_s));
         Ok(Network {
-            establish_s: value(("--establish", establish), given.map(|network| network.establish_s))?,
-            per_byte_s: value(("--per-byte", per_byte), given.map(|network| network.per_byte_s))?,
+            establish_s: establish_s.with_context(|| missing("--establish"))?,
+            per_byte_s: per_byte_s.with_context(|| missing("--per-byte"))?,
         })
     }
 
@@ -66,9 +61,7 @@ impl<'a> Params<'a> {
         let (cluster, name) = self.class(flag, class)?;
         let servers: usize =
             cluster.tiers.iter().filter(|tier| tier.class == name).map(|tier| tier.driver.servers()).sum();
-        if servers == 0 {
-            bail!("{}", self.no_class(class.0, name));
-        }
+        ensure!(servers > 0, "{}", self.no_class(class.0, name));
         Ok(u32::try_from(servers)?)
     }
 

@@ -1,7 +1,6 @@
 //! Derives tiers from the inspected directories. Pure: no I/O.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use anyhow::ensure;
 use serde_json::{Value, json};
@@ -28,8 +27,7 @@ pub fn of(places: &[Place]) -> anyhow::Result<Vec<Draft>> {
         let Some((system, probe)) = place.probe.as_ref().and_then(|probe| Some((probe.system?, probe))) else {
             continue;
         };
-        let found = Found { system, root: &place.path, free_bytes: place.free_bytes, probe };
-        let native = found.drafts();
+        let native = Found { system, place, probe }.drafts();
         ensure!(
             !native.is_empty(),
             "{}: there is no server or pool of {} that this user can put files on: {}",
@@ -84,8 +82,7 @@ fn plain(places: &[Place]) -> Vec<Draft> {
 /// A directory on a parallel file system.
 struct Found<'a> {
     system: FileSystem,
-    root: &'a PathBuf,
-    free_bytes: u64,
+    place: &'a Place,
     probe: &'a Probe,
 }
 
@@ -110,7 +107,7 @@ impl Found<'_> {
                 );
             }
             let count = pool.servers.unwrap_or(1).max(1);
-            let free = pool.free_bytes.unwrap_or(self.free_bytes);
+            let free = pool.free_bytes.unwrap_or(self.place.free_bytes);
             drafts.push(self.draft(
                 &pool.name,
                 Members::Pool { name: pool.name.clone(), count },
@@ -141,7 +138,7 @@ impl Found<'_> {
         let all: u64 = tiers.values().map(|servers| servers.len() as u64).sum();
         let free_of = |name: &String| {
             let pool = self.probe.pools.iter().find(|pool| pool.name == *name);
-            pool.and_then(|pool| pool.free_bytes).unwrap_or(self.free_bytes / all)
+            pool.and_then(|pool| pool.free_bytes).unwrap_or(self.place.free_bytes / all)
         };
         let draft = |(tier, servers): (String, Vec<String>)| {
             let free = servers.iter().map(free_of).min().unwrap_or(0);
@@ -170,7 +167,7 @@ impl Found<'_> {
     }
 
     fn draft(&self, name: &str, members: Members, free: u64, instead: bool, remarks: Vec<String>) -> Draft {
-        let driver = Driver::Native { system: self.system, root: self.root.clone(), members };
+        let driver = Driver::Native { system: self.system, root: self.place.path.clone(), members };
         Draft { tier: tier(name, driver, free), instead, remarks }
     }
 }
@@ -204,7 +201,6 @@ impl Draft {
         }
     }
 
-    /// Returns a line that describes the tier.
     pub fn summary(&self) -> String {
         let Tier { name, driver, capacity_per_server, .. } = &self.tier;
         let what = match driver {

@@ -1,11 +1,12 @@
 //! Finds the existing files to which a plan applies.
 
 use std::collections::{HashMap, HashSet};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use stripewise_cluster::pattern::match_path;
+use stripewise_cluster::pattern::{literal_prefix, match_path};
 use stripewise_cluster::{Plan, Rule};
 use stripewise_datapath::migrate::Goal;
 use stripewise_datapath::parallel::{in_parallel, jobs_usual};
@@ -20,7 +21,6 @@ pub const RECORD: &str = ".stripewise-native.toml";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// A plain file.
     Plain,
     /// Managed, with a layout other than the planned one.
     Managed,
@@ -187,18 +187,10 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 }
 
 /// Returns the only name that a component of a pattern matches; `None` if it has a wildcard.
-fn literal(component: &str) -> Option<String> {
-    let mut name = String::new();
-    let mut chars = component.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            '\\' => name.extend(chars.next()),
-            '*' => return None,
-            '<' if chars.as_str().starts_with("n>") => return None,
-            c => name.push(c),
-        }
-    }
-    Some(name)
+fn literal(component: &str) -> Option<OsString> {
+    // The slash, which is in no component, is in the prefix if no wildcard ends the prefix before.
+    let mut name = literal_prefix(format!("{component}/").as_bytes());
+    (name.pop() == Some(b'/')).then(|| OsString::from_vec(name))
 }
 
 #[cfg(test)]

@@ -115,7 +115,6 @@ Examples:
   stripewise plan app.trace -c cluster.toml --only '/scratch/run7/**' --present 1-DH:64K";
 
 impl Args {
-    /// Returns the planner's options.
     pub fn options(&self, cluster: &Cluster) -> anyhow::Result<Options> {
         let scheme = match self.scheme.as_str() {
             "auto" => Scheme::Auto,

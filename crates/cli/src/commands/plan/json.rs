@@ -13,7 +13,6 @@ use stripewise_report::predictions::{
 
 use super::{Args, Planned};
 
-/// Returns the report on everything planned.
 pub fn report(planned: &Planned, args: &Args) -> Predictions {
     let emulated = planned.cluster.tiers.iter().filter(|tier| tier.emulate);
     let sets = planned.workload.file_sets.iter().zip(&planned.decisions);

@@ -21,7 +21,6 @@ const CLASSES_MAX: usize = 8;
 /// Fractions below this are not printed.
 const NEGLIGIBLE: f64 = 0.0005;
 
-/// Prints the complete report.
 pub fn print(planned: &Planned, args: &Args) {
     if let Some(reason) = planned.trace.incomplete() {
         println!("The trace is incomplete: {reason}\n");

@@ -63,7 +63,6 @@ impl Recorded {
         (procs as u32, per_node.into_values().max().unwrap_or(1))
     }
 
-    /// Passes the requests to `run`.
     pub fn replay(
         &self,
         trace: &Trace,

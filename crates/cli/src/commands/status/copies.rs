@@ -20,9 +20,8 @@ pub struct CopiesStatus {
     map: MapState,
 }
 
-/// Inspects the file at `path`, which has this manifest and owner.
-///
-/// The error says in one line why the file cannot be used.
+/// Inspects the file at `path`, which has this manifest and owner. The error says why the file
+/// cannot be used.
 pub fn look(runtime: &Runtime, path: &Path, found: (Manifest, u32)) -> Result<CopiesStatus, String> {
     let mut found = inspect(runtime, path, found).map_err(|error| error.to_string())?;
     match (found.manifest.copies.clone(), found.map.take()) {
@@ -33,7 +32,6 @@ pub fn look(runtime: &Runtime, path: &Path, found: (Manifest, u32)) -> Result<Co
 }
 
 impl CopiesStatus {
-    /// Returns the file's size in bytes.
     pub fn size_bytes(&self) -> u64 {
         self.found.size_bytes
     }
@@ -46,7 +44,12 @@ impl CopiesStatus {
     /// Returns the JSON of the file at `path`.
     pub fn to_json(&self, path: String) -> Value {
         let Self { found, copies, map } = self;
-        let (kind, mode, capacity) = kind_of(copies);
+        let (kind, mode, capacity) = match copies.kind {
+            OverlayKind::Replicas => ("replicas", None, None),
+            OverlayKind::Cache { mode, capacity_per_server, .. } => {
+                ("cache", Some(mode.name()), Some(capacity_per_server))
+            }
+        };
         let names: Vec<_> = found.copies.iter().map(|copy| copy.name.as_str()).collect();
         json!({
             "path": path,
@@ -136,16 +139,6 @@ impl CopiesStatus {
     }
 }
 
-/// Returns the kind of the copies and, of caches, mode and limit on each server.
-fn kind_of(copies: &Copies) -> (&'static str, Option<&'static str>, Option<u64>) {
-    match copies.kind {
-        OverlayKind::Replicas => ("replicas", None, None),
-        OverlayKind::Cache { mode, capacity_per_server, .. } => {
-            ("cache", Some(mode.name()), Some(capacity_per_server))
-        }
-    }
-}
-
 /// Describes how the copies are kept.
 fn kept(copies: &Copies) -> String {
     match copies.kind {
@@ -188,10 +181,8 @@ fn lease_json(map: &MapState) -> Value {
 
 /// Formats tiers, `hdd` or `hdd, ssd`, from target names like `hdd/0`.
 fn tiers(targets: &[TargetRef]) -> String {
-    let mut tiers: Vec<_> = targets
-        .iter()
-        .map(|target| target.name.rsplit_once('/').map_or(&*target.name, |(tier, _)| tier))
-        .collect();
+    let names = targets.iter().map(|target| target.name.as_str());
+    let mut tiers: Vec<_> = names.map(|name| name.rsplit_once('/').map_or(name, |(tier, _)| tier)).collect();
     tiers.dedup();
     tiers.join(", ")
 }
@@ -211,10 +202,8 @@ fn counted(statistics: &[(String, u64)], name: &str) -> u64 {
 
 /// Formats the counters as in `docs/formats/statistics.md`.
 fn statistics_json(statistics: &[(String, u64)], names: &[&str]) -> Value {
-    let mut all = Map::new();
-    for (key, value) in statistics.iter().filter(|(key, _)| !key.contains('.')) {
-        all.insert(key.clone(), (*value).into());
-    }
+    let whole = statistics.iter().filter(|(key, _)| !key.contains('.'));
+    let mut all: Map<_, _> = whole.map(|(key, value)| (key.clone(), (*value).into())).collect();
     let copy = |(number, name): (usize, &&str)| {
         let of = |key: &str| counted(statistics, &format!("{key}.{number}"));
         json!({
@@ -229,15 +218,17 @@ fn statistics_json(statistics: &[(String, u64)], names: &[&str]) -> Value {
 fn statistics(statistics: &[(String, u64)]) -> String {
     let of = |name| counted(statistics, name);
     let mut text = format!("{} requests", of("requests"));
-    for name in ["critical", "hits", "partial_hits", "evictions", "write_backs", "fetches", "synchronisations"]
-    {
-        let word = match name {
-            "partial_hits" => "hits in part",
-            "write_backs" => "write-backs",
-            _ => name,
-        };
+    for (name, words) in [
+        ("critical", "critical"),
+        ("hits", "hits"),
+        ("partial_hits", "hits in part"),
+        ("evictions", "evictions"),
+        ("write_backs", "write-backs"),
+        ("fetches", "fetches"),
+        ("synchronisations", "synchronisations"),
+    ] {
         if of(name) > 0 {
-            text += &format!(", {} {word}", of(name));
+            text += &format!(", {} {words}", of(name));
         }
     }
     text

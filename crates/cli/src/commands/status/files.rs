@@ -12,7 +12,6 @@ use stripewise_target::TargetRef;
 use super::copies::{self, CopiesStatus, cycle};
 use crate::output::{self, human};
 
-/// Status of one file.
 pub struct FileStatus {
     path: PathBuf,
     state: State,

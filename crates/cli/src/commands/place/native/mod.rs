@@ -114,7 +114,6 @@ fn place_directory<'a>(site: &Site<'_>, dir: &'a Directory<'_>) -> anyhow::Resul
     Ok((layout, !there))
 }
 
-/// Prints what would be done.
 fn preview(
     site: &Site<'_>,
     directories: &[Directory<'_>],

@@ -15,7 +15,6 @@ pub struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// Returns the site of a plan that can be placed natively.
     pub fn of(plan: &'a Plan) -> anyhow::Result<Self> {
         let mut systems = Vec::new();
         for rule in plan.rules.iter().filter(|rule| !rule.layouts.is_empty()) {
