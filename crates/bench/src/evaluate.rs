@@ -58,7 +58,6 @@ struct Size {
     runs: usize,
 }
 
-/// Prints the named experiments.
 fn list(job: &Job<'_>) -> anyhow::Result<()> {
     let size = |experiment: &Experiment, place: Place| {
         let cells = experiment.cells(Scale { place, quick: job.args.quick });

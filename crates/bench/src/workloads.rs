@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 
 /// The workload programs and their launcher. All paths exist.
 #[derive(Clone, Debug)]
@@ -42,12 +42,12 @@ impl Workloads {
         ensure!(stripewise.exists(), "'{}' is not there; remedy: `make build`", stripewise.display());
         let build = find_build(given, &executable)?;
         let mpi = MPIS.into_iter().find(|mpi| build.join(mpi).join("ior").exists() && starts(&mpirun_of(mpi)));
-        let Some(mpi) = mpi else {
-            bail!(
+        let mpi = mpi.with_context(|| {
+            format!(
                 "no MPI to run the workloads of '{}' with (mpirun.mpich or mpirun.openmpi); remedy: `make setup`",
                 build.display()
-            );
-        };
+            )
+        })?;
         Ok(Self { stripewise, mpirun: mpirun_of(mpi), build, mpi })
     }
 
@@ -67,11 +67,9 @@ fn find_build(given: Option<&Path>, executable: &Path) -> anyhow::Result<PathBuf
     let is_build =
         |dir: &PathBuf| dir.join("h5.py").exists() && MPIS.iter().any(|mpi| dir.join(mpi).join("ior").exists());
     if let Some(given) = given {
-        let found = std::path::absolute(given)?;
-        return match is_build(&found) {
-            true => Ok(found),
-            false => bail!("--workloads '{}' has no built workloads; remedy: `make build`", given.display()),
-        };
+        let (found, shown) = (std::path::absolute(given)?, given.display());
+        ensure!(is_build(&found), "--workloads '{shown}' has no built workloads; remedy: `make build`");
+        return Ok(found);
     }
     // In a checkout the executable is in `target/release` and the workloads are in `build`.
     let beside = executable.ancestors().skip(1).take(4).map(Path::to_path_buf);

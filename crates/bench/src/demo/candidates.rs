@@ -27,7 +27,6 @@ pub struct Forced {
     pub name: String,
     /// Path of the plan file, relative to the demo's directory.
     pub plan: String,
-    /// Display text of the layout.
     pub layout_text: String,
     /// The plan's rule for the file: layout and predictions.
     pub rule: Rule,

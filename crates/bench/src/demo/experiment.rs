@@ -18,7 +18,6 @@ pub struct Experiment {
     program: Program,
     /// Bytes per request.
     transfer: u64,
-    /// Size of the file in bytes.
     pub file_bytes: u64,
     /// Fraction of the file that all SSD servers together can hold, in quarters. Where SSD space is
     /// scarce, schemes that spend it differently get different times.

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, ensure};
 use stripewise_console::files;
 
 use crate::shell;
@@ -37,9 +37,8 @@ impl Workspace {
         fs::create_dir_all(dir).with_context(|| format!("cannot make the directory '{shown}'"))?;
         let dir = dir.canonicalize().with_context(|| format!("cannot use '{shown}'"))?;
         let empty = fs::read_dir(&dir).with_context(|| format!("cannot list '{shown}'"))?.next().is_none();
-        if !empty && !dir.join(MARKER).exists() {
-            bail!("'{shown}' has other files in it; give a new or empty directory with --dir");
-        }
+        let ours = empty || dir.join(MARKER).exists();
+        ensure!(ours, "'{shown}' has other files in it; give a new or empty directory with --dir");
         let work = Self { dir, workloads, python, quiet, begin: Instant::now() };
         work.write(MARKER, "This directory belongs to `stripewise-bench demo`.\n")?;
         for own in OWN_DIRS {
@@ -53,7 +52,6 @@ impl Workspace {
         self.dir.join(name)
     }
 
-    /// Writes a file completely or not at all.
     pub fn write(&self, name: &str, text: &str) -> anyhow::Result<()> {
         files::write_whole(&self.path(name), text)
     }

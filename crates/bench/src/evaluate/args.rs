@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::bail;
 use stripewise_evaluate::{Cell, Experiment, Scheme};
 
 /// Runs the experiments of the papers, and reports which of their claims hold
@@ -70,25 +71,22 @@ pub struct Args {
 }
 
 impl Args {
-    /// Returns whether to simulate.
     pub fn simulated(&self) -> bool {
         self.simulated || !(self.measured || self.render.is_some())
     }
 
     /// Returns the named experiments, in their own order.
     pub fn chosen(&self, all: Vec<Experiment>) -> anyhow::Result<Vec<Experiment>> {
-        let is_all = |name: &String| name.eq_ignore_ascii_case("all");
-        for name in self.experiments.iter().filter(|name| !is_all(name)) {
-            let known = || all.iter().map(|experiment| experiment.id).collect::<Vec<_>>().join(", ");
-            anyhow::ensure!(
-                all.iter().any(|experiment| experiment.id.eq_ignore_ascii_case(name)),
-                "there is no experiment {name:?}; there are {}, and all",
-                known()
-            );
+        let names = |name: &str, experiment: &Experiment| {
+            name.eq_ignore_ascii_case("all") || name.eq_ignore_ascii_case(experiment.id)
+        };
+        let is_known = |name: &&String| all.iter().any(|experiment| names(name, experiment));
+        if let Some(unknown) = self.experiments.iter().find(|name| !is_known(name)) {
+            let known = all.iter().map(|experiment| experiment.id).collect::<Vec<_>>().join(", ");
+            bail!("there is no experiment {unknown:?}; there are {known}, and all");
         }
-        let wanted =
-            |id: &str| self.experiments.iter().any(|name| is_all(name) || id.eq_ignore_ascii_case(name));
-        Ok(all.into_iter().filter(|experiment| wanted(experiment.id)).collect())
+        let wanted = |experiment: &Experiment| self.experiments.iter().any(|name| names(name, experiment));
+        Ok(all.into_iter().filter(wanted).collect())
     }
 
     /// Returns whether the flags select a scheme of a cell.

@@ -1,12 +1,13 @@
 //! `stripewise trace` records what a command does to its files.
 
-mod child;
 mod summary;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, ExitStatus};
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
@@ -16,7 +17,6 @@ use stripewise_recorder::{ENV_DIR, ENV_EXCLUDE, ENV_LIMIT, ENV_ONLY, TEXT_BYTES}
 use stripewise_trace::{Merged, Meta, merge};
 
 use crate::preload::{self, ld_preload};
-use child::exit_code;
 use summary::print_summary;
 
 const EXAMPLES: &str = "\
@@ -118,7 +118,7 @@ fn record(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
         .env(ENV_EXCLUDE, patterns(&args.exclude)?)
         .env(ENV_LIMIT, args.limit.to_string());
     let start = Instant::now();
-    let status = child::run(&mut command).inspect_err(|_| spool.remove_if_empty())?;
+    let status = run_child(&mut command).inspect_err(|_| spool.remove_if_empty())?;
     let wall_s = start.elapsed().as_secs_f64();
     spool.remove_if_empty();
     ensure!(
@@ -148,6 +148,40 @@ fn record(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
         print_summary(output, args.json, GROUPS_SHOWN)?;
     }
     Ok(exit_code(status).into())
+}
+
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn forward(signal: libc::c_int) {
+    let child = CHILD.load(Ordering::Relaxed);
+    if child > 0 {
+        // SAFETY: `kill` is async-signal-safe.
+        unsafe { libc::kill(child, signal) };
+    }
+}
+
+extern "C" fn ignore(_: libc::c_int) {}
+
+/// Runs the command to completion. This process outlives it: signals of the terminal reach the
+/// command anyway, and other signals are forwarded to it.
+fn run_child(command: &mut Command) -> anyhow::Result<ExitStatus> {
+    let program = command.get_program().to_os_string();
+    let mut child = command.spawn().with_context(|| format!("{} cannot be run", program.display()))?;
+    CHILD.store(child.id() as i32, Ordering::Relaxed);
+    let handlers: [(libc::c_int, extern "C" fn(libc::c_int)); 4] =
+        [(libc::SIGINT, ignore), (libc::SIGQUIT, ignore), (libc::SIGTERM, forward), (libc::SIGHUP, forward)];
+    for (signal, handler) in handlers {
+        // SAFETY: The handlers make only async-signal-safe calls.
+        unsafe { libc::signal(signal, handler as *const () as libc::sighandler_t) };
+    }
+    let status = child.wait().with_context(|| format!("waiting for {}", program.display()))?;
+    CHILD.store(0, Ordering::Relaxed);
+    Ok(status)
+}
+
+/// Returns the command's exit code, or, as in a shell, 128 + n if signal n ended it.
+fn exit_code(status: ExitStatus) -> u8 {
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1) as u8
 }
 
 /// Formats the patterns for the recorder: absolute if they contain a `/`, and separated by `:`.

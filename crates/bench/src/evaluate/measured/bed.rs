@@ -35,7 +35,7 @@ pub fn data(root: &Path) -> PathBuf {
 /// The servers of one run. Create it in an empty directory.
 pub struct Bed<'a> {
     workloads: &'a Workloads,
-    root: &'a Path,
+    pub root: &'a Path,
     /// Data path of this process; its requests to emulated servers are not delayed.
     pub runtime: Arc<Runtime>,
     servers: Vec<Server>,

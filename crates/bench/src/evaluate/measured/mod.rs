@@ -20,6 +20,7 @@ use stripewise_evaluate::{Place, Record};
 
 use super::job::Job;
 use crate::workloads::Workloads;
+use bed::Bed;
 use schedule::{Entry, Group, LEAST_LIMIT, Run, Starting};
 use scratch::Scratch;
 use trial::{Timing, Trial};
@@ -61,7 +62,6 @@ const RANKED: &str = "C1";
 /// The two fastest schemes are measured again if their times differ by less than this fraction.
 const CLOSE: f64 = 0.05;
 
-/// Executes the measured runs.
 struct Runner<'a> {
     job: &'a Job<'a>,
     workloads: &'a Workloads,
@@ -132,14 +132,14 @@ impl<'a> Runner<'a> {
     /// Executes a run on new servers, in both directions if `both`.
     fn trial(&self, entry: &Entry<'_>, limit: Duration, both: bool) -> Result<Vec<Timing>, String> {
         let plan: &Plan = &entry.planned.as_ref().map_err(Clone::clone)?.plan;
-        let (workloads, root) = (self.workloads, self.scratch.path());
         let (cell, scheme) = (&entry.task.cell, &entry.task.scheme);
-        let trial = Trial { workloads, root, cell, scheme, plan, limit };
-        let timings = self.scratch.clear().and_then(|()| match both {
-            true => trial.run_both().map(Vec::from),
-            false => trial.run().map(|timing| vec![timing]),
-        });
-        timings.map_err(|error| format!("{error:#}"))
+        let run = || {
+            self.scratch.clear()?;
+            let bed = Bed::make(self.workloads, self.scratch.path(), plan, limit)?;
+            let trial = Trial { bed, cell, scheme, plan };
+            if both { trial.run_both().map(Vec::from) } else { trial.run().map(|timing| vec![timing]) }
+        };
+        run().map_err(|error| format!("{error:#}"))
     }
 
     /// Prints the group's results if stderr is not a terminal with a progress bar.

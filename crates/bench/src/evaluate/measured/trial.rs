@@ -1,8 +1,6 @@
 //! One run of a cell under a scheme.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Context;
 use stripewise_cluster::{Overlay, OverlayKind, Plan};
@@ -13,10 +11,8 @@ use stripewise_trace::synth::Direction;
 
 use super::bed::{self, Bed, Pace};
 use super::data::{self, Holding};
-use crate::output::{Output, Phase};
-use crate::workloads::Workloads;
+use crate::output::Phase;
 
-/// Result of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timing {
     /// Seconds, summed over all parts.
@@ -28,38 +24,33 @@ pub struct Timing {
 
 /// A workload, the servers and the plan to run it on.
 pub struct Trial<'a> {
-    pub workloads: &'a Workloads,
-    /// An empty directory for the servers and files.
-    pub root: &'a Path,
+    pub bed: Bed<'a>,
     pub cell: &'a Cell,
     pub scheme: &'a Scheme,
     /// The scheme's plan for files below [`bed::data`].
     pub plan: &'a Plan,
-    /// Time limit of each program.
-    pub limit: Duration,
 }
 
 impl Trial<'_> {
     /// Runs the parts one after the other. The programs check what they read, and this process
     /// checks what they wrote.
     pub fn run(&self) -> anyhow::Result<Timing> {
-        let bed = Bed::make(self.workloads, self.root, self.plan, self.limit)?;
-        self.prepare(&bed)?;
+        self.prepare()?;
         if let Scheme::Cache { second_run: true, .. } = self.scheme {
-            self.first_run(&bed)?;
+            self.first_run()?;
         }
         let mut timing = Timing::default();
         for part in &self.cell.parts {
-            let output = bed.run(&part.program, direction(part.op), Pace::Emulated)?;
+            let output = self.bed.run(&part.program, direction(part.op), Pace::Emulated)?;
             self.add(&mut timing, output.phase(direction(part.op).name())?, part.op);
-            for (name, count) in bed::statistics(&bed.statistics())? {
+            for (name, count) in bed::statistics(&self.bed.statistics())? {
                 *timing.details.entry(name).or_insert(0.0) += count;
             }
             if part.op == Op::Write {
-                self.check(&bed, part)?;
+                self.check(part)?;
             }
         }
-        timing.details.insert("busy_s".into(), bed.busy_s()?);
+        timing.details.insert("busy_s".into(), self.bed.busy_s()?);
         Ok(timing)
     }
 
@@ -67,11 +58,10 @@ impl Trial<'_> {
     /// and then reading, and returns the timing of each. Not for files with several copies, because
     /// the first direction changes the state of the copies for the second.
     pub fn run_both(&self) -> anyhow::Result<[Timing; 2]> {
-        let bed = Bed::make(self.workloads, self.root, self.plan, self.limit)?;
         let part = self.cell.parts.first().context("a cell without a part")?;
-        let output: Output = bed.run(&part.program, Direction::Both, Pace::Emulated)?;
-        self.check(&bed, part)?;
-        bed.busy_s()?;
+        let output = self.bed.run(&part.program, Direction::Both, Pace::Emulated)?;
+        self.check(part)?;
+        self.bed.busy_s()?;
         let of = |op| {
             let mut timing = Timing::default();
             self.add(&mut timing, output.phase(direction(op).name())?, op);
@@ -81,13 +71,13 @@ impl Trial<'_> {
     }
 
     /// Creates the files that are read before they are written.
-    fn prepare(&self, bed: &Bed<'_>) -> anyhow::Result<()> {
+    fn prepare(&self) -> anyhow::Result<()> {
         let mut there: Vec<Holding> = Vec::new();
         for part in &self.cell.parts {
-            for holding in data::of(&part.program, &bed::data(self.root)) {
+            for holding in self.holdings(part) {
                 if there.iter().all(|known| known.path != holding.path) {
                     if part.op == Op::Read {
-                        holding.make(&bed.runtime)?;
+                        holding.make(&self.bed.runtime)?;
                     }
                     there.push(holding);
                 }
@@ -98,20 +88,20 @@ impl Trial<'_> {
 
     /// Performs the run that fills a cache. What a cache learns is the same at any speed of the
     /// servers, so this run is not paced. The work it leaves is completed before the next run.
-    fn first_run(&self, bed: &Bed<'_>) -> anyhow::Result<()> {
+    fn first_run(&self) -> anyhow::Result<()> {
         for part in &self.cell.parts {
-            bed.run(&part.program, direction(part.op), Pace::None)?;
+            self.bed.run(&part.program, direction(part.op), Pace::None)?;
         }
-        for part in &self.cell.parts {
-            for holding in data::of(&part.program, &bed::data(self.root)) {
-                bed.settle(&holding.path)?;
-            }
-        }
-        Ok(())
+        let mut holdings = self.cell.parts.iter().flat_map(|part| self.holdings(part));
+        holdings.try_for_each(|holding| self.bed.settle(&holding.path))
     }
 
-    fn check(&self, bed: &Bed<'_>, part: &Part) -> anyhow::Result<()> {
-        data::of(&part.program, &bed::data(self.root)).iter().try_for_each(|it| it.check(&bed.runtime))
+    fn check(&self, part: &Part) -> anyhow::Result<()> {
+        self.holdings(part).iter().try_for_each(|holding| holding.check(&self.bed.runtime))
+    }
+
+    fn holdings(&self, part: &Part) -> Vec<Holding> {
+        data::of(&part.program, &bed::data(self.bed.root))
     }
 
     fn add(&self, timing: &mut Timing, phase: &Phase, op: Op) {

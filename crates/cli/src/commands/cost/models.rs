@@ -117,7 +117,8 @@ fn sla(params: &Params) -> anyhow::Result<Evaluation> {
 fn general(params: &Params) -> anyhow::Result<Evaluation> {
     let args = params.args;
     let text = args.cycle.as_deref().context("--cycle is missing: such as 'hdd/0-3:64K ssd/0:8K'")?;
-    let cluster = params.cluster("--model general")?;
+    let cluster = params.cluster.as_ref();
+    let cluster = cluster.context("--model general needs a cluster file: give it with -c FILE")?;
     let cycle = parse_cycle(text, cluster).map_err(anyhow::Error::msg).context("--cycle")?;
     let layout = Layout::single(cycle).context("--cycle")?;
     let (p, c, q) = (args.procs, args.per_node(), args.sharing.unwrap_or(args.procs));
@@ -167,12 +168,11 @@ fn one_class(params: &Params) -> anyhow::Result<(Service, u32)> {
 
 fn striping(args: &Args) -> anyhow::Result<Striping> {
     let layout = args.layout.context("--layout is missing: 1-DH, 1-DV or 2-D")?;
+    let groups = || args.groups.context("--groups is missing: 2-D needs it");
     Ok(match layout {
         LayoutName::OneDh => Striping::OneDh,
         LayoutName::OneDv => Striping::OneDv,
-        LayoutName::TwoD => {
-            Striping::TwoD { groups: args.groups.context("--groups is missing: 2-D needs it")? }
-        }
+        LayoutName::TwoD => Striping::TwoD { groups: groups()? },
     })
 }
 

@@ -12,7 +12,7 @@ use crate::files;
 /// The flags, and the cluster file if one is given.
 pub struct Params<'a> {
     pub args: &'a Args,
-    cluster: Option<Cluster>,
+    pub cluster: Option<Cluster>,
 }
 
 /// A flag's name, and its value if it was given.
@@ -23,11 +23,6 @@ impl<'a> Params<'a> {
         let read = |path: &PathBuf| files::cluster(path, args.profile.as_deref());
         let cluster = args.cluster.as_ref().map(read).transpose()?.map(|(cluster, _)| cluster);
         Ok(Self { args, cluster })
-    }
-
-    /// Returns the cluster. The error names `what_for`, which only a cluster file can provide.
-    pub fn cluster(&self, what_for: &str) -> anyhow::Result<&Cluster> {
-        self.cluster.as_ref().with_context(|| format!("{what_for} needs a cluster file: give it with -c FILE"))
     }
 
     pub fn network(&self) -> anyhow::Result<Network> {
