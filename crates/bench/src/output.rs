@@ -13,7 +13,7 @@ pub struct Output {
 }
 
 /// Result of one direction.
-#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[derive(Debug, Deserialize)]
 pub struct Phase {
     op: String,
     /// Seconds between the barriers before and after the requests.

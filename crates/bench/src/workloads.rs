@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, ensure};
 
 /// The workload programs and their launcher. All paths exist.
-#[derive(Clone, Debug)]
 pub struct Workloads {
     /// The `stripewise` program in the directory of this one.
     pub stripewise: PathBuf,

@@ -12,7 +12,6 @@ use super::workspace::Workspace;
 use crate::shell::arguments;
 
 /// The planner's result for one trace.
-#[derive(Clone, Debug)]
 pub struct Planned {
     pub choice: String,
     /// Reason for the choice, in one sentence.
@@ -22,7 +21,7 @@ pub struct Planned {
 }
 
 /// A plan that forces one candidate.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Forced {
     pub name: String,
     /// Path of the plan file, relative to the demo's directory.

@@ -13,7 +13,6 @@ const MIB: u64 = 1 << 20;
 pub const OPS: [&str; 2] = ["read", "write"];
 
 /// A program and its parameters.
-#[derive(Clone, Debug)]
 pub struct Experiment {
     program: Program,
     /// Bytes per request.
@@ -26,7 +25,7 @@ pub struct Experiment {
     pub repeats: usize,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 enum Program {
     /// IOR: 16 ranks with random access to one shared file.
     Ior,

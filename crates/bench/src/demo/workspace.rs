@@ -19,7 +19,6 @@ const MARKER: &str = ".stripewise-demo";
 const OWN_DIRS: [&str; 3] = ["servers", "data", "plans"];
 
 /// An absolute directory that belongs to the demo.
-#[derive(Debug)]
 pub struct Workspace {
     dir: PathBuf,
     /// The MPI programs, and the directory of the h5py program.

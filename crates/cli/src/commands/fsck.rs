@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::bail;
+use anyhow::ensure;
 use serde_json::json;
 use stripewise_console::progress;
 use stripewise_datapath::check::{Finding, Options, Report, check, files_of, walk};
@@ -76,9 +76,10 @@ pub struct Args {
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let targets: Vec<PathBuf> = args.targets.directories()?.into_iter().map(|target| target.path).collect();
-    if args.files.is_empty() && targets.is_empty() {
-        bail!("fsck: nothing to check; name files or directories, or targets with -c CLUSTER or -p PLAN");
-    }
+    ensure!(
+        !args.files.is_empty() || !targets.is_empty(),
+        "fsck: nothing to check; name files or directories, or targets with -c CLUSTER or -p PLAN"
+    );
     let runtime = managed::runtime(None);
     let roots = managed::all_existing(&args.files)?;
     let listing = if roots.is_empty() { files_of(&runtime, &targets) } else { walk(&runtime, &roots) };
@@ -87,15 +88,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !roots.is_empty() && roots.iter().all(|root| root.is_file()) {
         managed::act_for_owner(&runtime, &listing.anchors)?;
     }
-    let options = Options {
-        repair: args.repair,
-        remove_orphans: args.remove_orphans,
-        take_over: args.take_over,
-        compare: args.compare,
-        drop_dirty: args.drop_dirty,
-        adopt: args.adopt,
-        orphan_age_s: args.orphan_age,
-    };
+    let &Args {
+        repair, remove_orphans, take_over, compare, drop_dirty, adopt, orphan_age: orphan_age_s, ..
+    } = args;
+    let options = Options { repair, remove_orphans, take_over, compare, drop_dirty, adopt, orphan_age_s };
     let bar = progress::counting("files checked", args.quiet);
     let report = check(&runtime, &listing, &targets, options, &mut |_| bar.inc(1));
     bar.finish_and_clear();

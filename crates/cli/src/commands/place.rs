@@ -105,11 +105,11 @@ fn show(plan: &Plan, found: &[Candidate<'_>], as_json: bool) -> anyhow::Result<(
     }
     let needs: Vec<_> = targets.iter().zip(&bytes).filter(|&(_, &bytes)| bytes > 0).collect();
     if as_json {
-        let file = |file: &Candidate<'_>| {
-            let (path, now) = (file.path.display().to_string(), file.state.name());
-            json!({ "path": path, "scheme": file.rule.scheme, "bytes": file.size_bytes, "now": now })
+        let file = |Candidate { path, rule, size_bytes, state, .. }: &Candidate<'_>| {
+            let path = path.display().to_string();
+            json!({ "path": path, "scheme": rule.scheme, "bytes": size_bytes, "now": state.name() })
         };
-        let need = |&(target, bytes): &(&TargetSpec, &u64)| json!({ "name": target.name, "path": target.path.display().to_string(), "bytes": bytes });
+        let need = |&(TargetSpec { name, path, .. }, bytes): &(&TargetSpec, &u64)| json!({ "name": name, "path": path.display().to_string(), "bytes": bytes });
         let files: Vec<_> = found.iter().map(file).collect();
         let needs: Vec<_> = needs.iter().map(need).collect();
         return output::json(&json!({ "files": files, "targets": needs }));

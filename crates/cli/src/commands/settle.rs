@@ -34,7 +34,7 @@ use crate::{files, managed};
 Exits with 1 if something is left anywhere, and says of which file, how much and why.")]
 pub struct Drain {
     #[command(flatten)]
-    flags: Flags,
+    pub flags: Flags,
 }
 
 /// Fetches into the caches the data that earlier runs queued for them
@@ -52,12 +52,12 @@ pub struct Drain {
 Exits with 1 if something could not be fetched; what does not fit into the cache is said, and no failure.")]
 pub struct Warm {
     #[command(flatten)]
-    flags: Flags,
+    pub flags: Flags,
 }
 
 /// Flags of both commands.
 #[derive(clap::Args)]
-struct Flags {
+pub struct Flags {
     /// Files, and directories with managed files
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -75,7 +75,7 @@ struct Flags {
 
 /// The command to perform.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Work {
+pub enum Work {
     Drain,
     Warm,
 }
@@ -90,16 +90,8 @@ struct Outcome {
     single: bool,
 }
 
-pub fn drain(args: &Drain) -> anyhow::Result<ExitCode> {
-    run(&args.flags, Work::Drain)
-}
-
-pub fn warm(args: &Warm) -> anyhow::Result<ExitCode> {
-    run(&args.flags, Work::Warm)
-}
-
 /// Performs `work` on all files. A file that fails does not stop the rest.
-fn run(flags: &Flags, work: Work) -> anyhow::Result<ExitCode> {
+pub fn run(flags: &Flags, work: Work) -> anyhow::Result<ExitCode> {
     let plan = flags.plan.as_deref().map(files::plan).transpose()?;
     let runtime = Runtime::new(Arc::new(Real), plan.as_ref());
     let roots = managed::all_existing(&flags.paths)?;

@@ -43,7 +43,7 @@ pub struct Bed<'a> {
 }
 
 /// Speed of the servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// As the parameters of their class say.
     Emulated,

@@ -19,7 +19,6 @@ use super::program::{self, SEED};
 const CHUNK_BYTES: usize = 4 << 20;
 
 /// A file, or the ranges of it that one program transfers.
-#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holding {
     pub path: PathBuf,
     key: u64,

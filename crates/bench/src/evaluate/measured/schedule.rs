@@ -121,7 +121,6 @@ fn same_layouts(ours: &Result<Planned, String>, theirs: &Result<Planned, String>
 pub const LEAST_LIMIT: Duration = Duration::from_secs(60);
 
 /// Time to start a program: a base, and an amount for each rank.
-#[derive(Clone, Copy, Debug)]
 pub struct Starting {
     base_s: f64,
     rank_s: f64,

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 /// A directory that belongs to this process alone and is removed on drop.
-#[derive(Debug)]
 pub struct Scratch {
     dir: PathBuf,
 }

@@ -13,7 +13,7 @@ use super::bed::{self, Bed, Pace};
 use super::data::{self, Holding};
 use crate::output::Phase;
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default)]
 pub struct Timing {
     /// Seconds, summed over all parts.
     pub seconds: f64,

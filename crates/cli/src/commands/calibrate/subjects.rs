@@ -39,8 +39,8 @@ impl Subject {
 /// Returns the files to measure for each class: on one server or on all, and several for a pool.
 /// Prepares the targets of parallel file systems.
 pub fn of(cluster: &mut Cluster, args: &Args) -> anyhow::Result<Vec<Subject>> {
+    let known: Vec<&str> = cluster.tiers.iter().map(|tier| tier.name.as_str()).collect();
     for name in &args.tier {
-        let known: Vec<&str> = cluster.tiers.iter().map(|tier| tier.name.as_str()).collect();
         ensure!(known.contains(&name.as_str()), "there is no tier {name:?}; there are {}", known.join(", "));
     }
     let mut classes: Vec<String> = Vec::new();
@@ -100,23 +100,19 @@ pub fn inseparable(cluster: &Cluster, subjects: &[Subject], network: bool) -> Ve
         if files == 0 {
             continue;
         }
-        let system = system.title();
+        let (name, system, width) = (&tier.name, system.title(), size::format(WIDTH));
+        let advice = match network {
+            true => "the network that was measured beside them counts twice: leave it out",
+            false => "leave [network] at 0",
+        };
         notes.push(format!(
-            "tier {}: measured through {system}, so alpha and beta are those of the network, the servers' software and the \
-             devices together{}",
-            tier.name,
-            if network {
-                "; the network that was measured beside them counts twice: leave it out"
-            } else {
-                "; leave [network] at 0"
-            }
+            "tier {name}: measured through {system}, so alpha and beta are those of the network, the servers' software and the \
+             devices together; {advice}"
         ));
         if tier.driver.is_pool() {
             notes.push(format!(
-                "tier {}: {system} picked the server of each of the {files} files with stripes of {}: which it was is not known, \
-                 so servers cannot be told from one another, and a slow one is a part of the spread",
-                tier.name,
-                size::format(WIDTH)
+                "tier {name}: {system} picked the server of each of the {files} files with stripes of {width}: which it was is \
+                 not known, so servers cannot be told from one another, and a slow one is a part of the spread"
             ));
         }
     }

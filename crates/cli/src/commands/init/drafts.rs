@@ -11,7 +11,7 @@ use stripewise_drivers::{Pool, Probe};
 use super::look::Place;
 
 /// A tier proposed for the cluster file.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct Draft {
     pub tier: Tier,
     /// The draft is written as a comment only, because another draft has the same servers.

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use stripewise_drivers::{Pool, Probe};
 
 /// A directory and the properties found.
-#[derive(Debug)]
 pub struct Place {
     /// Absolute path without symbolic links.
     pub path: PathBuf,

@@ -19,7 +19,7 @@ use crate::managed;
 /// ever a file of a plan.
 pub const RECORD: &str = ".stripewise-native.toml";
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum State {
     Plain,
     /// Managed, with a layout other than the planned one.

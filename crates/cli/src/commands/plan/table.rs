@@ -47,15 +47,11 @@ pub fn print(planned: &Planned, args: &Args) {
 }
 
 fn files(planned: &Planned, set: &FileSet, decision: &Decision, all: bool) {
-    let plural = |count: usize| if count == 1 { "" } else { "s" };
+    let Decision { pattern, files, requests, .. } = decision;
+    let (plural, bytes) = (if *files == 1 { "" } else { "s" }, about(decision.file_bytes));
     println!(
-        "{}: {} file{} of {}, {} request{}",
-        decision.pattern,
-        decision.files,
-        plural(decision.files),
-        about(decision.file_bytes),
-        decision.requests,
-        plural(decision.requests as usize),
+        "{pattern}: {files} file{plural} of {bytes}, {requests} request{}",
+        if *requests == 1 { "" } else { "s" }
     );
     groups(set);
     println!("{}", table(planned, decision, all));

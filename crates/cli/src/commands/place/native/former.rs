@@ -36,7 +36,6 @@ pub struct Former {
 }
 
 /// A change that is about to be made in a directory.
-#[derive(Clone, Debug)]
 pub struct Change<'a> {
     pub pattern: &'a str,
     /// An existing file's name and its complete present setting, if the file system reports one.

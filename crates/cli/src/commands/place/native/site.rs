@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use anyhow::{bail, ensure};
-use stripewise_cluster::{FileSystem, Plan, Rule};
+use anyhow::{Context, bail, ensure};
+use stripewise_cluster::{FileSystem, Plan, Rule, Tier};
 use stripewise_drivers::{Driver, driver};
 use stripewise_native::{NativeLayout, express, express_spread};
 
@@ -18,23 +18,20 @@ impl<'a> Site<'a> {
     pub fn of(plan: &'a Plan) -> anyhow::Result<Self> {
         let mut systems = Vec::new();
         for rule in plan.rules.iter().filter(|rule| !rule.layouts.is_empty()) {
+            let Rule { pattern, scheme, .. } = rule;
             ensure!(
                 rule.overlay.is_none(),
-                "{}: {} keeps several copies of a file in step, which only stripewise itself can do; plan with \
-                 `stripewise plan --native`",
-                rule.pattern,
-                rule.scheme
+                "{pattern}: {scheme} keeps several copies of a file in step, which only stripewise itself can do; plan with \
+                 `stripewise plan --native`"
             );
-            for tier in tiers(plan, rule) {
-                match tier.driver.native() {
-                    Some((system, _)) => systems.push(system),
-                    None => bail!(
-                        "{}: tier {} has driver \"dirs\", over which only stripewise itself stripes; describe the file \
-                         system in the cluster file (`stripewise init DIR` writes one), and plan with `stripewise plan --native`",
-                        rule.pattern,
-                        tier.name
-                    ),
-                }
+            for Tier { name, driver, .. } in tiers(plan, rule) {
+                let native = driver.native().with_context(|| {
+                    format!(
+                        "{pattern}: tier {name} has driver \"dirs\", over which only stripewise itself stripes; describe the file \
+                         system in the cluster file (`stripewise init DIR` writes one), and plan with `stripewise plan --native`"
+                    )
+                })?;
+                systems.push(native.0);
             }
         }
         systems.dedup();
@@ -77,7 +74,7 @@ fn whole_or_within(
 }
 
 /// Returns the tiers on which a rule's files lie.
-fn tiers<'a>(plan: &'a Plan, rule: &Rule) -> Vec<&'a stripewise_cluster::Tier> {
+fn tiers<'a>(plan: &'a Plan, rule: &Rule) -> Vec<&'a Tier> {
     let cluster = &plan.cluster;
     let layouts = rule.layouts.iter().enumerate().map(|(index, layout)| cluster.unfold(layout, index));
     let targets: Vec<u32> = layouts.flat_map(|layout| layout.targets().collect::<Vec<_>>()).collect();
