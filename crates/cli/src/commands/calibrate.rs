@@ -126,12 +126,8 @@ fn measure_servers(
 ) -> anyhow::Result<Vec<ServerReport>> {
     let sys: SysRef = Arc::new(Real);
     let measure_file = |file: &subjects::Subject| {
-        let subject = Subject {
-            target: &file.name,
-            class: &file.class,
-            path: &file.path,
-            emulation: cluster.emulation_of(file.target),
-        };
+        let subjects::Subject { name: target, class, path, .. } = file;
+        let subject = Subject { target, class, path, emulation: cluster.emulation_of(file.target) };
         let options = file.options(options);
         Ok(with_progress(&file.name, quiet, |tell| measure(&sys, subject, &options, tell))?)
     };

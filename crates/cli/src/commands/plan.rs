@@ -26,7 +26,15 @@ use crate::{files, output};
 /// predicts the papers' overall cost and the expected elapsed time for every candidate layout, and
 /// writes plan.toml for `place` and `run`.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  stripewise plan app.trace -c cluster.toml
+  stripewise plan app.trace -c cluster.toml --scheme psa --candidates --json
+  stripewise plan app.trace -c cluster.toml --scheme \"2-D g=2\" -o two-d.toml
+  stripewise plan app.trace -c cluster.toml --scheme replicas --copies 3 --lazy-close
+  stripewise plan app.trace -c cluster.toml --scheme cache --cache-capacity 1G --cache-mode sla
+  stripewise plan app.trace -c cluster.toml --with replicas,cache          auto, with these
+  stripewise plan app.trace -c cluster.toml --native                       for place --native
+  stripewise plan app.trace -c cluster.toml --only '/scratch/run7/**' --present 1-DH:64K")]
 pub struct Args {
     /// The trace, from `stripewise trace` or `stripewise synth`
     trace: PathBuf,
@@ -114,17 +122,6 @@ pub struct Args {
     #[arg(short, long, env = "STRIPEWISE_QUIET")]
     quiet: bool,
 }
-
-const EXAMPLES: &str = "\
-Examples:
-  stripewise plan app.trace -c cluster.toml
-  stripewise plan app.trace -c cluster.toml --scheme psa --candidates --json
-  stripewise plan app.trace -c cluster.toml --scheme \"2-D g=2\" -o two-d.toml
-  stripewise plan app.trace -c cluster.toml --scheme replicas --copies 3 --lazy-close
-  stripewise plan app.trace -c cluster.toml --scheme cache --cache-capacity 1G --cache-mode sla
-  stripewise plan app.trace -c cluster.toml --with replicas,cache          auto, with these
-  stripewise plan app.trace -c cluster.toml --native                       for place --native
-  stripewise plan app.trace -c cluster.toml --only '/scratch/run7/**' --present 1-DH:64K";
 
 impl Args {
     fn options(&self, cluster: &Cluster) -> anyhow::Result<Options> {

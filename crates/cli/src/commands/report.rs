@@ -25,7 +25,17 @@ use crate::{files, output};
 /// The page opens in any browser without a network. A section whose input is not given is left out
 /// and replaced by a sentence that says how to get the input.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  stripewise report -t job.trace                             what the application does
+  stripewise report -t job.trace -p plan.toml                and its layouts, drawn
+  stripewise plan job.trace -c cluster.toml --json --candidates > plan.json
+  stripewise report -t job.trace -p plan.toml --predictions plan.json
+                                                             and all that the planner compared
+  stripewise report -r results.json -o demo.html             predicted against measured
+  stripewise report --before before.trace -t after.trace     two runs of a program, phase by phase
+  stripewise run -p plan.toml --statistics job.stat -- ./job
+  stripewise report -p plan.toml --predictions plan.json -s job.stat
+                                                             which copy served what, expected and measured")]
 pub struct Args {
     /// A trace from `stripewise trace` or `stripewise synth`; may be given several times
     #[arg(short, long = "trace", value_name = "TRACE", env = "STRIPEWISE_TRACE")]
@@ -62,19 +72,6 @@ pub struct Args {
     #[arg(long)]
     json: bool,
 }
-
-const EXAMPLES: &str = "\
-Examples:
-  stripewise report -t job.trace                             what the application does
-  stripewise report -t job.trace -p plan.toml                and its layouts, drawn
-  stripewise plan job.trace -c cluster.toml --json --candidates > plan.json
-  stripewise report -t job.trace -p plan.toml --predictions plan.json
-                                                             and all that the planner compared
-  stripewise report -r results.json -o demo.html             predicted against measured
-  stripewise report --before before.trace -t after.trace     two runs of a program, phase by phase
-  stripewise run -p plan.toml --statistics job.stat -- ./job
-  stripewise report -p plan.toml --predictions plan.json -s job.stat
-                                                             which copy served what, expected and measured";
 
 pub fn run(args: Args) -> anyhow::Result<()> {
     let nothing = args.traces.is_empty() && args.plans.is_empty() && args.statistics.is_empty();

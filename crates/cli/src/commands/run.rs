@@ -15,8 +15,9 @@ use stripewise_target::Engine;
 
 use crate::{files, output, preload, preparing};
 
-const EXAMPLES: &str = "\
-Examples:
+/// Runs a command over the layouts of a plan
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
   stripewise run -p plan.toml -- python3 train.py
   stripewise run -p plan.toml -- mpirun -n 16 ./app input           on one machine
   (eval \"$(stripewise run -p plan.toml --print-env)\"; srun ./app)   the variables instead, for a launcher
@@ -30,11 +31,7 @@ hits, and bytes read, written and copied by copy. Numbers of the same key add up
 With Open MPI on several machines, pass the environment on: mpirun -x LD_PRELOAD -x STRIPEWISE_PLAN ...
 New files whose path matches a rule of the plan get its layout; those that exist stay as they are until `stripewise place`
 moves them. Files that are in a planned layout already also work without a plan, with the library alone.
-Not reached: programs that do not use the C library (static ones, Go), and io_uring (--deny-io-uring makes it fail).";
-
-/// Runs a command over the layouts of a plan
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+Not reached: programs that do not use the C library (static ones, Go), and io_uring (--deny-io-uring makes it fail).")]
 pub struct Args {
     /// The plan
     #[arg(short, long, value_name = "PLAN", env = "STRIPEWISE_PLAN")]

@@ -17,13 +17,6 @@ use crate::flags::ClusterFlags;
 use crate::{files, output};
 use replay::Recorded;
 
-const EXAMPLES: &str = "\
-Examples:
-  stripewise sim app.trace -c cluster.toml                       the planner's best candidates
-  stripewise sim app.trace -p now.toml -p new.toml --network     two plans
-  stripewise sim app.trace -p cache.toml --runs 2 --settle       what a second run gains from a cache
-  stripewise synth ior --procs 4096 --transfer 1M --total 64G --shared -o big.trace && stripewise sim big.trace -c big.toml --json";
-
 /// Simulates a traced application on plans: how long it would take, and which server would be
 /// busiest
 ///
@@ -33,7 +26,11 @@ Examples:
 /// decisions as at run time. None of the application's files is read or written, and the servers
 /// need not exist.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  stripewise sim app.trace -c cluster.toml                       the planner's best candidates
+  stripewise sim app.trace -p now.toml -p new.toml --network     two plans
+  stripewise sim app.trace -p cache.toml --runs 2 --settle       what a second run gains from a cache
+  stripewise synth ior --procs 4096 --transfer 1M --total 64G --shared -o big.trace && stripewise sim big.trace -c big.toml --json")]
 pub struct Args {
     /// The trace, from `stripewise trace` or `stripewise synth`
     trace: PathBuf,

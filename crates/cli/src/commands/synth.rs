@@ -15,19 +15,16 @@ use stripewise_trace::{Meta, TraceWriter};
 use crate::flags::{one_of, positive_size};
 use crate::output;
 
-const EXAMPLES: &str = "\
-Examples:
-  stripewise synth ior --procs 16 --procs-per-node 2 --transfer 512K --total 16G --access random --op read --shared -o t
-  stripewise synth hpio --procs 32 --regions 1024 --region-size 64K -o t
-  stripewise synth tile --tiles-x 10 --tiles-y 10 --elements-x 8 --elements-y 8 --element-size 32K --collective -o t
-  stripewise synth btio --class C --procs 16 --procs-per-node 2 -o t";
-
 /// Writes the trace that a benchmark would give, without running it
 ///
 /// The trace has the requests of the real benchmark, in the same order. Times are nominal: every
 /// process issues its n-th request in the n-th millisecond.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  stripewise synth ior --procs 16 --procs-per-node 2 --transfer 512K --total 16G --access random --op read --shared -o t
+  stripewise synth hpio --procs 32 --regions 1024 --region-size 64K -o t
+  stripewise synth tile --tiles-x 10 --tiles-y 10 --elements-x 8 --elements-y 8 --element-size 32K --collective -o t
+  stripewise synth btio --class C --procs 16 --procs-per-node 2 -o t")]
 pub struct Args {
     #[command(subcommand)]
     benchmark: Which,

@@ -19,8 +19,9 @@ use stripewise_trace::{Merged, Meta, merge};
 use crate::preload::{self, ld_preload};
 use summary::print_summary;
 
-const EXAMPLES: &str = "\
-Examples:
+/// Records what a command does to its files, or shows the contents of a trace
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
   stripewise trace -o t -- mpirun -n 16 ./app input         record a job on this machine
   stripewise trace --only '*.h5' -o t -- python3 train.py   only files whose name ends in .h5
   stripewise trace --summary t                              what the application does
@@ -31,11 +32,7 @@ A job of a launcher is recorded in a directory that all nodes have, and merged w
 
 With Open MPI on several machines, pass the environment on: mpirun -x LD_PRELOAD -x STRIPEWISE_TRACE_DIR ...
 Not seen: programs that do not use the C library (static ones, Go), and accesses through mappings of a file.
-Files of the system and of installed software are left out unless --only names them.";
-
-/// Records what a command does to its files, or shows the contents of a trace
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+Files of the system and of installed software are left out unless --only names them.")]
 pub struct Args {
     /// The trace to write
     #[arg(short, long, value_name = "TRACE")]

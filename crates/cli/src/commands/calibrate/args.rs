@@ -15,7 +15,12 @@ use stripewise_cluster::size;
 /// parallel file systems the server's target is prepared and measured; for a pool, several files
 /// are measured, whose servers the file system picks.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = "Examples:
+  stripewise calibrate -c cluster.toml
+  stripewise calibrate -c cluster.toml --quick --tier ssd --points
+  stripewise calibrate -c cluster.toml --all-servers --json > calibration.json
+  node1$ stripewise calibrate --serve 7788
+  node2$ stripewise calibrate -c cluster.toml --network node1:7788")]
 pub struct Args {
     /// The cluster file
     #[arg(short, long, env = "STRIPEWISE_CLUSTER", default_value = "cluster.toml", value_name = "FILE")]
@@ -66,14 +71,6 @@ pub struct Args {
     #[arg(short, long, env = "STRIPEWISE_QUIET")]
     pub quiet: bool,
 }
-
-const EXAMPLES: &str = "\
-Examples:
-  stripewise calibrate -c cluster.toml
-  stripewise calibrate -c cluster.toml --quick --tier ssd --points
-  stripewise calibrate -c cluster.toml --all-servers --json > calibration.json
-  node1$ stripewise calibrate --serve 7788
-  node2$ stripewise calibrate -c cluster.toml --network node1:7788";
 
 impl Args {
     pub fn options(&self) -> anyhow::Result<Options> {

@@ -10,8 +10,14 @@ use stripewise_model::{Access, Op};
 
 use crate::flags::one_of;
 
-const EXAMPLES: &str = "\
-Examples:
+/// Prints what one request costs under one layout, term by term
+///
+/// Parameters come from flags. Where a flag is not given, they come from a cluster file (`-c`): e
+/// and t from its network, α and β from the class named by --class, --h-class and --s-class for the
+/// given --op and --access, and the numbers of servers from its tiers of that class. Flags that the
+/// chosen model does not use are rejected.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
   One request of 1 MiB on 2 of 16 servers (CIL):
     stripewise cost --model cil --layout 2-D --groups 8 --servers 16 --procs 8 --size 1M \\
       --establish 3e-4 --per-byte 7.95e-9 --alpha 3e-4 --beta 7.95e-9
@@ -22,16 +28,7 @@ Examples:
     stripewise cost --model sla --target sservers --layout 2-D --servers 8 --groups 4 --stripe 64K --size 8K \\
       --procs 32 --alpha 5e-5 --beta 2.38e-9
   With the parameters of a cluster file, on any stripe cycle:
-    stripewise cost --model general -c cluster.toml --cycle 'hdd/0-3:120K ssd/0-3:8K' --size 512K --procs 16";
-
-/// Prints what one request costs under one layout, term by term
-///
-/// Parameters come from flags. Where a flag is not given, they come from a cluster file (`-c`): e
-/// and t from its network, α and β from the class named by --class, --h-class and --s-class for the
-/// given --op and --access, and the numbers of servers from its tiers of that class. Flags that the
-/// chosen model does not use are rejected.
-#[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+    stripewise cost --model general -c cluster.toml --cycle 'hdd/0-3:120K ssd/0-3:8K' --size 512K --procs 16")]
 pub struct Args {
     /// The cost model
     #[arg(long, value_enum)]

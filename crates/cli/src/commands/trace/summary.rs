@@ -5,7 +5,7 @@ use std::path::Path;
 use comfy_table::{ContentArrangement, Table};
 use serde::Serialize;
 use stripewise_trace::summary::{Concurrency, Direction, Group};
-use stripewise_trace::{Op, Summary, Trace};
+use stripewise_trace::{Meta, Op, Summary, Trace};
 
 use crate::output::{self, human};
 
@@ -20,9 +20,9 @@ struct Report<'a> {
     command: &'a [String],
     complete: bool,
     incomplete: &'a [String],
-    wall_s: Option<f64>,
-    exit_code: Option<u8>,
-    start_unix_ns: u64,
+    wall_s: &'a Option<f64>,
+    exit_code: &'a Option<u8>,
+    start_unix_ns: &'a u64,
     #[serde(flatten)]
     summary: &'a Summary,
 }
@@ -35,19 +35,19 @@ pub fn print_summary(path: &Path, json: bool, groups: usize) -> anyhow::Result<(
         print_text(&trace, &summary, groups);
         return Ok(());
     }
-    let meta = trace.meta();
-    let report = Report {
-        trace: path.display().to_string(),
-        origin: &meta.origin,
-        command: &meta.command,
-        complete: meta.incomplete.is_empty(),
-        incomplete: &meta.incomplete,
-        wall_s: meta.wall_s,
-        exit_code: meta.exit_code,
-        start_unix_ns: meta.start_unix_ns,
-        summary: &summary,
-    };
-    output::json(&report)
+    let Meta { origin, command, incomplete, wall_s, exit_code, start_unix_ns } = trace.meta();
+    let (trace, complete, summary) = (path.display().to_string(), incomplete.is_empty(), &summary);
+    output::json(&Report {
+        trace,
+        origin,
+        command,
+        complete,
+        incomplete,
+        wall_s,
+        exit_code,
+        start_unix_ns,
+        summary,
+    })
 }
 
 /// Prints a header, a table of the first `groups` groups of files by bytes, and notes.
