@@ -8,7 +8,6 @@ mod table;
 mod workspace;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::Context;
 use stripewise_report::Results;
@@ -60,13 +59,14 @@ pub struct Args {
     python: Option<PathBuf>,
 }
 
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(args: &Args) -> anyhow::Result<()> {
     let workloads = Workloads::find(args.workloads.as_deref())?;
     let python = workloads::find_python(args.python.as_deref(), &workloads.build)?;
     let work = Workspace::create(&args.dir, workloads, python, args.quiet)?;
     let outcome = all_experiments(&work, args.quick);
     if !args.keep {
-        work.remove_servers()?;
+        work.remove_dir("servers")?;
+        work.remove_dir("data")?;
     }
     let results = outcome?;
     work.write("results.json", &results.to_json()?)?;
@@ -76,7 +76,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     } else {
         table::print(&results, &work);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn all_experiments(work: &Workspace, quick: bool) -> anyhow::Result<Results> {

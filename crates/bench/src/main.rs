@@ -39,7 +39,7 @@ enum Command {
 
 fn main() -> ExitCode {
     stripewise_console::run("stripewise-bench", || match Cli::parse().command {
-        Command::Demo(args) => demo::run(args),
+        Command::Demo(args) => demo::run(&args).map(|()| ExitCode::SUCCESS),
         Command::Evaluate(args) => evaluate::run(&args),
         Command::Disks(args) => scripts::run("disks", args),
         Command::Cephfs(args) => scripts::run("cephfs", args),

@@ -107,11 +107,8 @@ fn capacity_on(rule: &Rule, target: u32) -> Option<u64> {
 
 /// Parses a size of at least 1 byte.
 pub fn positive_size(text: &str) -> Result<u64, String> {
-    match size::parse(text) {
-        Ok(0) => Err("must be at least 1 byte".to_owned()),
-        Ok(bytes) => Ok(bytes),
-        Err(error) => Err(error.to_string()),
-    }
+    let bytes = size::parse(text).map_err(|error| error.to_string())?;
+    if bytes > 0 { Ok(bytes) } else { Err("must be at least 1 byte".to_owned()) }
 }
 
 /// Parses one of some names, each with its value.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use stripewise_cluster::{Cluster, CopySpec, FileSystem, Plan, TargetKind, TargetSpec};
 use stripewise_drivers::{DriverError, driver};
 use stripewise_layout::Layout;
@@ -14,31 +14,26 @@ use stripewise_native::{NativeLayout, target_layout};
 use stripewise_sys::{Real, SysRef};
 use stripewise_target::{OBJECTS, Target};
 
-/// Creates the targets on which a plan puts files, or verifies those that exist. Calling it again
-/// is harmless.
+/// Creates the targets on which a plan puts files, including those of extra copies, or verifies
+/// those that exist. Calling it again is harmless.
 pub fn prepare(plan: &Plan) -> anyhow::Result<()> {
-    for (index, target) in used_targets(plan) {
+    let originals = plan.rules.iter().flat_map(|rule| &rule.layouts).flat_map(Layout::targets);
+    let overlays = plan.rules.iter().filter_map(|rule| rule.overlay.as_ref());
+    let copies = overlays.flat_map(|overlay| &overlay.copies).flat_map(CopySpec::targets);
+    let used: BTreeSet<u32> = originals.chain(copies).collect();
+    for (index, target) in (0..).zip(plan.cluster.targets()).filter(|(index, _)| used.contains(index)) {
         prepare_target(&plan.cluster, index, &target)
             .with_context(|| format!("target {} of the plan", target.name))?;
     }
     Ok(())
 }
 
-/// Returns the targets on which a plan puts files, including those of extra copies, with their
-/// indices.
-fn used_targets(plan: &Plan) -> Vec<(u32, TargetSpec)> {
-    let originals = plan.rules.iter().flat_map(|rule| &rule.layouts).flat_map(Layout::targets);
-    let overlays = plan.rules.iter().filter_map(|rule| rule.overlay.as_ref());
-    let copies = overlays.flat_map(|overlay| &overlay.copies).flat_map(CopySpec::targets);
-    let used: BTreeSet<u32> = originals.chain(copies).collect();
-    (0..).zip(plan.cluster.targets()).filter(|(index, _)| used.contains(index)).collect()
-}
-
 /// Prepares one target of a cluster, as [`prepare`] does for all.
 pub fn prepare_target(cluster: &Cluster, index: u32, target: &TargetSpec) -> anyhow::Result<()> {
-    if target.kind == TargetKind::PoolMember {
-        bail!("the file system picks the servers of a pool; make the plan again with `stripewise plan`");
-    }
+    ensure!(
+        target.kind != TargetKind::PoolMember,
+        "the file system picks the servers of a pool; make the plan again with `stripewise plan`"
+    );
     let sys: SysRef = Arc::new(Real);
     let native = target_layout(cluster, index);
     if let Some((system, layout)) = &native {

@@ -27,11 +27,7 @@ pub fn run(experiment: &Experiment, work: &Workspace) -> anyhow::Result<Vec<Work
         planned.push(forced);
     }
     let measured = measure(work, experiment, &planned)?;
-    let runs = |op: usize, forced: &Forced| {
-        let layout = measured.iter().find(|it| it.forced.same_layout(forced));
-        layout.map_or(Vec::new(), |it| it.runs[op].clone())
-    };
-    let of_op = |(op, planned)| workload(experiment, work, OPS[op], planned, &|forced| runs(op, forced));
+    let of_op = |(op, planned)| workload(experiment, work, op, planned, &measured);
     planned.iter().enumerate().map(of_op).collect()
 }
 
@@ -48,16 +44,17 @@ fn trace(experiment: &Experiment, work: &Workspace) -> anyhow::Result<()> {
     std::fs::remove_file(&file).with_context(|| format!("cannot remove '{}'", file.display()))
 }
 
+/// Returns the result of one direction, an index of [`OPS`].
 fn workload(
     experiment: &Experiment,
     work: &Workspace,
-    op: &str,
+    op: usize,
     planned: &Planned,
-    runs: &dyn Fn(&Forced) -> Vec<f64>,
+    measured: &[Measured],
 ) -> anyhow::Result<Workload> {
-    let slug = experiment.row_slug(op);
     let candidate = |forced: &Forced| {
-        let runs = runs(forced);
+        let layout = measured.iter().find(|it| it.forced.same_layout(forced));
+        let runs = layout.map_or(Vec::new(), |it| it.runs[op].clone());
         Candidate {
             name: forced.name.clone(),
             layout: forced.layout_text.clone(),
@@ -67,6 +64,8 @@ fn workload(
             measured_s: runs,
         }
     };
+    let op = OPS[op];
+    let slug = experiment.row_slug(op);
     Ok(Workload {
         name: experiment.row(op),
         description: experiment.description(op),

@@ -55,13 +55,7 @@ impl Workspace {
         files::write_whole(&self.path(name), text)
     }
 
-    /// Removes the servers and the programs' files.
-    pub fn remove_servers(&self) -> anyhow::Result<()> {
-        self.remove_dir("servers")?;
-        self.remove_dir("data")
-    }
-
-    fn remove_dir(&self, name: &str) -> anyhow::Result<()> {
+    pub fn remove_dir(&self, name: &str) -> anyhow::Result<()> {
         match fs::remove_dir_all(self.path(name)) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 Err(error).with_context(|| format!("cannot remove '{}'", self.path(name).display()))

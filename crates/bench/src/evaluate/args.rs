@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use stripewise_evaluate::{Cell, Experiment, Scheme};
+use stripewise_evaluate::{Experiment, Labels, Scheme};
 
 /// Runs the experiments of the papers, and reports which of their claims hold
 ///
@@ -89,11 +89,11 @@ impl Args {
         Ok(all.into_iter().filter(wanted).collect())
     }
 
-    /// Returns whether the flags select a scheme of a cell.
-    pub fn wants(&self, cell: &Cell, scheme: &Scheme) -> bool {
+    /// Returns whether the flags select a scheme of a cell with these labels.
+    pub fn wants(&self, labels: &Labels, scheme: &Scheme) -> bool {
         self.only.iter().all(|(label, value)| match label.as_str() {
             SCHEME => scheme.name() == *value,
-            _ => cell.labels.get(label) == Some(value),
+            _ => labels.get(label) == Some(value),
         })
     }
 

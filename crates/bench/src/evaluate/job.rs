@@ -37,17 +37,11 @@ impl Job<'_> {
         let cells = self.cells(place);
         let mut wanted = cells.clone();
         for cell in &mut wanted {
-            let mut schemes = std::mem::take(&mut cell.schemes);
-            schemes.retain(|scheme| self.args.wants(cell, scheme));
-            cell.schemes = schemes;
+            cell.schemes.retain(|scheme| self.args.wants(&cell.labels, scheme));
         }
         let tasks = store.missing(&wanted, self.args.again);
-        self.say(&format!(
-            "{}: {} of {} runs to do",
-            place.name(),
-            tasks.len(),
-            wanted.iter().map(|cell| cell.schemes.len()).sum::<usize>()
-        ));
+        let all = wanted.iter().map(|cell| cell.schemes.len()).sum::<usize>();
+        self.say(&format!("{}: {} of {all} runs to do", place.name(), tasks.len()));
         let bar = progress::bar(Some(tasks.len() as u64), BAR, self.args.quiet);
         let mut add = |record: Record| {
             bar.set_message(format!("{} {}", record.experiment, record.scheme));

@@ -73,23 +73,14 @@ fn plan<'a>(tasks: &'a [Task], root: &Path) -> Vec<Entry<'a>> {
 }
 
 fn runs(entries: &[Entry<'_>]) -> Vec<Run> {
-    let mut runs = Vec::new();
-    let mut taken = vec![false; entries.len()];
+    let mut runs: Vec<Run> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
-        if taken[index] {
-            continue;
+        let partner = runs.iter_mut().find(|run| run.len() == 1 && entries[run[0]].is_pair(entry));
+        match partner {
+            Some(run) if entry.task.cell.parts[0].op == Op::Write => run.insert(0, index),
+            Some(run) => run.push(index),
+            None => runs.push(vec![index]),
         }
-        let mut run = vec![index];
-        if let Some(other) =
-            (index + 1..entries.len()).find(|&other| !taken[other] && entry.is_pair(&entries[other]))
-        {
-            taken[other] = true;
-            run.push(other);
-            if entry.task.cell.parts[0].op == Op::Read {
-                run.reverse();
-            }
-        }
-        runs.push(run);
     }
     runs
 }

@@ -39,9 +39,9 @@ fn of_network(network: Network) -> [(String, f64); 2] {
     [("e".to_owned(), network.establish_s), ("t".to_owned(), network.per_byte_s)]
 }
 
-/// Returns the parameters of a server, by the given symbols of α and β.
-fn of_service(symbols: [&str; 2], service: Service) -> [(String, f64); 2] {
-    [(symbols[0].to_owned(), service.startup_s), (symbols[1].to_owned(), service.per_byte_s)]
+/// Returns the parameters of a server, by symbol. The suffix distinguishes classes of servers.
+fn of_service(suffix: &str, service: Service) -> [(String, f64); 2] {
+    [(format!("alpha{suffix}"), service.startup_s), (format!("beta{suffix}"), service.per_byte_s)]
 }
 
 pub fn evaluate(args: &Args) -> anyhow::Result<Evaluation> {
@@ -70,7 +70,7 @@ fn cil(params: &Params) -> anyhow::Result<Evaluation> {
         request: format!("CIL, {striping} on {servers} servers: {size} by each of {p} processes, {c} per node"),
         servers_touched: k,
         sharing: q,
-        parameters: [of_network(network), of_service(["alpha", "beta"], service)].concat(),
+        parameters: [of_network(network), of_service("", service)].concat(),
         cost: model.cost(striping, args.size as f64)?,
         formulas: [
             format!("max(c·k, q)·e = max({c}·{k}, {q})·e"),
@@ -101,7 +101,7 @@ fn sla(params: &Params) -> anyhow::Result<Evaluation> {
         request: format!(
             "SLA, {striping} on {servers} {side} in stripes of {stripe}: {size} at {offset}, {p} processes"
         ),
-        parameters: of_service(["alpha", "beta"], service).to_vec(),
+        parameters: of_service("", service).to_vec(),
         servers_touched: w,
         sharing: q,
         cost: model.cost(striping, args.begin(), args.size)?,
@@ -127,17 +127,13 @@ fn general(params: &Params) -> anyhow::Result<Evaluation> {
     let ends_past = args.begin().checked_add(args.size).is_none_or(|end| end > MAX_OFFSET);
     ensure!(!ends_past, "a request of {} bytes at offset {} ends past 2^63", args.size, args.begin());
     let network = params.network()?;
-    let service_of = |tier: usize| {
-        let class = cluster.class_of_tier(tier).context("a parsed cluster has parameters for every tier")?;
-        anyhow::Ok(class.service(args.op, args.access))
-    };
     let mut servers = Vec::new();
     let mut parameters = of_network(network).to_vec();
     for (index, tier) in cluster.tiers.iter().enumerate() {
-        let service = service_of(index)?;
+        let class = cluster.class_of_tier(index).context("a parsed cluster has parameters for every tier")?;
+        let service = class.service(args.op, args.access);
         servers.resize(servers.len() + tier.driver.servers(), Server::new(service, q)?);
-        let [alpha, beta] = ["alpha", "beta"].map(|symbol| format!("{symbol} {}", tier.name));
-        parameters.extend(of_service([&alpha, &beta], service));
+        parameters.extend(of_service(&format!(" {}", tier.name), service));
     }
     let prepared = PreparedCost::new(&layout, &servers, network, c, Startup::EverySharer)?;
     let k = layout.targets_touched(args.begin(), args.size) as u32;
@@ -203,8 +199,7 @@ fn psa(params: &Params) -> anyhow::Result<Evaluation> {
     let slower = touched().reduce(|a, b| if b.busy_s() > a.busy_s() { b } else { a }).unwrap_or(h);
     let mut parameters = of_network(network).to_vec();
     for class in touched() {
-        let [alpha, beta] = ["alpha", "beta"].map(|symbol| format!("{symbol}_{}", class.letter));
-        parameters.extend(of_service([&alpha, &beta], class.service));
+        parameters.extend(of_service(&format!("_{}", class.letter), class.service));
     }
     let k = touched().map(|class| class.servers).sum();
     let (size, slow) = (size::format(args.size), slower.letter);

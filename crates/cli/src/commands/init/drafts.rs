@@ -6,7 +6,7 @@ use anyhow::ensure;
 use serde_json::{Value, json};
 use stripewise_cluster::cluster::CAPACITY_MIN;
 use stripewise_cluster::{Driver, FileSystem, Members, Tier, size};
-use stripewise_drivers::{Pool, Probe};
+use stripewise_drivers::Probe;
 
 use super::look::Place;
 
@@ -91,10 +91,11 @@ impl Found<'_> {
     /// presence of the former, pools are drafted as alternatives, because they consist of the same
     /// servers.
     fn drafts(&self) -> Vec<Draft> {
-        let mut drafts = self.servers();
-        let exact = !drafts.is_empty();
-        let single = |pool: &Pool| drafts.iter().any(|draft| draft.has_server(&pool.name));
-        for pool in self.probe.pools.iter().filter(|pool| !single(pool)).collect::<Vec<_>>() {
+        let guessed = self.probe.servers.is_empty() && self.system == FileSystem::CephFs;
+        let names = if guessed { self.numbered_pools() } else { self.probe.servers.clone() };
+        let mut drafts = self.servers(&names, guessed);
+        let exact = !names.is_empty();
+        for pool in self.probe.pools.iter().filter(|pool| !names.contains(&pool.name)) {
             let mut remarks = Vec::new();
             if pool.servers.is_none() {
                 remarks.push(
@@ -108,34 +109,22 @@ impl Found<'_> {
             }
             let count = pool.servers.unwrap_or(1).max(1);
             let free = pool.free_bytes.unwrap_or(self.place.free_bytes);
-            drafts.push(self.draft(
-                &pool.name,
-                Members::Pool { name: pool.name.clone(), count },
-                free / u64::from(count),
-                exact,
-                remarks,
-            ));
+            let members = Members::Pool { name: pool.name.clone(), count };
+            drafts.push(self.draft(&pool.name, members, free / u64::from(count), exact, remarks));
         }
         drafts
     }
 
-    /// Groups servers that can be named by the stem of their names: hdd0, hdd1 and ssd0 give two
-    /// tiers.
-    fn servers(&self) -> Vec<Draft> {
-        let mut names = self.probe.servers.clone();
-        let mut remarks = Vec::new();
-        if names.is_empty() && self.system == FileSystem::CephFs {
-            names = self.numbered_pools();
-            remarks.push(
-                "that each of these pools is on one server alone was taken from their names: check it"
-                    .to_owned(),
-            );
-        }
+    /// Groups servers by the stem of their names: hdd0, hdd1 and ssd0 give two tiers. If `guessed`,
+    /// they are pools that seem to be on one server each.
+    fn servers(&self, names: &[String], guessed: bool) -> Vec<Draft> {
+        let remark = "that each of these pools is on one server alone was taken from their names: check it";
+        let remarks: Vec<String> = guessed.then(|| remark.to_owned()).into_iter().collect();
         let mut tiers: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for name in names {
-            tiers.entry(self.tier_of(&name)).or_default().push(name);
+            tiers.entry(self.tier_of(name)).or_default().push(name.clone());
         }
-        let all: u64 = tiers.values().map(|servers| servers.len() as u64).sum();
+        let all = names.len() as u64;
         let free_of = |name: &String| {
             let pool = self.probe.pools.iter().find(|pool| pool.name == *name);
             pool.and_then(|pool| pool.free_bytes).unwrap_or(self.place.free_bytes / all)
@@ -192,15 +181,6 @@ fn capacity(free_bytes: u64) -> u64 {
 }
 
 impl Draft {
-    fn has_server(&self, name: &str) -> bool {
-        match &self.tier.driver {
-            Driver::Native { members: Members::Servers(servers), .. } => {
-                servers.iter().any(|server| server == name)
-            }
-            _ => false,
-        }
-    }
-
     pub fn summary(&self) -> String {
         let Tier { name, driver, capacity_per_server, .. } = &self.tier;
         let what = match driver {

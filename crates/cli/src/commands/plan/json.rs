@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use stripewise_cluster::{Cluster, CopySpec, KEEP};
-use stripewise_layout::{Layout, Region};
+use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_plan::workload::FileSet;
 use stripewise_plan::{Decision, Judged, Objective, native};
 use stripewise_report::predictions::{
@@ -67,16 +67,15 @@ fn candidate(judged: &Judged, cluster: &Cluster) -> PredictedLayout {
     let layouts = &judged.candidate.layouts;
     let copy = |copy: &CopySpec| PredictedCopy {
         name: copy.name.clone(),
-        layouts: copy.layouts.iter().map(|layout| self::regions(layout, cluster)).collect(),
+        layouts: copy.layouts.iter().map(|layout| regions(layout, cluster)).collect(),
     };
-    let regions: Vec<PredictedRegion> =
-        layouts.first().map(|layout| regions(layout, cluster)).unwrap_or_default();
+    let first = layouts.first().map(|layout| regions(layout, cluster)).unwrap_or_default();
     PredictedLayout {
         name: judged.candidate.name.clone(),
         form: Some(judged.candidate.form.clone()),
-        stripes: regions.first().map(|region| region.stripes.clone()).unwrap_or_default(),
-        regions,
-        layouts: layouts.iter().filter(|_| layouts.len() > 1).map(|l| self::regions(l, cluster)).collect(),
+        stripes: first.first().map(|region| region.stripes.clone()).unwrap_or_default(),
+        regions: first,
+        layouts: layouts.iter().filter(|_| layouts.len() > 1).map(|l| regions(l, cluster)).collect(),
         predicted_s: judged.predicted_s(),
         cost: judged.cost,
         elapsed_s: judged.elapsed_s,
@@ -88,17 +87,14 @@ fn candidate(judged: &Judged, cluster: &Cluster) -> PredictedLayout {
 
 fn regions(layout: &Layout, cluster: &Cluster) -> Vec<PredictedRegion> {
     let targets = cluster.targets();
+    let stripe = |stripe: &Stripe| {
+        let target = targets[stripe.target as usize].name.clone();
+        PredictedStripe { target, bytes: stripe.width }
+    };
     let view = |region: &Region| PredictedRegion {
         start: region.start,
         end: region.end,
-        cycle: region
-            .cycle
-            .iter()
-            .map(|stripe| PredictedStripe {
-                target: targets[stripe.target as usize].name.clone(),
-                bytes: stripe.width,
-            })
-            .collect(),
+        cycle: region.cycle.iter().map(stripe).collect(),
         stripes: stripes(region, cluster),
     };
     layout.regions().iter().map(view).collect()

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use anyhow::bail;
 use serde_json::{Map, Value, json};
 use stripewise_cluster::{OverlayKind, size};
 use stripewise_datapath::Runtime;
@@ -22,12 +23,12 @@ pub struct CopiesStatus {
 
 /// Inspects the file at `path`, which has this manifest and owner. The error says why the file
 /// cannot be used.
-pub fn look(runtime: &Runtime, path: &Path, found: (Manifest, u32)) -> Result<CopiesStatus, String> {
-    let mut found = inspect(runtime, path, found).map_err(|error| error.to_string())?;
+pub fn look(runtime: &Runtime, path: &Path, found: (Manifest, u32)) -> anyhow::Result<CopiesStatus> {
+    let mut found = inspect(runtime, path, found)?;
     match (found.manifest.copies.clone(), found.map.take()) {
         (Some(copies), Some(Ok(map))) => Ok(CopiesStatus { found, copies, map }),
-        (_, Some(Err(error))) => Err(format!("{}: {error}", path.display())),
-        _ => Err(format!("{}: it has a single copy now", path.display())),
+        (_, Some(Err(error))) => bail!("{}: {error}", path.display()),
+        _ => bail!("{}: it has a single copy now", path.display()),
     }
 }
 

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use stripewise_datapath::Runtime;
 use stripewise_datapath::inspect::manifest_of;
 use stripewise_datapath::manifest::Manifest;
-use stripewise_datapath::{FileError, Runtime};
 use stripewise_layout::Region;
 use stripewise_target::TargetRef;
 
@@ -40,19 +40,16 @@ impl FileStatus {
 }
 
 pub fn look(runtime: &Runtime, path: &Path) -> FileStatus {
-    let look = || -> Result<State, String> {
-        let manifest = manifest_of(runtime, path).map_err(|error| error.to_string())?;
-        if let Some(found) = manifest.filter(|(manifest, _)| manifest.copies.is_some()) {
+    let look = || -> anyhow::Result<State> {
+        if let Some(found) = manifest_of(runtime, path)?.filter(|(manifest, _)| manifest.copies.is_some()) {
             return Ok(State::Copies(Box::new(copies::look(runtime, path, found)?)));
         }
-        let single = || -> Result<State, FileError> {
-            let Some(file) = runtime.open_file(path)? else { return Ok(plain(path).state) };
-            let (sizes, manifest) = (file.objects().sizes()?, Box::new(file.manifest().clone()));
-            Ok(State::Managed(manifest.layout.file_size(&sizes), manifest, sizes))
-        };
-        single().map_err(|error| error.to_string())
+        let Some(file) = runtime.open_file(path)? else { return Ok(plain(path).state) };
+        let (sizes, manifest) = (file.objects().sizes()?, Box::new(file.manifest().clone()));
+        Ok(State::Managed(manifest.layout.file_size(&sizes), manifest, sizes))
     };
-    FileStatus { path: path.to_owned(), state: look().unwrap_or_else(State::Problem) }
+    let state = look().unwrap_or_else(|error| State::Problem(error.to_string()));
+    FileStatus { path: path.to_owned(), state }
 }
 
 pub fn plain(path: &Path) -> FileStatus {
