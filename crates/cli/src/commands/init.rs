@@ -69,19 +69,18 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
             "tiers": drafts.iter().map(Draft::json).collect::<Vec<_>>(),
         }));
     }
-    match &args.output {
-        None => print!("{text}"),
-        Some(output) => {
-            for draft in &drafts {
-                println!("{}", draft.summary());
-            }
-            for place in &places {
-                for right in place.probe.iter().flat_map(|probe| &probe.rights) {
-                    println!("note: {}: {right}", place.path.display());
-                }
-            }
-            println!("{} written; next: stripewise calibrate -c {0}", output.display());
+    let Some(output) = &args.output else {
+        print!("{text}");
+        return Ok(());
+    };
+    for draft in &drafts {
+        println!("{}", draft.summary());
+    }
+    for place in &places {
+        for right in place.probe.iter().flat_map(|probe| &probe.rights) {
+            println!("note: {}: {right}", place.path.display());
         }
     }
+    println!("{} written; next: stripewise calibrate -c {0}", output.display());
     Ok(())
 }

@@ -31,8 +31,8 @@ pub fn print(planned: &Planned, args: &Args) {
     for (set, decision) in planned.workload.file_sets.iter().zip(&planned.decisions) {
         files(planned, set, decision, args.candidates);
     }
-    let emulated: Vec<&str> =
-        planned.cluster.tiers.iter().filter(|tier| tier.emulate).map(|tier| tier.name.as_str()).collect();
+    let emulated = planned.cluster.tiers.iter().filter(|tier| tier.emulate);
+    let emulated: Vec<&str> = emulated.map(|tier| tier.name.as_str()).collect();
     println!(
         "predicted s: the papers' overall cost, summed over all requests; elapsed s: expected wall-clock time."
     );
@@ -235,21 +235,18 @@ fn by_copy(expected: &Expected, shares: &[f64], first: &str) -> String {
         shares.iter().enumerate().map(|(index, &share)| (name(index), share)).collect();
     named.retain(|(_, share)| *share > NEGLIGIBLE);
     named.sort_by(|a, b| b.1.total_cmp(&a.1));
-    match named.as_slice() {
-        [(name, _)] => (*name).to_owned(),
-        several => {
-            let parts = several.iter().map(|(name, share)| format!("{name} {}", percent(*share)));
-            parts.collect::<Vec<_>>().join(", ")
-        }
+    if let [(name, _)] = named[..] {
+        return name.to_owned();
     }
+    let parts = named.iter().map(|(name, share)| format!("{name} {}", percent(*share)));
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// Prints how much of the original's time the cache saves, and the most that its space allows.
 /// Prints nothing without a cache.
 fn print_gain(decision: &Decision) {
-    let Some((expected, cache)) = decision.expected.as_ref().and_then(|e| Some((e, e.cache.as_ref()?))) else {
-        return;
-    };
+    let Some(expected) = &decision.expected else { return };
+    let Some(cache) = &expected.cache else { return };
     if let Some(alone) = expected.copies[0].alone {
         let (alone_s, elapsed_s) = (alone.alone_elapsed_s, decision.best().elapsed_s);
         let saved = 100.0 * (1.0 - elapsed_s / alone_s.max(f64::MIN_POSITIVE));

@@ -71,7 +71,7 @@ pub fn to_json(status: &FileStatus) -> Value {
                 let cycle = cycle(&region.cycle, &manifest.targets);
                 json!({ "start": region.start, "end": region.end, "cycle": cycle })
             };
-            let target = |(target, bytes): (&TargetRef, &u64)| json!({ "name": target.name, "path": target.path.display().to_string(), "bytes": bytes });
+            let target = |(TargetRef { name, path, .. }, bytes): (&TargetRef, &u64)| json!({ "name": name, "path": path.display().to_string(), "bytes": bytes });
             json!({
                 "path": path,
                 "ok": true,
