@@ -130,21 +130,24 @@ impl Args {
             name if planners::by_name(name).is_some() => Scheme::Planner(name.to_owned()),
             name => Scheme::Named(name.to_owned()),
         };
-        let &Self { objective, step, min_gain, cache_capacity, cache_mode, cache_admission, .. } = self;
-        let &Self { lazy_close, durability, background, .. } = self;
-        let most = self.copies.into();
-        let copies = CopyOptions {
-            most,
-            cache_capacity,
-            cache_mode,
-            cache_admission,
-            lazy_close,
-            durability,
-            background,
-        };
-        let stripes = self.stripes.clone().unwrap_or(Options::default().stripes);
-        let native = self.native.then(|| OnlyNative::of(cluster)).transpose()?;
-        Ok(Options { scheme, objective, step, min_gain, stripes, with: self.with.clone(), copies, native })
+        Ok(Options {
+            scheme,
+            objective: self.objective,
+            step: self.step,
+            min_gain: self.min_gain,
+            stripes: self.stripes.clone().unwrap_or(Options::default().stripes),
+            with: self.with.clone(),
+            copies: CopyOptions {
+                most: self.copies.into(),
+                cache_capacity: self.cache_capacity,
+                cache_mode: self.cache_mode,
+                cache_admission: self.cache_admission,
+                lazy_close: self.lazy_close,
+                durability: self.durability,
+                background: self.background,
+            },
+            native: self.native.then(|| OnlyNative::of(cluster)).transpose()?,
+        })
     }
 }
 

@@ -188,7 +188,7 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 
 /// Returns the only name that a component of a pattern matches; `None` if it has a wildcard.
 fn literal(component: &str) -> Option<OsString> {
-    // The slash, which is in no component, is in the prefix if no wildcard ends the prefix before.
+    // The appended slash is in the prefix exactly if no wildcard comes before it.
     let mut name = literal_prefix(format!("{component}/").as_bytes());
     (name.pop() == Some(b'/')).then(|| OsString::from_vec(name))
 }
