@@ -123,11 +123,7 @@ fn bad_input_is_refused_in_one_line() {
     refused(&place, "report -t cut.trace", "cut.trace");
     refused(&place, "report -s missing.stat", "missing.stat cannot be read");
     place.write("bad.stat", &STATISTICS.replace("\"hits\": 3", "\"hits\": -3"));
-    refused(
-        &place,
-        "report -s bad.stat",
-        "bad.stat, line 2, \"hits\": is -3, must be a whole number from 0 on",
-    );
+    refused(&place, "report -s bad.stat", "bad.stat, line 2: invalid value: integer `-3`, expected u64");
 }
 
 /// Statistics of two processes that read the file of [`inputs`], one of them from the cache.

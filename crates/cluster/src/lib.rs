@@ -1,4 +1,5 @@
-//! The files that users see and edit: `cluster.toml`, `profile.toml`, `plan.toml`.
+//! The files that users see and edit: `cluster.toml`, `profile.toml`, `plan.toml`. Also the lines of
+//! statistics files, which processes write and reports read.
 //!
 //! The crate only reads and writes text: [`Cluster::parse`] and its counterparts take a string, and
 //! the callers do the I/O. Every error names the file, the key, the value and the remedy
@@ -21,6 +22,7 @@ mod plan_text;
 pub mod profile;
 mod reader;
 pub mod size;
+pub mod statistics;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -35,3 +37,4 @@ pub use pattern::Spread;
 pub use plan::{KEEP, Plan, Reach, Rule};
 pub use profile::{Fit, MeasuredClass, MeasuredNetwork, Profile};
 pub use reader::FileError;
+pub use statistics::{CopiesKind, CopyCounts, Counts, StatisticsLine};

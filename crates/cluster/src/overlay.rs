@@ -1,6 +1,7 @@
 //! Extra copies of a rule's files: replicas with other layouts (CIL §5), or cache copies on a
 //! faster tier (SLA).
 
+use serde::{Deserialize, Serialize};
 use stripewise_layout::Layout;
 
 use crate::names::named;
@@ -49,7 +50,8 @@ pub enum OverlayKind {
 }
 
 /// Which data the cache admits: the schemes that SLA compares.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum CacheMode {
     /// Performance-critical data, each in the layout that gains most.
     #[default]

@@ -7,13 +7,15 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::Arc;
 
-use stripewise_extents::{CopyId, Journal, Map, MapError, MapSpec, Mask, Select, Span};
+use serde::Serialize;
+use stripewise_cluster::Counts;
+use stripewise_extents::{CopyId, Counter, Journal, Map, MapError, MapSpec, Mask, Select, Span};
 use stripewise_sys::{Mode, OFlags};
 use stripewise_target::{ObjectSet, Opening, Target};
 
 use crate::anchor;
 use crate::error::{FileError, FileResult};
-use crate::file::{LogicalFile, each_span};
+use crate::file::{LogicalFile, counts, each_span};
 use crate::manifest::{CopyRef, Manifest};
 use crate::runtime::Runtime;
 
@@ -71,13 +73,24 @@ pub struct MapState {
     pub processes: usize,
     /// A copy or an eviction is in progress.
     pub copying: bool,
-    /// The counts, summed over all processes since the first one opened the file; names of counts
-    /// of a copy end in its number. Empty if no other process has the file open.
-    pub statistics: Vec<(String, u64)>,
+    /// The counts; `None` if no other process has the file open.
+    pub statistics: Option<Totals>,
     /// The ranges of the file up to its size, without gaps.
     pub spans: Vec<Span>,
     /// Valid bytes of the journal, and bytes of an incomplete batch after them.
     pub journal_bytes: (u64, u64),
+}
+
+/// What was counted, summed over all processes since the first one opened the file.
+#[derive(Clone, Debug, Serialize)]
+pub struct Totals {
+    /// The counts that processes write to statistics files, too.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Number of ranges copied from one replica to another in the background.
+    pub synchronisations: u64,
+    /// Number of copier operations given up because a process writes there.
+    pub given_up: u64,
 }
 
 /// The holder of the right to write a file with several copies.
@@ -190,7 +203,7 @@ fn state(
         node: journal.opened.as_ref().map(|node| node.name.clone()),
         processes: 0,
         copying: false,
-        statistics: Vec::new(),
+        statistics: None,
         spans: Vec::new(),
         journal_bytes: (journal.valid_bytes, journal.cut_bytes),
     };
@@ -245,7 +258,12 @@ fn ask(
     state.processes = map.processes()?.saturating_sub(1);
     state.copying = state.processes > 0 && map.is_copying()?;
     if state.processes > 0 {
-        state.statistics = map.statistics()?;
+        let total = map.totals()?;
+        state.statistics = Some(Totals {
+            counts: counts(file.manifest().copy_names(), &total),
+            synchronisations: total(Counter::Synchronisations),
+            given_up: total(Counter::GivenUp),
+        });
     }
     state.spans = whole(&list(&map, Select::Listed, size)?, journal.default, size);
     for (number, wanted) in wanted.iter_mut().enumerate() {

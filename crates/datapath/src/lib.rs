@@ -47,8 +47,7 @@ mod tests;
 pub use anchor::FileKey;
 pub use error::{Errno, FileError, FileResult, Result};
 pub use file::{
-    Around, Attributes, Change, Difference, Drained, IoOptions, LogicalFile, MapExtent, Statistics, Tell,
-    Whence,
+    Around, Attributes, Change, Difference, Drained, IoOptions, LogicalFile, MapExtent, Tell, Whence,
 };
 pub use manifest::{Manifest, ManifestError};
 pub use runtime::{Opened, Runtime, Settings, Shape};

@@ -170,7 +170,13 @@ impl Map {
 
     /// The sum of a counter over all processes since the shared state was created.
     pub fn counted(&self, counter: Counter) -> Result<u64> {
-        Ok(self.joined()?.shared.counted(counter))
+        Ok(self.totals()?(counter))
+    }
+
+    /// The sums of all counters over all processes since the shared state was created.
+    pub fn totals(&self) -> Result<impl Fn(Counter) -> u64> {
+        let joined = self.joined()?;
+        Ok(|counter| joined.shared.counted(counter))
     }
 
     /// The value that this process has added to a counter since it joined; 0 in a forked child that
@@ -179,12 +185,6 @@ impl Map {
         // SAFETY: as in `joined`.
         let joined = unsafe { self.joined.load(Ordering::Acquire).as_ref() };
         joined.map_or(0, |joined| joined.shared.counted_by(&joined.block, counter))
-    }
-
-    /// The sums of all counters by name. Names of per-copy counters end in the copy number:
-    /// `read_bytes.1`.
-    pub fn statistics(&self) -> Result<Vec<(String, u64)>> {
-        Ok(self.joined()?.shared.all_counted(self.spec.copies))
     }
 }
 

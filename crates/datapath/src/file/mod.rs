@@ -21,6 +21,6 @@ pub(crate) use lock::SIZE_LOCK_BYTE;
 pub use logical::LogicalFile;
 pub(crate) use logical::{FileParts, Shared};
 pub use mapping::MapExtent;
-pub use overlay::{Around, Difference, Drained, Statistics, Tell};
-pub(crate) use overlay::{Context, Overlay, Rates, check_times, each_span, forget_times};
+pub use overlay::{Around, Difference, Drained, Tell};
+pub(crate) use overlay::{Context, Overlay, Rates, check_times, counts, each_span, forget_times};
 pub(crate) use sync::sync_directory;

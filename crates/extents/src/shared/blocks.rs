@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use stripewise_sys::{LockKind, SysRef};
 
-use super::counters::{self, COUNTERS, Counter};
+use super::counters::{COUNTERS, Counter};
 use super::{BLOCK_WORDS, FIRST_BLOCK_BYTE, SharedState, Word};
 
 /// Number of pins of a process. The last one is reserved for [`SharedState::pin_everything`].
@@ -222,11 +222,7 @@ impl SharedState {
     }
 
     pub fn counted(&self, counter: Counter) -> u64 {
-        self.sum(counter.index())
-    }
-
-    fn sum(&self, counter: usize) -> u64 {
-        let of = |block| self.counter_word(block, counter).load(Ordering::Relaxed);
+        let of = |block| self.counter_word(block, counter.index()).load(Ordering::Relaxed);
         (0..self.blocks_used()).map(of).fold(0, u64::wrapping_add)
     }
 
@@ -234,10 +230,5 @@ impl SharedState {
     pub fn counted_by(&self, block: &Block, counter: Counter) -> u64 {
         let now = self.counter_word(block.number, counter.index()).load(Ordering::Relaxed);
         now.wrapping_sub(block.before[counter.index()])
-    }
-
-    /// The sums of all counters by name, for `copies` copies.
-    pub fn all_counted(&self, copies: usize) -> Vec<(String, u64)> {
-        counters::named(copies).map(|(name, counter)| (name, self.sum(counter))).collect()
     }
 }

@@ -33,25 +33,9 @@ pub enum Counter {
     Copied(CopyId),
 }
 
-const NAMES: [&str; 10] = [
-    "requests",
-    "critical",
-    "hits",
-    "partial_hits",
-    "evictions",
-    "evicted_bytes",
-    "write_backs",
-    "fetches",
-    "synchronisations",
-    "given_up",
-];
-const BY_COPY: [&str; 3] = ["read_bytes", "written_bytes", "copied_bytes"];
-pub(super) const COUNTERS: usize = NAMES.len() + BY_COPY.len() * CopyId::LIMIT;
-
-/// Index of counter `kind` of [`BY_COPY`] of a copy.
-const fn by_copy(kind: usize, copy: CopyId) -> usize {
-    NAMES.len() + kind * CopyId::LIMIT + copy.index()
-}
+/// Number of counters of the file as a whole.
+const OF_FILE: usize = 10;
+pub(super) const COUNTERS: usize = OF_FILE + 3 * CopyId::LIMIT;
 
 impl Counter {
     pub(super) fn index(self) -> usize {
@@ -66,19 +50,9 @@ impl Counter {
             Self::Fetches => 7,
             Self::Synchronisations => 8,
             Self::GivenUp => 9,
-            Self::Read(copy) => by_copy(0, copy),
-            Self::Written(copy) => by_copy(1, copy),
-            Self::Copied(copy) => by_copy(2, copy),
+            Self::Read(copy) => OF_FILE + copy.index(),
+            Self::Written(copy) => OF_FILE + CopyId::LIMIT + copy.index(),
+            Self::Copied(copy) => OF_FILE + 2 * CopyId::LIMIT + copy.index(),
         }
     }
-}
-
-/// Names and indices of all counters of a file with so many copies. Names of per-copy counters end
-/// in the copy number.
-pub(super) fn named(copies: usize) -> impl Iterator<Item = (String, usize)> {
-    let plain = NAMES.iter().enumerate().map(|(index, name)| ((*name).to_owned(), index));
-    let of_copies = BY_COPY.iter().enumerate().flat_map(move |(kind, name)| {
-        (0..copies).map(move |copy| (format!("{name}.{copy}"), by_copy(kind, CopyId::new(copy))))
-    });
-    plain.chain(of_copies)
 }

@@ -2,14 +2,16 @@
 //! `docs/formats/statistics.md`.
 
 use std::ffi::{CStr, OsStr};
-use std::fmt::Write;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use stripewise_cluster::OverlayKind;
-use stripewise_datapath::{LogicalFile, Statistics, notice};
+use serde::Serialize;
+use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
+use stripewise_cluster::{CopiesKind, Counts, OverlayKind, StatisticsLine};
+use stripewise_datapath::{LogicalFile, notice};
 use stripewise_recorder::{launcher_rank, variable};
 use stripewise_sys::{Errno, Mode, OFlags, Real, Result, Sys};
 
@@ -20,9 +22,10 @@ const ENV_STATISTICS: &CStr = c"STRIPEWISE_STATISTICS";
 /// Appends the statistics of a file since the last call to the statistics file, if there is one.
 pub fn tell(file: &LogicalFile) {
     let Some(to) = variable(ENV_STATISTICS) else { return };
-    let Some(statistics) = file.take_statistics() else { return };
+    let Some(counts) = file.take_statistics() else { return };
     let to = Path::new(OsStr::from_bytes(to));
-    if let Err(error) = append(to, line(file, &statistics).as_bytes()) {
+    let line = json(&line(file, counts)).map_err(|_| Errno::INVAL);
+    if let Err(error) = line.and_then(|line| append(to, &line)) {
         static SAID: AtomicBool = AtomicBool::new(false);
         if !SAID.swap(true, Ordering::Relaxed) {
             notice::warn_once(&format!(
@@ -43,51 +46,46 @@ fn append(to: &Path, line: &[u8]) -> Result<()> {
     if written == line.len() { Ok(()) } else { Err(Errno::NOSPC) }
 }
 
-fn line(file: &LogicalFile, statistics: &Statistics) -> String {
+fn line(file: &LogicalFile, counts: Counts) -> StatisticsLine {
     let manifest = file.manifest();
     let (kind, mode) = match manifest.copies.as_ref().map(|copies| copies.kind) {
-        Some(OverlayKind::Cache { mode, .. }) => ("cache", format!("\"{}\"", mode.name())),
-        _ => ("replicas", "null".to_owned()),
+        Some(OverlayKind::Cache { mode, .. }) => (CopiesKind::Cache, Some(mode)),
+        _ => (CopiesKind::Replicas, None),
     };
-    let rank = job::noted().map(|job| job.rank).or_else(|| launcher_rank().try_into().ok());
-    let rank = rank.map_or_else(|| "null".to_owned(), |rank| rank.to_string());
-    let mut line = format!(
-        "{{\"path\":{},\"file\":\"{}\",\"pid\":{},\"rank\":{rank},\"kind\":\"{kind}\",\"mode\":{mode}",
-        quoted(&file.path().to_string_lossy()),
-        manifest.id,
-        std::process::id()
-    );
-    let add = |line: &mut String, counts: &[(&str, u64)]| {
-        for (name, count) in counts {
-            let _ = write!(line, ",\"{name}\":{count}");
-        }
-    };
-    add(&mut line, &statistics.counts);
-    line.push_str(",\"copies\":[");
-    for (number, (name, counts)) in statistics.copies.iter().enumerate() {
-        let separator = if number == 0 { "" } else { "," };
-        let _ = write!(line, "{separator}{{\"name\":{}", quoted(name));
-        add(&mut line, counts);
-        line.push('}');
+    StatisticsLine {
+        path: file.path().to_string_lossy().into_owned(),
+        file: manifest.id.to_string(),
+        pid: std::process::id(),
+        rank: job::noted().map(|job| job.rank).or_else(|| launcher_rank().try_into().ok()),
+        kind,
+        mode,
+        counts,
     }
-    line.push_str("]}\n");
-    line
 }
 
-fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            ' '.. => quoted.push(c),
-            _ => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(c));
-            }
-        }
+/// Returns the line that represents `value`, with its line feed.
+fn json(value: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    value.serialize(&mut Serializer::with_formatter(&mut line, Numbered))?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Writes every control character by its number: `\u000a`.
+struct Numbered;
+
+impl Formatter for Numbered {
+    fn write_char_escape<W: ?Sized + Write>(&mut self, writer: &mut W, escape: CharEscape) -> io::Result<()> {
+        let control = match escape {
+            CharEscape::Backspace => 8,
+            CharEscape::Tab => b'\t',
+            CharEscape::LineFeed => b'\n',
+            CharEscape::FormFeed => 12,
+            CharEscape::CarriageReturn => b'\r',
+            other => return CompactFormatter.write_char_escape(writer, other),
+        };
+        CompactFormatter.write_char_escape(writer, CharEscape::AsciiControl(control))
     }
-    quoted.push('"');
-    quoted
 }
 
 #[cfg(test)]
@@ -96,7 +94,9 @@ mod tests {
 
     #[test]
     fn names_become_json() {
-        assert_eq!(quoted("/a/ü \"b\"\\\n"), r#""/a/ü \"b\"\\\u000a""#);
+        let written = |text| String::from_utf8(json(&text).unwrap()).unwrap();
+        assert_eq!(written("/a/ü \"b\"\\\n"), "\"/a/ü \\\"b\\\"\\\\\\u000a\"\n");
+        assert_eq!(written("\u{8}\t\u{c}\r\u{1f}\u{7f}"), "\"\\u0008\\u0009\\u000c\\u000d\\u001f\u{7f}\"\n");
     }
 
     #[test]

@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use stripewise_cluster::{Cluster, Plan};
+use stripewise_cluster::{Cluster, Counts, Plan};
 use stripewise_datapath::Runtime;
 use stripewise_evaluate::{Program, Storage};
 use stripewise_report::Statistics;
-use stripewise_report::statistics::Counts;
 use stripewise_sys::{Real, SysRef};
 use stripewise_target::Target;
 use stripewise_target::emulate::{Emulation, Server};
@@ -138,7 +137,8 @@ pub fn statistics(path: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
     if statistics.files.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let sum = |count: fn(&Counts) -> u64| statistics.files.iter().map(|file| count(&file.counts)).sum::<u64>();
+    let sum =
+        |count: fn(&Counts) -> u64| statistics.files.iter().map(|file| count(&file.line.counts)).sum::<u64>();
     let sums = [
         ("requests", sum(|counts| counts.requests)),
         ("hits", sum(|counts| counts.hits)),

@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use anyhow::bail;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use stripewise_cluster::{OverlayKind, size};
 use stripewise_datapath::Runtime;
-use stripewise_datapath::inspect::{CopyState, Inspection, Lease, MapState, inspect};
+use stripewise_datapath::inspect::{CopyState, Inspection, Lease, MapState, Totals, inspect};
 use stripewise_datapath::manifest::{Copies, CopyRef, Manifest};
 use stripewise_layout::{Layout, Stripe};
 use stripewise_target::TargetRef;
@@ -51,7 +51,6 @@ impl CopiesStatus {
                 ("cache", Some(mode.name()), Some(capacity_per_server))
             }
         };
-        let names: Vec<_> = found.copies.iter().map(|copy| copy.name.as_str()).collect();
         json!({
             "path": path,
             "ok": !self.is_incomplete(),
@@ -66,7 +65,7 @@ impl CopiesStatus {
             "processes": map.processes,
             "copying": map.copying,
             "copies": self.all().map(|(number, copy, state)| self.copy_json(number, copy, state)).collect::<Vec<_>>(),
-            "statistics": (!map.statistics.is_empty()).then(|| statistics_json(&map.statistics, &names)),
+            "statistics": map.statistics,
         })
     }
 
@@ -129,8 +128,8 @@ impl CopiesStatus {
         for lost in self.found.copies.iter().filter_map(|copy| copy.lost.as_ref()) {
             println!("  lost: {lost}");
         }
-        if !self.map.statistics.is_empty() {
-            println!("  since it was opened: {}", statistics(&self.map.statistics));
+        if let Some(totals) = &self.map.statistics {
+            println!("  since it was opened: {}", statistics(totals));
         }
     }
 
@@ -197,39 +196,20 @@ fn layout(layout: &Layout, targets: &[TargetRef]) -> String {
     regions.collect::<Vec<_>>().join(", ")
 }
 
-fn counted(statistics: &[(String, u64)], name: &str) -> u64 {
-    statistics.iter().find(|(key, _)| key == name).map_or(0, |(_, value)| *value)
-}
-
-/// Formats the counters as in `docs/formats/statistics.md`.
-fn statistics_json(statistics: &[(String, u64)], names: &[&str]) -> Value {
-    let whole = statistics.iter().filter(|(key, _)| !key.contains('.'));
-    let mut all: Map<_, _> = whole.map(|(key, value)| (key.clone(), (*value).into())).collect();
-    let copy = |(number, name): (usize, &&str)| {
-        let of = |key: &str| counted(statistics, &format!("{key}.{number}"));
-        json!({
-            "name": name, "read_bytes": of("read_bytes"), "written_bytes": of("written_bytes"),
-            "copied_bytes": of("copied_bytes"),
-        })
-    };
-    all.insert("copies".into(), names.iter().enumerate().map(copy).collect());
-    all.into()
-}
-
-fn statistics(statistics: &[(String, u64)]) -> String {
-    let of = |name| counted(statistics, name);
-    let mut text = format!("{} requests", of("requests"));
-    for (name, words) in [
-        ("critical", "critical"),
-        ("hits", "hits"),
-        ("partial_hits", "hits in part"),
-        ("evictions", "evictions"),
-        ("write_backs", "write-backs"),
-        ("fetches", "fetches"),
-        ("synchronisations", "synchronisations"),
+fn statistics(totals: &Totals) -> String {
+    let counts = &totals.counts;
+    let mut text = format!("{} requests", counts.requests);
+    for (count, word) in [
+        (counts.critical, "critical"),
+        (counts.hits, "hits"),
+        (counts.partial_hits, "hits in part"),
+        (counts.evictions, "evictions"),
+        (counts.write_backs, "write-backs"),
+        (counts.fetches, "fetches"),
+        (totals.synchronisations, "synchronisations"),
     ] {
-        if of(name) > 0 {
-            text += &format!(", {} {words}", of(name));
+        if count > 0 {
+            text += &format!(", {count} {word}");
         }
     }
     text

@@ -4,13 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use stripewise_cluster::Counts;
 use stripewise_extents::{Counter, Map, MapError, Mask, Select, Span};
 use stripewise_policy::Kind;
 
 use super::choice::{Choice, Part};
 use super::slot::MapRef;
 use super::state::{Overlay, UnderWay};
-use super::statistics::Statistics;
+use super::statistics::counts;
 use crate::error::{Errno, Logged, Result};
 use crate::file::copy::OpenCopy;
 use crate::file::logical::LogicalFile;
@@ -42,10 +43,10 @@ impl LogicalFile {
     }
 
     /// The counts since the last call; `None` if they are all 0 or the file has one copy.
-    pub fn take_statistics(&self) -> Option<Statistics> {
+    pub fn take_statistics(&self) -> Option<Counts> {
         let CopySet { overlay, map, .. } = self.copies_if_joined()?;
-        let now = Statistics::of(&map, self.manifest().copy_names());
-        let news = now.since(&std::mem::replace(&mut *overlay.reported.lock(), now.clone()));
+        let now = counts(self.manifest().copy_names(), |counter| map.counted_here(counter));
+        let news = now.clone().since(&std::mem::replace(&mut *overlay.reported.lock(), now));
         (!news.is_empty()).then_some(news)
     }
 

@@ -37,5 +37,5 @@ pub(crate) use copy_set::{CopySet, each_span};
 pub use drain::{Difference, Drained, Tell};
 pub(super) use request::Request;
 pub(crate) use state::{Context, Overlay};
-pub use statistics::Statistics;
+pub(crate) use statistics::counts;
 pub(crate) use times::{check_times, forget_times};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use stripewise_cluster::OverlayKind;
+use stripewise_cluster::{Counts, OverlayKind};
 use stripewise_extents::{Journal, Map, MapSpec, Mask, Node, default_run_dir};
 use stripewise_policy::Streams;
 use stripewise_sys::SysRef;
@@ -15,7 +15,6 @@ use super::activity::{Activity, Base, SharedWords};
 use super::background::{Around, Background, Progress, Turn};
 use super::choice::{Choice, Concurrency, CriticalData, Measured, Rates};
 use super::slot::{MapRef, MapSlot};
-use super::statistics::Statistics;
 use crate::error::{Errno, FileResult, Logged, Result};
 use crate::file::copy::OpenCopy;
 use crate::forked::ForkSafe;
@@ -40,7 +39,7 @@ pub(crate) struct Overlay {
     /// This process has the file mapped.
     pub(crate) mapped: AtomicBool,
     /// The counts at the time of the last report, see [`LogicalFile::take_statistics`].
-    pub(crate) reported: ForkSafe<Statistics>,
+    pub(crate) reported: ForkSafe<Counts>,
     pub(crate) turn: Arc<Turn>,
     pub(crate) progress: Progress,
     pub(crate) activity: Activity,
@@ -200,7 +199,7 @@ impl Overlay {
 
     /// Resets the last report: the counts start from 0 again.
     fn forget_reported(&self) {
-        *self.reported.lock() = Statistics::default();
+        *self.reported.lock() = Counts::default();
     }
 
     /// Whether this process has the file mapped.

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use maud::{Markup, html};
+use stripewise_cluster::{CacheMode, CopiesKind, CopyCounts, Counts};
 use stripewise_plan::expected::{Expected, part, taken};
 
 use super::super::bars::{BAR_END, Bar, bars};
 use super::super::parts::{Table, facts, figure, more, soft};
-use crate::statistics::{CopiesKind, CopyStatistics, FileStatistics};
-use crate::{Report, draw, units};
+use crate::{FileStatistics, Report, draw, units};
 
 /// Maximum number of files in a card's table.
 const FILES_LISTED: usize = 100;
@@ -34,7 +34,7 @@ pub fn wanted(report: &Report<'_>) -> bool {
 
 pub fn section(report: &Report<'_>) -> Markup {
     let mut groups = groups(report);
-    groups.sort_by_key(|group| std::cmp::Reverse(group.sum.bytes()));
+    groups.sort_by_key(|group| std::cmp::Reverse(group.sum.line.counts.bytes()));
     html! {
         @for group in groups.iter().take(CARDS) { div.card { (card(group)) } }
         (more(groups.len().saturating_sub(CARDS), "files, with fewer bytes, are not shown."))
@@ -46,11 +46,11 @@ pub fn section(report: &Report<'_>) -> Markup {
 fn groups<'a>(report: &Report<'a>) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for file in report.statistics {
-        let (name, expected) = rule_of(report, file).unwrap_or((&file.path, None));
+        let (name, expected) = rule_of(report, file).unwrap_or((&file.line.path, None));
         let with = |group: &&mut Group<'_>| {
             group.name == name
-                && (group.sum.kind, &group.sum.mode) == (file.kind, &file.mode)
-                && group.sum.copy_names().eq(file.copy_names())
+                && (group.sum.line.kind, group.sum.line.mode) == (file.line.kind, file.line.mode)
+                && group.sum.line.counts.copy_names().eq(file.line.counts.copy_names())
         };
         match groups.iter_mut().find(with) {
             Some(group) => {
@@ -68,12 +68,13 @@ fn groups<'a>(report: &Report<'a>) -> Vec<Group<'a>> {
 fn rule_of<'a>(report: &Report<'a>, file: &FileStatistics) -> Option<(&'a str, Option<&'a Expected>)> {
     for view in report.plans {
         let rules = view.plan.rules.iter().zip(&view.details);
-        let Some((rule, details)) = rules.into_iter().find(|(rule, _)| rule.matches(Path::new(&file.path)))
+        let Some((rule, details)) =
+            rules.into_iter().find(|(rule, _)| rule.matches(Path::new(&file.line.path)))
         else {
             continue;
         };
         let copies = rule.overlay.iter().flat_map(|overlay| &overlay.copies);
-        if copies.map(|copy| copy.name.as_str()).eq(file.copy_names().skip(1)) {
+        if copies.map(|copy| copy.name.as_str()).eq(file.line.counts.copy_names().skip(1)) {
             return Some((&rule.pattern, details.expected.as_ref()));
         }
     }
@@ -81,22 +82,23 @@ fn rule_of<'a>(report: &Report<'a>, file: &FileStatistics) -> Option<(&'a str, O
 }
 
 fn card(group: &Group<'_>) -> Markup {
-    let sum = &group.sum;
-    let kind = match (sum.kind, &sum.mode) {
+    let line = &group.sum.line;
+    let counts = &line.counts;
+    let kind = match (line.kind, line.mode) {
         (CopiesKind::Replicas, _) => "replicas".to_owned(),
         (CopiesKind::Cache, None) => "cache".to_owned(),
-        (CopiesKind::Cache, Some(mode)) => format!("cache, {mode}"),
+        (CopiesKind::Cache, Some(mode)) => format!("cache, {}", mode.name()),
     };
-    let requests = units::counted(sum.counts.requests, "request", "requests");
-    let processes = units::counted(sum.processes.len() as u64, "process", "processes");
+    let requests = units::counted(counts.requests, "request", "requests");
+    let processes = units::counted(group.sum.processes.len() as u64, "process", "processes");
     let files = units::counted(group.files.len() as u64, "file", "files");
     html! {
         h3 { code { (group.name) } " " span.pill.chosen { (kind) } }
-        p { (files) ": " (requests) " of " (processes) " moved " (units::bytes(sum.bytes())) "." }
-        @if sum.kind == CopiesKind::Cache { (hits(group)) }
+        p { (files) ": " (requests) " of " (processes) " moved " (units::bytes(counts.bytes())) "." }
+        @if line.kind == CopiesKind::Cache { (hits(group)) }
         (by_copy(group))
-        (copies(sum))
-        @if sum.kind == CopiesKind::Cache { (background(sum)) }
+        (copies(counts))
+        @if line.kind == CopiesKind::Cache { (background(counts)) }
         @if group.files.len() > 1 { (files_table(group)) }
     }
 }
@@ -138,10 +140,10 @@ fn pairs(title: &str, text: &str, pairs: &[Pair<'_>]) -> Markup {
 }
 
 fn hits(group: &Group<'_>) -> Markup {
-    let counts = &group.sum.counts;
+    let counts = &group.sum.line.counts;
     let all = counts.requests as f64;
     let expected_hits = group.expected.map(Expected::hits);
-    let taken = taken(group.sum.mode.as_deref().unwrap_or_default());
+    let taken = taken(group.sum.line.mode.map_or("", CacheMode::name));
     let critical = group.expected.and_then(|e| Some(part(e.cache.as_ref()?.critical_requests, e.requests())));
     let pair = |name, expected: Option<f64>, number: u64| Pair {
         name,
@@ -174,10 +176,10 @@ fn hits(group: &Group<'_>) -> Markup {
 }
 
 fn by_copy(group: &Group<'_>) -> Markup {
-    let all = group.sum.bytes() as f64;
+    let all = group.sum.line.counts.bytes() as f64;
     let expected =
         |index: usize| group.expected.and_then(|e| Some(part(e.copies.get(index)?.bytes, e.bytes())));
-    let rows = group.sum.copies.iter().enumerate().map(|(index, copy)| Pair {
+    let rows = group.sum.line.counts.copies.iter().enumerate().map(|(index, copy)| Pair {
         name: &copy.name,
         expected: expected(index),
         measured: part(copy.bytes() as f64, all),
@@ -193,9 +195,9 @@ fn by_copy(group: &Group<'_>) -> Markup {
     pairs("Bytes by copy", text, &rows.collect::<Vec<_>>())
 }
 
-fn copies(sum: &FileStatistics) -> Markup {
+fn copies(counts: &Counts) -> Markup {
     let caption = "Bytes that requests read and wrote, and that were copied in the background.";
-    let table = Table::new(caption, &sum.copies)
+    let table = Table::new(caption, &counts.copies)
         .head("Copy", |copy| &copy.name)
         .amount("read", |copy| copy.read_bytes, units::bytes)
         .amount("written", |copy| copy.written_bytes, units::bytes)
@@ -203,10 +205,9 @@ fn copies(sum: &FileStatistics) -> Markup {
     html! { (table) }
 }
 
-fn background(sum: &FileStatistics) -> Markup {
-    let counts = &sum.counts;
-    let fetched: u64 = sum.copies.iter().skip(1).fold(0, |sum, copy| sum.saturating_add(copy.copied_bytes));
-    let written_back = sum.copies.first().map_or(0, |copy| copy.copied_bytes);
+fn background(counts: &Counts) -> Markup {
+    let fetched: u64 = counts.copies.iter().skip(1).fold(0, |sum, copy| sum.saturating_add(copy.copied_bytes));
+    let written_back = counts.copies.first().map_or(0, |copy| copy.copied_bytes);
     let ranges = |number, bytes| {
         html! { (units::counted(number, "range", "ranges")) ", " (units::bytes(bytes)) }
     };
@@ -218,16 +219,16 @@ fn background(sum: &FileStatistics) -> Markup {
 }
 
 fn files_table(group: &Group<'_>) -> Markup {
-    let of_original = |file: &FileStatistics| file.copies.first().map_or(0, CopyStatistics::bytes);
+    let of_original = |counts: &Counts| counts.copies.first().map_or(0, CopyCounts::bytes);
     let mut files = group.files.clone();
-    files.sort_by_key(|file| std::cmp::Reverse(file.bytes()));
+    files.sort_by_key(|file| std::cmp::Reverse(file.line.counts.bytes()));
     let shown = files.iter().copied().take(FILES_LISTED);
     let table = Table::new("Files of this rule, those with the most bytes first.", shown)
-        .name("File", |file| &file.path)
+        .name("File", |file| &file.line.path)
         .amount("processes", |file| file.processes.len() as u64, units::count)
-        .amount("requests", |file| file.counts.requests, units::count)
-        .amount("bytes", |file| file.bytes(), units::bytes)
-        .amount("of these from or to the original", |file| of_original(file), units::bytes);
+        .amount("requests", |file| file.line.counts.requests, units::count)
+        .amount("bytes", |file| file.line.counts.bytes(), units::bytes)
+        .amount("of these from or to the original", |file| of_original(&file.line.counts), units::bytes);
     html! {
         details {
             summary { "File by file" }
