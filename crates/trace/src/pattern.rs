@@ -11,28 +11,19 @@ const EXTENSIONS_WITH_DIGITS: [&str; 15] = [
 /// Files with the same pattern form one *group*: `/data/out.0001.h5` and `/data/out.0002.h5` are
 /// both `/data/out.<n>.h5`.
 pub fn pattern_of(path: &str) -> String {
-    let (stem, extension) = match path.rsplit_once('.') {
-        Some((stem, extension)) if EXTENSIONS_WITH_DIGITS.contains(&extension) => (stem, Some(extension)),
-        _ => (path, None),
-    };
+    let split = path.rsplit_once('.').filter(|(_, extension)| EXTENSIONS_WITH_DIGITS.contains(extension));
+    let stem = split.map_or(path, |(stem, _)| stem);
     let mut pattern = String::with_capacity(path.len() + 8);
     let mut in_digits = false;
     for c in stem.chars() {
-        if c.is_ascii_digit() {
-            if !in_digits {
-                pattern.push_str("<n>");
-            }
-            in_digits = true;
-        } else {
-            pattern.push(c);
-            in_digits = false;
+        match (in_digits, c.is_ascii_digit()) {
+            (_, false) => pattern.push(c),
+            (false, true) => pattern.push_str("<n>"),
+            (true, true) => {}
         }
+        in_digits = c.is_ascii_digit();
     }
-    if let Some(extension) = extension {
-        pattern.push('.');
-        pattern.push_str(extension);
-    }
-    pattern
+    pattern + &path[stem.len()..]
 }
 
 #[cfg(test)]

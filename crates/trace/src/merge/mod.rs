@@ -15,7 +15,7 @@ use std::path::Path;
 use crate::spool::{LIVE, Record};
 use crate::{Flags, Meta, Op, ProcessInfo, Request, TraceError, TraceWriter};
 use clocks::{Clock, Moments, clocks};
-use sorter::Sorter;
+use sorter::{RUN_REQUESTS, Sorter};
 use spool_reader::{Item, Spool, Wanted};
 
 /// The result of a merge.
@@ -51,7 +51,7 @@ pub fn merge(
 
     let mut path = output.as_os_str().to_os_string();
     path.push(format!(".sort{}", std::process::id()));
-    let mut sorter = Sorter::new(Path::new(&path));
+    let mut sorter = Sorter::new(path.into(), RUN_REQUESTS);
     let mut unnamed = 0;
     for (i, spool) in spools.iter().enumerate() {
         progress(0.6 * i as f64 / spools.len() as f64);

@@ -6,12 +6,12 @@ use std::collections::BinaryHeap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::{Flags, Op, Request};
 
 /// Requests that are sorted in memory at a time (about 120 MB).
-const RUN_REQUESTS: usize = 2 << 20;
+pub(super) const RUN_REQUESTS: usize = 2 << 20;
 
 /// Size of one request in the temporary file, bytes.
 const ROW_BYTES: usize = 56;
@@ -37,13 +37,10 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    /// Runs go to a temporary file at `path`, which is created when needed and unlinked at once.
-    pub(super) fn new(path: &Path) -> Sorter {
-        Sorter::with_capacity(path, RUN_REQUESTS)
-    }
-
-    fn with_capacity(path: &Path, capacity: usize) -> Sorter {
-        Sorter { rows: Vec::new(), capacity, path: path.to_path_buf(), file: None, runs: Vec::new() }
+    /// Runs of `capacity` requests go to a temporary file at `path`, which is created when needed and
+    /// unlinked at once.
+    pub(super) fn new(path: PathBuf, capacity: usize) -> Sorter {
+        Sorter { rows: Vec::new(), capacity, path, file: None, runs: Vec::new() }
     }
 
     pub(super) fn push(&mut self, request: Request) -> io::Result<()> {
@@ -198,7 +195,7 @@ mod tests {
         let mut expected = requests(10_000);
         expected.sort_by_key(key);
         for capacity in [333, 5000, 10_000, 20_000] {
-            let mut sorter = Sorter::with_capacity(&dir.path().join("x"), capacity);
+            let mut sorter = Sorter::new(dir.path().join("x"), capacity);
             for request in requests(10_000) {
                 sorter.push(request).unwrap();
             }

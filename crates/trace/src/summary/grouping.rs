@@ -1,7 +1,7 @@
 //! Assigns every request to a file group and a phase, and classifies it in a second pass by the
 //! concurrency that the first pass found for its phase.
 
-use std::collections::HashMap;
+use indexmap::{IndexMap, IndexSet};
 
 use super::contents::Summary;
 use super::past::{Past, Pasts};
@@ -29,28 +29,16 @@ pub(super) struct Grouping {
     nodes: Vec<u32>,
     /// Per file: the number of its group.
     group_of_file: Vec<u32>,
-    group_ids: HashMap<String, u32>,
-    patterns: Vec<String>,
-    trackers: Vec<PhaseTracker>,
+    /// By number: the groups' patterns and phases.
+    groups: IndexMap<String, PhaseTracker>,
 }
 
 impl Grouping {
     pub(super) fn new(processes: &[ProcessInfo]) -> Grouping {
-        let mut ids = HashMap::new();
-        let nodes = processes
-            .iter()
-            .map(|process| {
-                let next = ids.len() as u32;
-                *ids.entry(process.node.as_str()).or_insert(next)
-            })
-            .collect();
-        Grouping {
-            nodes,
-            group_of_file: Vec::new(),
-            group_ids: HashMap::new(),
-            patterns: Vec::new(),
-            trackers: Vec::new(),
-        }
+        let mut nodes = IndexSet::new();
+        let number = |process: &ProcessInfo| nodes.insert_full(process.node.clone()).0 as u32;
+        let nodes = processes.iter().map(number).collect();
+        Grouping { nodes, group_of_file: Vec::new(), groups: IndexMap::new() }
     }
 
     /// Adds the files that are new since the last call.
@@ -62,17 +50,13 @@ impl Grouping {
     }
 
     fn group_of_pattern(&mut self, mut pattern: String) -> u32 {
-        if self.patterns.len() >= MAX_GROUPS && !self.group_ids.contains_key(&pattern) {
+        if self.groups.len() >= MAX_GROUPS && !self.groups.contains_key(&pattern) {
             pattern = OTHER_FILES.to_string();
         }
-        if let Some(group) = self.group_ids.get(&pattern) {
-            return *group;
-        }
-        let group = self.patterns.len() as u32;
-        self.patterns.push(pattern.clone());
-        self.trackers.push(PhaseTracker::default());
-        self.group_ids.insert(pattern, group);
-        group
+        let group = self.groups.entry(pattern);
+        let number = group.index() as u32;
+        group.or_default();
+        number
     }
 
     /// Number of nodes.
@@ -92,12 +76,12 @@ impl Grouping {
         }
         let group = self.group(request.file);
         let node = self.nodes[request.process as usize];
-        Some(Place { group, phase: self.trackers[group as usize].visit(request, node) })
+        Some(Place { group, phase: self.groups[group as usize].visit(request, node) })
     }
 
     /// The patterns and phase trackers of all groups.
-    pub(super) fn finish(self) -> (Vec<String>, Vec<PhaseTracker>) {
-        (self.patterns, self.trackers)
+    pub(super) fn finish(self) -> impl Iterator<Item = (String, PhaseTracker)> {
+        self.groups.into_iter()
     }
 }
 

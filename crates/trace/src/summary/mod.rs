@@ -102,8 +102,7 @@ impl Builder {
     /// The finished summary.
     pub fn finish(self) -> Summary {
         let mut summary = self.summary;
-        let (patterns, trackers) = self.grouping.finish();
-        for ((group, pattern), tracker) in summary.groups.iter_mut().zip(patterns).zip(trackers) {
+        for (group, (pattern, tracker)) in summary.groups.iter_mut().zip(self.grouping.finish()) {
             group.pattern = pattern;
             group.phases = tracker.finish();
         }

@@ -66,10 +66,8 @@ struct Stream {
     /// The current run.
     start: u64,
     end: u64,
-    /// The earlier runs, as in [`Past`].
-    stride: u64,
-    length: u64,
-    count: u32,
+    /// The runs before it; its `run` is 0.
+    earlier: Past,
 }
 
 /// Computes the pasts of all requests of a trace, one after the other.
@@ -87,31 +85,29 @@ impl Pasts {
         }
         let end = offset.saturating_add(size);
         let Some(stream) = self.streams.get_mut(&(process, file)) else {
-            let first = Stream { start: offset, end, stride: 0, length: 0, count: 0 };
-            self.streams.insert((process, file), first);
+            self.streams.insert((process, file), Stream { start: offset, end, earlier: Past::default() });
             return Past::default();
         };
         if offset != stream.end {
             stream.begin_run(offset);
         }
         stream.end = end;
-        let Stream { start, stride, length, count, .. } = *stream;
-        Past { run: offset - start, stride, length, count }
+        Past { run: offset - stream.start, ..stream.earlier }
     }
 }
 
 impl Stream {
     fn begin_run(&mut self, offset: u64) {
         let (stride, length) = (offset.saturating_sub(self.start), self.end - self.start);
-        if stride < length {
+        self.earlier = if stride < length {
             // A step back, or into the run itself: the accesses no longer ascend, so the earlier
             // runs are forgotten.
-            (self.stride, self.length, self.count) = (0, 0, 0);
-        } else if (stride, length) == (self.stride, self.length) {
-            self.count = self.count.saturating_add(1);
+            Past::default()
+        } else if (stride, length) == (self.earlier.stride, self.earlier.length) {
+            Past { count: self.earlier.count.saturating_add(1), ..self.earlier }
         } else {
-            (self.stride, self.length, self.count) = (stride, length, 1);
-        }
+            Past { run: 0, stride, length, count: 1 }
+        };
         self.start = offset;
     }
 }

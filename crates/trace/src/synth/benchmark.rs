@@ -32,6 +32,22 @@ impl Step {
         let calls = (0..processes).map(|rank| Call { rank, file: 0, offset: offset(rank), size });
         Step { op, flags: Flags::POSITIONAL, calls: calls.collect() }
     }
+
+    /// The steps of `rounds` rounds in which every process works off a list of its own, one call
+    /// per step. `call` makes the call from the round, the rank and the entry of the list.
+    pub(super) fn of_lists<T>(
+        (op, flags): (Op, Flags),
+        rounds: u64,
+        lists: Vec<Vec<T>>,
+        call: impl Fn(u64, u32, &T) -> Call,
+    ) -> impl Iterator<Item = Step> {
+        let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
+        let all = (0..rounds).flat_map(move |round| (0..longest).map(move |i| (round, i)));
+        all.map(move |(round, i)| {
+            let calls = (0..).zip(&lists).filter_map(|(rank, own)| Some(call(round, rank, own.get(i)?)));
+            Step { op, flags, calls: calls.collect() }
+        })
+    }
 }
 
 /// The directions that a benchmark runs.
@@ -64,7 +80,7 @@ impl Direction {
     }
 }
 
-/// The processes and files of a benchmark.
+/// What a benchmark runs: processes, files and directions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     /// Name of the program.
@@ -75,6 +91,8 @@ pub struct Job {
     pub per_node: u32,
     /// Absolute paths of the files.
     pub files: Vec<String>,
+    /// The directions that the processes run.
+    pub direction: Direction,
 }
 
 /// The steps of a round.
@@ -82,11 +100,8 @@ pub type Steps<'a> = Box<dyn Iterator<Item = Step> + 'a>;
 
 /// A benchmark with fixed parameters.
 pub trait Benchmark {
-    /// Its processes and files.
+    /// Its processes, files and directions.
     fn job(&self) -> Job;
-
-    /// The directions that it runs.
-    fn direction(&self) -> Direction;
 
     /// The steps of one direction.
     fn steps(&self, op: Op) -> Steps<'_>;
@@ -94,7 +109,7 @@ pub trait Benchmark {
     /// The operation and the steps of each direction, in the order of [`Direction::ops`]. All
     /// processes open the files that they use before each round, and close them after it.
     fn rounds(&self) -> Vec<(Op, Steps<'_>)> {
-        self.direction().ops().iter().map(|op| (*op, self.steps(*op))).collect()
+        self.job().direction.ops().iter().map(|op| (*op, self.steps(*op))).collect()
     }
 }
 
@@ -105,8 +120,8 @@ pub struct BadParameters(pub String);
 
 impl Job {
     /// A program that uses one file.
-    pub(super) fn of(program: &str, processes: u32, per_node: u32, file: &str) -> Job {
-        Job { program: program.into(), processes, per_node, files: vec![file.into()] }
+    pub(super) fn of(program: &str, processes: u32, per_node: u32, file: &str, direction: Direction) -> Job {
+        Job { program: program.into(), processes, per_node, files: vec![file.into()], direction }
     }
 
     /// The description of a process, as in a recorded trace.

@@ -151,26 +151,18 @@ impl Btio {
     }
 
     fn simple_steps(&self, op: Op) -> impl Iterator<Item = Step> {
-        let rows: Vec<Vec<(u64, u64)>> = (0..self.processes).map(|rank| self.rows(rank)).collect();
-        let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
-        let all = (0..self.class.dumps()).flat_map(move |dump| (0..longest).map(move |row| (dump, row)));
-        all.map(move |(dump, row)| {
-            let calls = (0..).zip(&rows).filter_map(|(rank, rows)| {
-                let (offset, size) = *rows.get(row)?;
-                Some(Call { rank, file: 0, offset: dump * self.class.dump_bytes() + offset, size })
-            });
-            Step { op, flags: Flags::POSITIONAL, calls: calls.collect() }
-        })
+        let rows = (0..self.processes).map(|rank| self.rows(rank)).collect();
+        let call = |dump, rank, &(offset, size): &(u64, u64)| {
+            let offset = dump * self.class.dump_bytes() + offset;
+            Call { rank, file: 0, offset, size }
+        };
+        Step::of_lists((op, Flags::POSITIONAL), self.class.dumps(), rows, call)
     }
 }
 
 impl Benchmark for Btio {
     fn job(&self) -> Job {
-        Job::of("bt", self.processes, self.per_node, &self.file)
-    }
-
-    fn direction(&self) -> Direction {
-        self.direction
+        Job::of("bt", self.processes, self.per_node, &self.file, self.direction)
     }
 
     fn steps(&self, op: Op) -> Steps<'_> {

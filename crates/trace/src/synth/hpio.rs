@@ -61,11 +61,7 @@ impl Hpio {
 
 impl Benchmark for Hpio {
     fn job(&self) -> Job {
-        Job::of("hpio", self.processes, self.per_node, &self.file)
-    }
-
-    fn direction(&self) -> Direction {
-        self.direction
+        Job::of("hpio", self.processes, self.per_node, &self.file, self.direction)
     }
 
     fn steps(&self, op: Op) -> Steps<'_> {

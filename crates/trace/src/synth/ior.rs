@@ -127,28 +127,18 @@ fn shuffle(offsets: &mut [u64], random: &mut Random) {
 
 impl Benchmark for Ior {
     fn job(&self) -> Job {
-        let files = match self.shared {
-            true => vec![self.file.clone()],
-            false => (0..self.processes).map(|rank| format!("{}.{rank:08}", self.file)).collect(),
-        };
-        Job { program: "ior".into(), processes: self.processes, per_node: self.per_node, files }
-    }
-
-    fn direction(&self) -> Direction {
-        self.direction
+        let mut job = Job::of("ior", self.processes, self.per_node, &self.file, self.direction);
+        if !self.shared {
+            job.files = (0..self.processes).map(|rank| format!("{}.{rank:08}", self.file)).collect();
+        }
+        job
     }
 
     fn steps(&self, op: Op) -> Steps<'_> {
-        let offsets = self.offsets();
-        let longest = offsets.iter().map(Vec::len).max().unwrap_or(0);
-        let all = (0..self.segments).flat_map(move |segment| (0..longest).map(move |i| (segment, i)));
-        Box::new(all.map(move |(segment, i)| {
-            let calls = (0..).zip(&offsets).filter_map(|(rank, own)| {
-                let offset = self.base(segment) + own.get(i)?;
-                let file = if self.shared { 0 } else { rank };
-                Some(Call { rank, file, offset, size: self.transfer })
-            });
-            Step { op, flags: Flags::NONE, calls: calls.collect() }
-        }))
+        let call = |segment, rank, offset: &u64| {
+            let file = if self.shared { 0 } else { rank };
+            Call { rank, file, offset: self.base(segment) + offset, size: self.transfer }
+        };
+        Box::new(Step::of_lists((op, Flags::NONE), self.segments, self.offsets(), call))
     }
 }

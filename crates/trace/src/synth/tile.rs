@@ -87,11 +87,7 @@ impl Tile {
 
 impl Benchmark for Tile {
     fn job(&self) -> Job {
-        Job::of("mpi-tile-io", self.processes(), self.per_node, &self.file)
-    }
-
-    fn direction(&self) -> Direction {
-        self.direction
+        Job::of("mpi-tile-io", self.processes(), self.per_node, &self.file, self.direction)
     }
 
     fn steps(&self, op: Op) -> Steps<'_> {
