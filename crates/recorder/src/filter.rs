@@ -75,11 +75,8 @@ fn any_matches(patterns: &[u8], path: &[u8]) -> bool {
 /// Matches a pattern without `/` against the last component of the path, others against the whole
 /// path.
 fn matches(pattern: &[u8], path: &[u8]) -> bool {
-    if pattern.contains(&b'/') {
-        return glob(pattern, path);
-    }
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
-    glob(pattern, name)
+    glob(pattern, if pattern.contains(&b'/') { path } else { name })
 }
 
 /// `?` matches any character except `/`, `*` any number of these, and `**` any number of any
@@ -92,29 +89,25 @@ fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let mut star: Option<(usize, usize)> = None;
     let mut double: Option<(usize, usize)> = None;
     loop {
-        if pattern[p..].starts_with(b"**") {
-            p += 2;
-            double = Some((p, t));
-            star = None;
-            continue;
-        }
-        if pattern.get(p) == Some(&b'*') {
-            p += 1;
-            star = Some((p, t));
-            continue;
-        }
-        match (pattern.get(p), text.get(t)) {
-            (None, None) => return true,
-            (Some(b'?'), Some(c)) if *c != b'/' => (p, t) = (p + 1, t + 1),
-            (Some(c), Some(d)) if c == d && *c != b'?' => (p, t) = (p + 1, t + 1),
+        match (&pattern[p..], text.get(t)) {
+            ([b'*', b'*', ..], _) => {
+                p += 2;
+                (star, double) = (None, Some((p, t)));
+            }
+            ([b'*', ..], _) => {
+                p += 1;
+                star = Some((p, t));
+            }
+            ([], None) => return true,
+            ([b'?', ..], Some(c)) if *c != b'/' => (p, t) = (p + 1, t + 1),
+            ([c, ..], Some(d)) if c == d => (p, t) = (p + 1, t + 1),
             _ => match (star, double) {
                 (Some((after, from)), _) if text.get(from).is_some_and(|c| *c != b'/') => {
                     star = Some((after, from + 1));
                     (p, t) = (after, from + 1);
                 }
                 (_, Some((after, from))) if from < text.len() => {
-                    star = None;
-                    double = Some((after, from + 1));
+                    (star, double) = (None, Some((after, from + 1)));
                     (p, t) = (after, from + 1);
                 }
                 _ => return false,

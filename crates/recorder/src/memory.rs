@@ -1,5 +1,6 @@
 //! Memory from the kernel, never from `malloc`: an allocator may call the recorder while it starts.
 
+use std::fmt;
 use std::os::fd::BorrowedFd;
 use std::ptr::{NonNull, null_mut};
 
@@ -62,21 +63,13 @@ impl<const N: usize> Bytes<N> {
         true
     }
 
-    /// Appends a decimal number; `false` if it does not fit.
-    pub fn push_number(&mut self, mut number: u64) -> bool {
-        let mut digits = [0; 20];
-        let mut start = digits.len();
-        loop {
-            start -= 1;
-            digits[start] = b'0' + (number % 10) as u8;
-            number /= 10;
-            if number == 0 {
-                return self.push(&digits[start..]);
-            }
-        }
-    }
-
     pub fn get(&self) -> &[u8] {
         &self.bytes[..self.len]
+    }
+}
+
+impl<const N: usize> fmt::Write for Bytes<N> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.push(text.as_bytes()) { Ok(()) } else { Err(fmt::Error) }
     }
 }

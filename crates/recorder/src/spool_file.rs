@@ -1,6 +1,7 @@
 //! The spool's files. They are open only while they are extended or appended to.
 
 use std::ffi::CStr;
+use std::fmt::Write;
 use std::io::IoSlice;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
@@ -71,11 +72,8 @@ pub fn create(fixed: &Fixed, job: Job, paths: &mut Paths) -> Result<NonNull<Head
     let start_realtime_ns = ns(ClockId::Realtime);
     let parent = paths.stem;
     let mut stem = Bytes::cut(fixed.host.get());
-    let whole = stem.push(b"-")
-        && stem.push_number(pid.into())
-        && stem.push(b"-")
-        && stem.push_number(start_realtime_ns);
-    debug_assert!(whole, "STEM_BYTES leaves room for two numbers");
+    let written = write!(stem, "-{pid}-{start_realtime_ns}");
+    debug_assert!(written.is_ok(), "STEM_BYTES leaves room for two numbers");
     *paths = Paths { stem, live: path(fixed, &stem, LIVE)?, log: path(fixed, &stem, LOG)? };
 
     let mut header = Header {
@@ -110,7 +108,6 @@ pub fn create(fixed: &Fixed, job: Job, paths: &mut Paths) -> Result<NonNull<Head
     memory::shared(fd.as_fd(), 0)
 }
 
-/// The path of one of a spool's files, terminated by a 0 byte.
 fn path<const N: usize>(fixed: &Fixed, stem: &Bytes<STEM_BYTES>, extension: &str) -> Result<Bytes<N>> {
     let mut path = Bytes::EMPTY;
     let parts = [fixed.dir.get(), b"/", stem.get(), b".", extension.as_bytes(), b"\0"];

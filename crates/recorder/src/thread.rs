@@ -3,12 +3,11 @@
 use std::cell::Cell;
 use std::ptr::{self, NonNull, null_mut};
 use std::slice;
-use std::sync::atomic::{AtomicU32, Ordering, compiler_fence};
+use std::sync::atomic::{Ordering, compiler_fence};
 
 use rustix::thread::gettid;
-use stripewise_trace::spool::{BLOCK_RECORDS, BlockHeader, NO_WINDOW, Record, WINDOW_RECORDS, Window};
-
 use stripewise_trace::record::{Flags, Op};
+use stripewise_trace::spool::{BLOCK_RECORDS, BlockHeader, NO_WINDOW, Record, WINDOW_RECORDS, Window};
 
 use crate::clock::Ticks;
 use crate::spool_file::{block, bytes_of};
@@ -331,5 +330,3 @@ unsafe fn empty(state: &State, index: u32, window: *mut Window) {
     }
     compiler_fence(Ordering::Release);
 }
-
-const _: () = assert!(align_of::<AtomicU32>() == align_of::<u32>());
