@@ -24,21 +24,12 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the class that colors the kind.
-    pub fn class(self) -> &'static str {
+    /// Returns the class that colors the kind, and what a legend says of it.
+    pub fn legend(self) -> (&'static str, &'static str) {
         match self {
-            Kind::Read => "read",
-            Kind::Write => "write",
-            Kind::Both => "both",
-        }
-    }
-
-    /// Returns what a legend says of the kind.
-    pub fn meaning(self) -> &'static str {
-        match self {
-            Kind::Read => "reads",
-            Kind::Write => "writes",
-            Kind::Both => "reads and writes",
+            Kind::Read => ("read", "reads"),
+            Kind::Write => ("write", "writes"),
+            Kind::Both => ("both", "reads and writes"),
         }
     }
 }
@@ -130,13 +121,13 @@ impl Density {
 
     /// Returns the largest number of requests in one cell.
     pub fn peak(&self) -> u64 {
-        self.counts().iter().map(|[reads, writes]| reads + writes).max().unwrap_or(0)
+        peak(&self.counts())
     }
 
     /// Returns the plot as runs. Every cell with a request is in exactly one run.
     pub fn runs(&self) -> Vec<Run> {
         let counts = self.counts();
-        let peak = counts.iter().map(|[reads, writes]| reads + writes).max().unwrap_or(0);
+        let peak = peak(&counts);
         let mut runs: Vec<Run> = Vec::new();
         for (index, &[reads, writes]) in counts.iter().enumerate() {
             let kind = match (reads > 0, writes > 0) {
@@ -160,6 +151,10 @@ impl Density {
         }
         runs
     }
+}
+
+fn peak(counts: &[[u64; 2]]) -> u64 {
+    counts.iter().map(|[reads, writes]| reads + writes).max().unwrap_or(0)
 }
 
 /// Returns the shade of a cell with `count` requests if the fullest has `peak`. The scale is

@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use maud::{Markup, html};
 
-use crate::density::Density;
+use crate::density::{Density, Kind};
 use crate::ticks::Tick;
 use crate::units;
 
@@ -124,7 +124,7 @@ pub fn density(density: &Density) -> Markup {
         let _ = write!(path, "M{} {}h{}v1h-{}z", run.column, run.row, run.len, run.len);
     }
     html! {
-        @for ((kind, shade), path) in &paths { path class={ (kind.class()) " s" (shade) } d=(path) {} }
+        @for ((kind, shade), path) in &paths { path class={ (kind.legend().0) " s" (shade) } d=(path) {} }
     }
 }
 
@@ -160,7 +160,7 @@ pub fn density_legend(density: &Density) -> Markup {
     let peak = density.peak();
     html! {
         div.legend {
-            @for kind in kinds { (swatches(&[kind.class()], kind.meaning())) }
+            @for (class, meaning) in kinds.into_iter().map(Kind::legend) { (swatches(&[class], meaning)) }
             @if peak > 1 {
                 (swatches(&classes, &format!("1 \u{2013} {} requests in one cell", units::count(peak))))
             }

@@ -31,6 +31,6 @@ mod view;
 pub use activity::{Activity, Collector};
 pub use page::{missing_parts, render};
 pub use predictions::Predictions;
-pub use results::{Candidate, Machine, Results, ResultsError, Servers, Workload};
-pub use statistics::{FileStatistics, Statistics, StatisticsError};
+pub use results::{Candidate, InputError, Machine, Results, Servers, Workload};
+pub use statistics::{FileStatistics, Statistics};
 pub use view::{MissingPart, PlanView, Report, RuleDetails};

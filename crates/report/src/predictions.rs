@@ -10,7 +10,7 @@ use stripewise_layout::Stripe;
 use stripewise_model::Cost;
 use stripewise_plan::{Background, Expected, Method, Native};
 
-use crate::results::{Candidate, ResultsError};
+use crate::{Candidate, InputError};
 
 /// The output of `plan --json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -188,8 +188,8 @@ impl Predictions {
     ///
     /// # Errors
     /// The text is not such an output.
-    pub fn parse(text: &str, file_name: &str) -> Result<Self, ResultsError> {
-        let wrong = |problem: String| ResultsError {
+    pub fn parse(text: &str, file_name: &str) -> Result<Self, InputError> {
+        let wrong = |problem: String| InputError {
             file: file_name.to_owned(),
             problem: format!("not the output of `stripewise plan --json --candidates`: {problem}"),
         };

@@ -111,11 +111,11 @@ pub struct Candidate {
     pub verified: Option<bool>,
 }
 
-/// Why a text is not a results file, in one line: file, problem, remedy.
+/// Why an input of the page is invalid, in one line: file, problem, remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{file}: {problem}")]
-pub struct ResultsError {
-    /// The name given to [`Results::parse`].
+pub struct InputError {
+    /// Name of the file.
     pub file: String,
     /// Location of the problem, the problem, and the remedy.
     pub problem: String,
@@ -126,8 +126,8 @@ impl Results {
     ///
     /// # Errors
     /// The text deviates from the documented format.
-    pub fn parse(text: &str, file_name: &str) -> Result<Self, ResultsError> {
-        let error = |problem: String| ResultsError { file: file_name.to_owned(), problem };
+    pub fn parse(text: &str, file_name: &str) -> Result<Self, InputError> {
+        let error = |problem: String| InputError { file: file_name.to_owned(), problem };
         // The version is parsed first and alone: a file of another version has other keys and must
         // not fail because of those.
         let version: Version = serde_json::from_str(text)
@@ -149,8 +149,8 @@ impl Results {
     ///
     /// # Errors
     /// As [`Results::check`].
-    pub fn to_json(&self) -> Result<String, ResultsError> {
-        let error = |problem| ResultsError { file: "results".to_owned(), problem };
+    pub fn to_json(&self) -> Result<String, InputError> {
+        let error = |problem| InputError { file: "results".to_owned(), problem };
         self.check().map_err(error)?;
         serde_json::to_string_pretty(self).map_err(|e| error(e.to_string()))
     }

@@ -5,11 +5,13 @@ use std::collections::BTreeSet;
 
 use stripewise_cluster::{MAX_COPIES, StatisticsLine};
 
+use crate::InputError;
+
 /// Counters of one file, from one process or summed over several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileStatistics {
-    /// The file's first line, with the counters of all lines. If processes opened the file by several
-    /// names, `path` is the first of them.
+    /// The file's first line, with the counters of all lines. If processes opened the file by
+    /// several names, `path` is the first of them.
     pub line: StatisticsLine,
     /// The processes whose counters these are.
     pub processes: BTreeSet<Process>,
@@ -26,11 +28,6 @@ pub struct Process {
     pub rank: Option<u32>,
 }
 
-/// Error in a statistics file, in one line: the file, the line, and the problem.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}; a statistics file is what `stripewise run --statistics` writes")]
-pub struct StatisticsError(String);
-
 /// Counters by file: the sums over the lines of statistics files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
@@ -46,10 +43,13 @@ impl Statistics {
     ///
     /// # Errors
     /// The first line that is invalid or contradicts an earlier line of its file.
-    pub fn read(&mut self, text: &str, file_name: &str) -> Result<(), StatisticsError> {
+    pub fn read(&mut self, text: &str, file_name: &str) -> Result<(), InputError> {
         for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             let added = parse_line(line).and_then(|line| self.add(line));
-            added.map_err(|problem| StatisticsError(format!("{file_name}, line {}: {problem}", index + 1)))?;
+            added.map_err(|problem| InputError {
+                file: format!("{file_name}, line {}", index + 1),
+                problem: format!("{problem}; a statistics file is what `stripewise run --statistics` writes"),
+            })?;
         }
         self.sources += 1;
         Ok(())

@@ -156,7 +156,6 @@ fn bytes_per_lane(activity: &Activity) -> Markup {
     figure("Bytes per rank", &text, plot(legend(activity), &frame, (columns.len(), 100), content, axis))
 }
 
-/// Formats the range of bytes per lane, from the least to the most.
 fn range_of_lanes(lanes: &[Lane], per_column: usize) -> String {
     let totals = lanes.iter().map(|lane| lane.bytes[0] + lane.bytes[1]);
     let (least, most) = (totals.clone().min().unwrap_or(0), totals.max().unwrap_or(0));

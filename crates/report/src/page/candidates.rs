@@ -18,7 +18,7 @@ const CAPTION_EXPECTED: &str = "Expected is wall-clock time; overall cost is the
 
 /// Writes the table. If nothing was `measured` it lacks those columns and is folded, because it can
 /// be long.
-pub fn table<'a>(bars: &'a Bars<'a>, measured: bool) -> Markup {
+pub fn table(bars: &Bars<'_>, measured: bool) -> Markup {
     let costs = bars.candidates.iter().filter_map(|candidate| candidate.predicted_s);
     let cost_clock = Clock::up_to(costs.fold(0.0, f64::max));
     let is_choice = |candidate: &Candidate| candidate.name == bars.choice;
@@ -49,23 +49,20 @@ pub fn table<'a>(bars: &'a Bars<'a>, measured: bool) -> Markup {
     }
 }
 
-/// Adds the columns on measured times.
-fn with_measured<'a>(table: Table<'a, &'a Candidate>, bars: &Bars<'a>) -> Table<'a, &'a Candidate> {
-    let bars = *bars;
+fn with_measured<'a>(table: Table<&'a Candidate>, bars: &Bars<'_>) -> Table<&'a Candidate> {
     let clock = bars.clock();
     let present = bars.candidates.iter().find(|other| other.name == bars.present);
     let present_s = present.and_then(Candidate::median_s);
-    let runs = move |c: &Candidate| match c.range_s() {
+    let runs = |c: &Candidate| match c.range_s() {
         Some((least, most)) => format!("{} \u{2013} {}", clock.print(least), clock.print(most)),
         None => "\u{2013}".to_owned(),
     };
-    let speed_up = move |c: &Candidate| Some(present_s? / c.median_s().filter(|&seconds| seconds > 0.0)?);
     table
-        .aligned("measured", move |c| bars.time(c.median_s()))
+        .aligned("measured", |c| bars.time(c.median_s()))
         .amount("runs", |c| c.measured_s.len() as u64, units::count)
-        .aligned("from \u{2013} to", move |c| runs(c))
+        .aligned("from \u{2013} to", |c| runs(c))
         .number("error", |c| c.relative_error(), units::signed_percent)
-        .number("speed-up", move |c| speed_up(c), units::factor)
+        .number("speed-up", |c| Some(present_s? / c.median_s().filter(|&s| s > 0.0)?), units::factor)
 }
 
 /// Writes the result of comparing all bytes, for one or several candidates.

@@ -3,7 +3,7 @@
 use maud::{Markup, html};
 
 use super::parts::{Table, facts, soft};
-use crate::compare::{Compared, Moved, compare, elapsed_s};
+use crate::compare::{Moved, compare, elapsed_s};
 use crate::{Activity, Report, units};
 
 pub fn section(report: &Report<'_>) -> Markup {
@@ -16,16 +16,17 @@ pub fn section(report: &Report<'_>) -> Markup {
     let bytes = |moved: Option<Moved>| moved.map(|moved| moved.bytes);
     let time = |moved: Option<Moved>| moved.map(|moved| moved.seconds);
     let rate = |moved: Option<Moved>| moved.and_then(|moved| moved.rate());
-    let table = Table::new(caption, compare(before, after))
-        .name("Files", |row| row.pattern.clone())
-        .text("phase", |row| row.phase.clone())
+    let rows = compare(before, after);
+    let table = Table::new(caption, &rows)
+        .name("Files", |row| &row.pattern)
+        .text("phase", |row| &row.phase)
         .number("bytes before", |row| bytes(row.before), units::bytes)
         .number("after", |row| bytes(row.after), units::bytes)
         .number("time before", |row| time(row.before), units::seconds)
         .number("after", |row| time(row.after), units::seconds)
         .number("throughput before", |row| rate(row.before), units::bytes_per_s)
         .number("after", |row| rate(row.after), units::bytes_per_s)
-        .number("speed-up", Compared::speed_up, units::factor);
+        .number("speed-up", |row| row.speed_up(), units::factor);
     html! {
         div.card {
             (facts([("Before", run(before, was)), ("After", run(after, is))].into_iter().chain(speed_up)))

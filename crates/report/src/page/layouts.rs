@@ -44,7 +44,6 @@ fn plan(view: &PlanView, index: usize, with_storage: bool) -> Markup {
     }
 }
 
-/// Writes the tiers of the storage, and the parameters that predictions use.
 fn storage(cluster: &Cluster) -> Markup {
     let caption = "Storage: time to start one access + time per MiB, as the predictions use them.";
     let class = |index: usize| cluster.class_of_tier(index);

@@ -43,9 +43,8 @@ struct Section {
     id: &'static str,
     title: &'static str,
     content: Content,
-    /// If its input was not given: a statement of that, the command that produces the input, and
-    /// the flags that pass it to the report.
-    missing: Option<[&'static str; 3]>,
+    /// How to get its input, if that was not given.
+    missing: Option<MissingPart>,
 }
 
 /// Renders the page as one self-contained text.
@@ -71,7 +70,7 @@ pub fn render(report: &Report<'_>) -> String {
                             h2 { (section.title) }
                             @match &section.missing {
                                 None => ((section.content)(report)),
-                                Some([what, command, flag]) => p.absent {
+                                Some(MissingPart { what, command, flag, .. }) => p.absent {
                                     (what) " " code { (command) } " and add " code { (flag) } " to this command."
                                 },
                             }
@@ -89,11 +88,16 @@ pub fn render(report: &Report<'_>) -> String {
 /// Returns the sections in order. Those on files with several copies and on the comparison of two
 /// runs exist only if there is something to show.
 fn sections(report: &Report<'_>) -> Vec<Section> {
-    let section = |id, title, content, is_missing: bool, how_to_get_it: [&'static str; 3]| Section {
-        id,
-        title,
-        content,
-        missing: is_missing.then_some(how_to_get_it),
+    let section = |id, title, content: Content| Section { id, title, content, missing: None };
+    let outcome = section("outcome", "Predicted and measured", outcome::section);
+    let compare = section("compare", "Before and after", compare::section);
+    let layouts = section("layouts", "Layouts", layouts::section);
+    let copies = section("copies", "What the copies served", measured::section);
+    let activity = section("activity", "What the application does", activity::section);
+    let origin = section("origin", "How this was made", origin::section);
+    let if_missing = |section: Section, is_missing: bool, [what, command, flag]: [&'static str; 3]| {
+        let part = MissingPart { title: section.title, what, command, flag };
+        Section { missing: is_missing.then_some(part), ..section }
     };
     let results = ["No results were given: measure with", "stripewise-bench demo", "-r results.json"];
     let plan =
@@ -101,37 +105,18 @@ fn sections(report: &Report<'_>) -> Vec<Section> {
     let count = "stripewise run --statistics FILE -p plan.toml -- COMMAND";
     let statistics = ["No statistics were given: count with", count, "--statistics FILE"];
     let trace = ["No trace was given: record one with", "stripewise trace -o T -- COMMAND", "-t T"];
-    let no_results = report.results.is_none();
-    let mut sections = vec![
-        section("outcome", "Predicted and measured", outcome::section as Content, no_results, results),
-        section("compare", "Before and after", compare::section, false, [""; 3]),
-        section("layouts", "Layouts", layouts::section, report.plans.is_empty(), plan),
-        section(
-            "copies",
-            "What the copies served",
-            measured::section,
-            report.statistics.is_empty(),
-            statistics,
-        ),
-        section(
-            "activity",
-            "What the application does",
-            activity::section,
-            report.activities.is_empty(),
-            trace,
-        ),
-        section("origin", "How this was made", origin::section, false, [""; 3]),
+    let sections = [
+        Some(if_missing(outcome, report.results.is_none(), results)),
+        report.before.map(|_| compare),
+        Some(if_missing(layouts, report.plans.is_empty(), plan)),
+        measured::wanted(report).then(|| if_missing(copies, report.statistics.is_empty(), statistics)),
+        Some(if_missing(activity, report.activities.is_empty(), trace)),
+        Some(origin),
     ];
-    let (copies, runs) = (measured::wanted(report), report.before.is_some());
-    sections.retain(|section| (section.id != "copies" || copies) && (section.id != "compare" || runs));
-    sections
+    sections.into_iter().flatten().collect()
 }
 
 /// Returns the sections whose input was not given, and how to get the input.
 pub fn missing_parts(report: &Report<'_>) -> Vec<MissingPart> {
-    let part = |section: Section| {
-        let [what, command, flag] = section.missing?;
-        Some(MissingPart { title: section.title, what, command, flag })
-    };
-    sections(report).into_iter().filter_map(part).collect()
+    sections(report).into_iter().filter_map(|section| section.missing).collect()
 }

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::ops::Range;
 
-use maud::{Markup, Render, html};
+use maud::{Markup, PreEscaped, Render, html};
 
 use crate::draw::{self, Plot};
 use crate::{ticks, units};
@@ -77,91 +77,88 @@ pub fn exact<V: Display + Copy>(value: Option<V>, format: impl Fn(V) -> String) 
     }
 }
 
-/// A sortable table in a scrollable box: its rows, and how to write the cells of each column.
-pub struct Table<'a, Row> {
+/// A sortable table in a scrollable box, made column by column.
+pub struct Table<Row> {
     caption: String,
-    rows: Vec<Row>,
-    columns: Vec<Column<'a, Row>>,
-    is_chosen: Box<dyn Fn(&Row) -> bool + 'a>,
+    /// Header of each column, and whether the column has numbers.
+    headers: Vec<(String, bool)>,
+    rows: Vec<TableRow<Row>>,
 }
 
-struct Column<'a, Row> {
-    header: String,
-    is_number: bool,
-    /// Writes the `td` or `th` element of a row.
-    cell: Box<dyn Fn(&Row) -> Markup + 'a>,
+struct TableRow<Row> {
+    row: Row,
+    is_chosen: bool,
+    /// The `td` and `th` elements so far.
+    cells: String,
 }
 
-impl<'a, Row> Table<'a, Row> {
+impl<Row> Table<Row> {
     /// Creates a table without columns.
     pub fn new(caption: impl Into<String>, rows: impl IntoIterator<Item = Row>) -> Self {
-        let rows = rows.into_iter().collect();
-        Self { caption: caption.into(), rows, columns: Vec::new(), is_chosen: Box::new(|_| false) }
+        let rows = rows.into_iter().map(|row| TableRow { row, is_chosen: false, cells: String::new() });
+        Self { caption: caption.into(), headers: Vec::new(), rows: rows.collect() }
     }
 
     /// Marks the rows for which `is_chosen` holds.
-    pub fn mark(mut self, is_chosen: impl Fn(&Row) -> bool + 'a) -> Self {
-        self.is_chosen = Box::new(is_chosen);
+    pub fn mark(mut self, is_chosen: impl Fn(&Row) -> bool) -> Self {
+        self.rows.iter_mut().for_each(|row| row.is_chosen = is_chosen(&row.row));
         self
     }
 
-    fn column(
-        mut self,
-        header: impl Into<String>,
-        is_number: bool,
-        cell: impl Fn(&Row) -> Markup + 'a,
-    ) -> Self {
-        self.columns.push(Column { header: header.into(), is_number, cell: Box::new(cell) });
+    /// Adds a column; `cell` writes the element of a row.
+    fn column(mut self, header: impl Into<String>, is_number: bool, cell: impl Fn(&Row) -> Markup) -> Self {
+        self.headers.push((header.into(), is_number));
+        self.rows.iter_mut().for_each(|row| row.cells += &cell(&row.row).0);
         self
     }
 
     /// Adds a column of the rows' names.
-    pub fn head<T: Render>(self, header: &str, text: impl Fn(&Row) -> T + 'a) -> Self {
-        self.column(header, false, move |row| html! { th scope="row" { (text(row)) } })
+    pub fn head<T: Render>(self, header: &str, text: impl Fn(&Row) -> T) -> Self {
+        self.column(header, false, |row| html! { th scope="row" { (text(row)) } })
     }
 
     /// Adds a column of texts.
-    pub fn text<T: Render>(self, header: &str, text: impl Fn(&Row) -> T + 'a) -> Self {
-        self.column(header, false, move |row| html! { td { (text(row)) } })
+    pub fn text<T: Render>(self, header: &str, text: impl Fn(&Row) -> T) -> Self {
+        self.column(header, false, |row| html! { td { (text(row)) } })
     }
 
     /// Adds a column of short texts that is not squeezed.
-    pub fn words<T: Render>(self, header: &str, text: impl Fn(&Row) -> T + 'a) -> Self {
-        self.column(header, false, move |row| html! { td.words { (text(row)) } })
+    pub fn words<T: Render>(self, header: &str, text: impl Fn(&Row) -> T) -> Self {
+        self.column(header, false, |row| html! { td.words { (text(row)) } })
     }
 
     /// Adds a column of file names.
-    pub fn name<T: Render>(self, header: &str, name: impl Fn(&Row) -> T + 'a) -> Self {
-        self.column(header, false, move |row| html! { td.name { code { (name(row)) } } })
+    pub fn name<T: Render>(self, header: &str, name: impl Fn(&Row) -> T) -> Self {
+        self.column(header, false, |row| html! { td.name { code { (name(row)) } } })
     }
 
     /// Adds a column of texts that are aligned as numbers.
-    pub fn aligned<T: Render>(self, header: impl Into<String>, text: impl Fn(&Row) -> T + 'a) -> Self {
-        self.column(header, true, move |row| html! { td.n { (text(row)) } })
+    pub fn aligned<T: Render>(self, header: impl Into<String>, text: impl Fn(&Row) -> T) -> Self {
+        self.column(header, true, |row| html! { td.n { (text(row)) } })
     }
 
     /// Adds a column of numbers, written by [`exact`].
     pub fn number<V: Display + Copy>(
         self,
         header: impl Into<String>,
-        value: impl Fn(&Row) -> Option<V> + 'a,
-        format: impl Fn(V) -> String + 'a,
+        value: impl Fn(&Row) -> Option<V>,
+        format: impl Fn(V) -> String,
     ) -> Self {
-        self.aligned(header, move |row| exact(value(row), &format))
+        self.aligned(header, |row| exact(value(row), &format))
     }
 
     /// Adds a column of numbers that every row has.
     pub fn amount<V: Display + Copy>(
         self,
         header: impl Into<String>,
-        value: impl Fn(&Row) -> V + 'a,
-        format: impl Fn(V) -> String + 'a,
+        value: impl Fn(&Row) -> V,
+        format: impl Fn(V) -> String,
     ) -> Self {
-        self.number(header, move |row| Some(value(row)), format)
+        self.number(header, |row| Some(value(row)), format)
     }
 }
 
-impl<Row> Render for Table<'_, Row> {
+impl<Row> Render for Table<Row> {
     fn render(&self) -> Markup {
         html! {
             // The caption is outside the box, or it would scroll away. The box can have the focus,
@@ -170,15 +167,9 @@ impl<Row> Render for Table<'_, Row> {
             div.scroll tabindex="0" role="region" aria-label=(self.caption) {
                 table.sortable {
                     thead { tr {
-                        @for column in &self.columns { th.n[column.is_number] scope="col" { (column.header) } }
+                        @for (header, is_number) in &self.headers { th.n[*is_number] scope="col" { (header) } }
                     } }
-                    tbody {
-                        @for row in &self.rows {
-                            tr.chosen[(self.is_chosen)(row)] {
-                                @for column in &self.columns { ((column.cell)(row)) }
-                            }
-                        }
-                    }
+                    tbody { @for row in &self.rows { tr.chosen[row.is_chosen] { (PreEscaped(&row.cells)) } } }
                 }
             }
         }

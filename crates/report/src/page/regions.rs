@@ -174,7 +174,6 @@ fn region_block(cluster: &Cluster, region: &Region, index: usize, ends: (f64, f6
     }
 }
 
-/// Draws a label in the middle of a range, if it fits.
 fn fitting_label(class: &str, (left, right): (f64, f64), y: f64, text: &str) -> Markup {
     let class = match right - left {
         width if width >= LABEL_ANY => class.to_owned(),

@@ -112,15 +112,15 @@ pub fn table(expected: &Expected) -> Markup {
         .amount("requests", |class| class.requests, units::count)
         .amount("bytes", |class| class.bytes, units::bytes);
     for (index, copy) in expected.copies.iter().enumerate() {
-        table = table.amount(format!("on {}", copy.name), move |class| class.cost_s[index], short_seconds);
+        table = table.amount(format!("on {}", copy.name), |class| class.cost_s[index], short_seconds);
     }
     if let Some(cache) = &expected.cache {
         let in_cache = |shares: &[f64]| shares.iter().skip(1).sum::<f64>();
         let signed = |seconds: f64| short_seconds(seconds).replace('-', "\u{2212}");
         table = table
             .amount("benefit B", |class| class.benefit_s(), signed)
-            .amount(cache.taken(), move |class| in_cache(&class.critical), units::percent)
-            .amount("hits", move |class| in_cache(&class.served), units::percent);
+            .amount(cache.taken(), |class| in_cache(&class.critical), units::percent)
+            .amount("hits", |class| in_cache(&class.served), units::percent);
     }
     table = table.text(header, |class| chosen(class));
     html! {

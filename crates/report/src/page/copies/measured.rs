@@ -66,19 +66,13 @@ fn groups<'a>(report: &Report<'a>) -> Vec<Group<'a>> {
 /// Returns the pattern and the expectation of the first rule that the file matches, if the file has
 /// the rule's copies.
 fn rule_of<'a>(report: &Report<'a>, file: &FileStatistics) -> Option<(&'a str, Option<&'a Expected>)> {
-    for view in report.plans {
-        let rules = view.plan.rules.iter().zip(&view.details);
-        let Some((rule, details)) =
-            rules.into_iter().find(|(rule, _)| rule.matches(Path::new(&file.line.path)))
-        else {
-            continue;
-        };
+    report.plans.iter().find_map(|view| {
+        let mut rules = view.plan.rules.iter().zip(&view.details);
+        let (rule, details) = rules.find(|(rule, _)| rule.matches(Path::new(&file.line.path)))?;
         let copies = rule.overlay.iter().flat_map(|overlay| &overlay.copies);
-        if copies.map(|copy| copy.name.as_str()).eq(file.line.counts.copy_names().skip(1)) {
-            return Some((&rule.pattern, details.expected.as_ref()));
-        }
-    }
-    None
+        let has_them = copies.map(|copy| copy.name.as_str()).eq(file.line.counts.copy_names().skip(1));
+        has_them.then(|| (rule.pattern.as_str(), details.expected.as_ref()))
+    })
 }
 
 fn card(group: &Group<'_>) -> Markup {
@@ -114,7 +108,6 @@ struct Pair<'a> {
     amount: String,
 }
 
-/// Draws a figure of several pairs.
 fn pairs(title: &str, text: &str, pairs: &[Pair<'_>]) -> Markup {
     let with_expected = pairs.iter().any(|pair| pair.expected.is_some());
     let legend = [("expected", "expected by the plan"), ("measured", "measured")];

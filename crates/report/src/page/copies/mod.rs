@@ -115,18 +115,17 @@ fn kind_sentence(overlay: &Overlay) -> String {
         OverlayKind::Cache { mode, .. } => format!(
             "the files stay on the original's servers, parts of them are kept on faster ones (mode {}: {})",
             mode.name(),
-            mode_words(mode.name()),
+            mode_words(mode),
         ),
     }
 }
 
-/// Describes the data that a cache mode admits.
-fn mode_words(mode: &str) -> &'static str {
+fn mode_words(mode: CacheMode) -> &'static str {
     match mode {
-        "sla" => "data of performance-critical requests, each in the layout in which it gains most",
-        "sca" => "data of requests that gain in 1-DH, in 1-DH",
-        "nsca" => "everything, in 1-DH",
-        _ => "nothing new",
+        CacheMode::Sla => "data of performance-critical requests, each in the layout in which it gains most",
+        CacheMode::Sca => "data of requests that gain in 1-DH, in 1-DH",
+        CacheMode::Nsca => "everything, in 1-DH",
+        CacheMode::Off => "nothing new",
     }
 }
 
