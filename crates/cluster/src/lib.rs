@@ -1,4 +1,4 @@
-//! The files that users see and edit: `cluster.toml`, `profile.toml`, `plan.toml`. Also the lines of
+//! The files that users see and edit: `cluster.toml`, `profile.toml`, `plan.toml`; and the lines of
 //! statistics files, which processes write and reports read.
 //!
 //! The crate only reads and writes text: [`Cluster::parse`] and its counterparts take a string, and

@@ -77,8 +77,10 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What the user can do about a damaged trace.
-pub(super) const REMEDY: &str = "record it again";
+/// The content of the file is not such as a trace writer makes it.
+pub(super) fn damaged(path: &Path, why: &str) -> TraceError {
+    TraceError::new(path, format!("damaged trace ({why}): record it again"))
+}
 
 /// Calls the library and turns its errors and panics into an error that names the file. State that
 /// `call` modifies must not be used after an error.
@@ -87,11 +89,10 @@ pub(super) fn call<T>(path: &Path, call: impl FnOnce() -> parquet::errors::Resul
     let was_guarded = GUARDED.replace(true);
     let result = panic::catch_unwind(AssertUnwindSafe(call));
     GUARDED.set(was_guarded);
-    let damaged = |why: &str| TraceError::new(path, format!("damaged trace ({why}): {REMEDY}"));
     match result {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(damaged(&error.to_string().replace('\n', " "))),
-        Err(_) => Err(damaged("its content makes no sense")),
+        Ok(Err(error)) => Err(damaged(path, &error.to_string().replace('\n', " "))),
+        Err(_) => Err(damaged(path, "its content makes no sense")),
     }
 }
 

@@ -53,7 +53,7 @@ impl Trace {
         }
         let groups = reader.metadata().row_groups();
         let rows = groups.iter().map(|group| sound::rows(group, source.len()));
-        let requests = rows.sum::<Result<u64, _>>().map_err(|problem| unsound(path, problem))?;
+        let requests = rows.sum::<Result<u64, _>>().map_err(|problem| library::damaged(path, problem))?;
         Ok(Trace { path: path.to_path_buf(), source, meta, processes, requests })
     }
 
@@ -105,10 +105,6 @@ impl Trace {
 
 fn open_parquet(path: &Path, source: &Source) -> Result<SerializedFileReader<Source>, TraceError> {
     library::call(path, || SerializedFileReader::new(source.clone()))
-}
-
-fn unsound(path: &Path, problem: &str) -> TraceError {
-    TraceError::new(path, format!("damaged trace ({problem}): {}", library::REMEDY))
 }
 
 /// Consecutive rows of a trace.
@@ -190,7 +186,7 @@ impl Requests {
         }
         let (parquet, number) = (&self.parquet, self.row_group);
         sound::check_pages(&self.source, parquet.metadata().row_group(number))
-            .map_err(|problem| unsound(&self.path, problem))?;
+            .map_err(|problem| library::damaged(&self.path, problem))?;
         let open = || parquet.get_row_group(number).and_then(|group| Columns::open(group.as_ref()));
         let columns = library::call(&self.path, open)?;
         self.row_group += 1;

@@ -64,9 +64,9 @@ pub fn merge(
         // The first pass has already reported damage.
         let mut reader = spool.read(Wanted::Records)?;
         while let Some(item) = reader.next_item()? {
-            let Item::Records(tid, records) = item else { continue };
+            let Item::Records(tid) = item else { continue };
             let process = writer.process_id(&process);
-            for record in records {
+            for record in reader.records() {
                 match request(record, process, tid, &mut clocks[i], |file| names.find(i, file)) {
                     Some(request) => sorter.push(request).map_err(|error| TraceError::io(output, error))?,
                     None => unnamed += 1,
@@ -142,11 +142,11 @@ fn learn_names_and_clocks(
         let mut reader = spool.read(Wanted::NamesAndMoments)?;
         while let Some(item) = reader.next_item()? {
             match item {
-                Item::Name(id, name) => {
-                    files.insert(id, writer.file_id(&String::from_utf8_lossy(name)));
+                Item::Name(id) => {
+                    files.insert(id, writer.file_id(&String::from_utf8_lossy(reader.name())));
                 }
                 Item::Moment(moment) => moments.add(moment),
-                Item::Records(..) => {}
+                Item::Records(_) | Item::Nothing => {}
             }
         }
         if let Some(what) = reader.damage() {

@@ -37,8 +37,8 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    /// Runs of `capacity` requests go to a temporary file at `path`, which is created when needed and
-    /// unlinked at once.
+    /// Runs of `capacity` requests go to a temporary file at `path`, which is created when needed
+    /// and unlinked at once.
     pub(super) fn new(path: PathBuf, capacity: usize) -> Sorter {
         Sorter { rows: Vec::new(), capacity, path, file: None, runs: Vec::new() }
     }

@@ -30,13 +30,15 @@ pub(super) struct Spool {
 }
 
 /// One item of a spool.
-pub(super) enum Item<'a> {
-    /// A file number and its name.
-    Name(u32, &'a [u8]),
+pub(super) enum Item {
+    /// A file number; [`Reader::name`] has its name.
+    Name(u32),
     /// One moment on both clocks.
     Moment(Instant),
-    /// A thread and its calls, in order of their end.
-    Records(u32, &'a [Record]),
+    /// A thread; [`Reader::records`] has its calls, in order of their end.
+    Records(u32),
+    /// Nothing that was wanted.
+    Nothing,
 }
 
 /// The items to read. Skipping records makes a pass much cheaper.
@@ -161,33 +163,27 @@ pub(super) struct Reader<'a> {
     records: Vec<Record>,
 }
 
-/// What a block or a window contained; names and records are in the reader's buffers.
-enum Found {
-    Name(u32),
-    Moment(Instant),
-    Records(u32),
-    /// Nothing that was wanted.
-    Nothing,
-    /// The file's end, or damage.
-    End,
-}
-
 impl Reader<'_> {
     /// The next item; `None` at the end.
-    pub(super) fn next_item(&mut self) -> Result<Option<Item<'_>>, TraceError> {
-        loop {
-            let (extension, found) = match self.log.take() {
-                Some(log) => (LOG, self.block(log)),
-                None => (LIVE, self.window()),
-            };
-            match found.map_err(|error| TraceError::io(&self.spool.path(extension), error))? {
-                Found::Name(number) => return Ok(Some(Item::Name(number, &self.buffer))),
-                Found::Moment(moment) => return Ok(Some(Item::Moment(moment))),
-                Found::Records(tid) => return Ok(Some(Item::Records(tid, &self.records))),
-                Found::End if extension == LIVE => return Ok(None),
-                Found::Nothing | Found::End => {}
-            }
+    pub(super) fn next_item(&mut self) -> Result<Option<Item>, TraceError> {
+        let spool = self.spool;
+        let io = move |extension| move |error| TraceError::io(&spool.path(extension), error);
+        if let Some(log) = self.log.take()
+            && let Some(item) = self.block(log).map_err(io(LOG))?
+        {
+            return Ok(Some(item));
         }
+        self.window().map_err(io(LIVE))
+    }
+
+    /// The name of the item [`Item::Name`] that was read last.
+    pub(super) fn name(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// The calls of the item [`Item::Records`] that was read last.
+    pub(super) fn records(&self) -> &[Record] {
+        &self.records
     }
 
     /// A description of the damage, if the spool is damaged. Everything before was passed on.
@@ -195,20 +191,21 @@ impl Reader<'_> {
         self.damage.or(self.torn.map(|_| "its last call was cut off".into()))
     }
 
-    fn damaged(&mut self, what: String) -> io::Result<Found> {
+    fn damaged(&mut self, what: String) -> io::Result<Option<Item>> {
         self.damage.get_or_insert(what);
-        Ok(Found::End)
+        Ok(None)
     }
 
-    /// Reads the next block of the log, which remains open if more can follow.
-    fn block(&mut self, mut log: Log) -> io::Result<Found> {
+    /// Reads the next block of the log, which remains open if more can follow; `None` at its end or
+    /// at damage.
+    fn block(&mut self, mut log: Log) -> io::Result<Option<Item>> {
         let start = log.position;
         if start >= log.len {
-            return Ok(Found::End);
+            return Ok(None);
         }
         if fill(&mut self.buffer, &mut log.file, size_of::<BlockHeader>())? < size_of::<BlockHeader>() {
             self.torn = Some((NO_WINDOW, 0));
-            return Ok(Found::End);
+            return Ok(None);
         }
         let header: BlockHeader = read(&self.buffer);
         let payload = header.payload_bytes as usize;
@@ -238,15 +235,15 @@ impl Reader<'_> {
             log.file.seek_relative(here as i64)?;
         }
         self.log = Some(log);
-        Ok(match header.kind {
-            BLOCK_NAME if is_wanted => Found::Name(header.number),
+        Ok(Some(match header.kind {
+            BLOCK_NAME if is_wanted => Item::Name(header.number),
             BLOCK_RECORDS if is_wanted => {
                 self.take_records(0, 0, here / size_of::<Record>());
-                Found::Records(header.tid)
+                Item::Records(header.tid)
             }
-            BLOCK_RECORDS => Found::Moment(header.moment),
-            _ => Found::Nothing,
-        })
+            BLOCK_RECORDS => Item::Moment(header.moment),
+            _ => Item::Nothing,
+        }))
     }
 
     /// Notes which records a block has, of whose payload the first `here` bytes exist.
@@ -275,11 +272,11 @@ impl Reader<'_> {
         self.records.extend(records.skip(skip).take(count).map(read::<Record>));
     }
 
-    /// Reads the next window.
-    fn window(&mut self) -> io::Result<Found> {
+    /// Reads the next window; `None` after the last or at damage.
+    fn window(&mut self) -> io::Result<Option<Item>> {
         if fill(&mut self.buffer, &mut self.live, WINDOW_BYTES)? < WINDOW_BYTES {
             // The process ended while it created the window, which is empty.
-            return Ok(Found::End);
+            return Ok(None);
         }
         let number = self.window;
         self.window = number.saturating_add(1);
@@ -293,13 +290,13 @@ impl Reader<'_> {
             self.torn = None;
         }
         if len == 0 {
-            return Ok(Found::Nothing);
+            return Ok(Some(Item::Nothing));
         }
         if self.wanted == Wanted::NamesAndMoments {
-            return Ok(Found::Moment(moments[latest as usize & 1]));
+            return Ok(Some(Item::Moment(moments[latest as usize & 1])));
         }
         let skip = in_log.saturating_sub(first).min(len) as usize;
         self.take_records(size_of::<WindowHeader>(), skip, len as usize - skip);
-        Ok(Found::Records(tid))
+        Ok(Some(Item::Records(tid)))
     }
 }

@@ -38,8 +38,6 @@ pub struct Builder {
     grouping: Grouping,
     streams: Streams,
     summary: Summary,
-    end_ns: u64,
-    start_ns: Option<u64>,
 }
 
 impl Builder {
@@ -48,7 +46,7 @@ impl Builder {
         let grouping = Grouping::new(processes);
         let (processes, nodes) = (processes.len() as u64, grouping.nodes());
         let summary = Summary { processes, nodes, ..Summary::default() };
-        Builder { grouping, streams: Streams::default(), summary, end_ns: 0, start_ns: None }
+        Builder { grouping, streams: Streams::default(), summary }
     }
 
     /// Adds the files that are new since the last call. `names` has all files so far.
@@ -68,8 +66,6 @@ impl Builder {
     /// Adds the next request, in order of start. [`Builder::files`] must have added its file.
     pub fn add(&mut self, request: &Request) {
         self.summary.calls += 1;
-        self.start_ns.get_or_insert(request.start_ns);
-        self.end_ns = self.end_ns.max(request.end_ns);
         let group = &mut self.summary.groups[self.grouping.group(request.file) as usize];
         group.start_ns = group.start_ns.min(request.start_ns);
         group.end_ns = group.end_ns.max(request.end_ns);
@@ -111,7 +107,10 @@ impl Builder {
             group.extent_bytes = group.extent_bytes.saturating_add(file.extent_bytes);
             group.shared_files += u64::from(file.shared);
         }
-        summary.span_s = (self.end_ns - self.start_ns.unwrap_or(self.end_ns)) as f64 * 1e-9;
+        let start_ns = summary.groups.iter().map(|group| group.start_ns).min().unwrap_or(0);
+        let end_ns = summary.groups.iter().map(|group| group.end_ns).max().unwrap_or(0);
+        // Files without calls begin after they end.
+        summary.span_s = end_ns.saturating_sub(start_ns) as f64 * 1e-9;
         summary
     }
 }
