@@ -90,6 +90,8 @@ impl Formatter for Numbered {
 
 #[cfg(test)]
 mod tests {
+    use stripewise_cluster::{CacheMode, CopyCounts};
+
     use super::*;
 
     #[test]
@@ -97,6 +99,41 @@ mod tests {
         let written = |text| String::from_utf8(json(&text).unwrap()).unwrap();
         assert_eq!(written("/a/ü \"b\"\\\n"), "\"/a/ü \\\"b\\\"\\\\\\u000a\"\n");
         assert_eq!(written("\u{8}\t\u{c}\r\u{1f}\u{7f}"), "\"\\u0008\\u0009\\u000c\\u000d\\u001f\u{7f}\"\n");
+    }
+
+    #[test]
+    fn a_line_is_as_it_always_was() {
+        let copy =
+            |name: &str| CopyCounts { name: name.into(), read_bytes: 9, written_bytes: 10, copied_bytes: 11 };
+        let line = StatisticsLine {
+            path: "/d/x".into(),
+            file: "0a".into(),
+            pid: 7,
+            rank: None,
+            kind: CopiesKind::Cache,
+            mode: Some(CacheMode::Nsca),
+            counts: Counts {
+                requests: 1,
+                critical: 2,
+                hits: 3,
+                partial_hits: 4,
+                evictions: 5,
+                evicted_bytes: 6,
+                write_backs: 7,
+                fetches: 8,
+                copies: vec![copy("original"), copy("1-DH")],
+            },
+        };
+        let copy =
+            |name| format!("{{\"name\":\"{name}\",\"read_bytes\":9,\"written_bytes\":10,\"copied_bytes\":11}}");
+        let expected = format!(
+            "{{\"path\":\"/d/x\",\"file\":\"0a\",\"pid\":7,\"rank\":null,\"kind\":\"cache\",\"mode\":\"nsca\",\
+             \"requests\":1,\"critical\":2,\"hits\":3,\"partial_hits\":4,\"evictions\":5,\"evicted_bytes\":6,\
+             \"write_backs\":7,\"fetches\":8,\"copies\":[{},{}]}}\n",
+            copy("original"),
+            copy("1-DH")
+        );
+        assert_eq!(String::from_utf8(json(&line).unwrap()).unwrap(), expected);
     }
 
     #[test]

@@ -71,7 +71,7 @@ fn rule_of<'a>(report: &Report<'a>, file: &FileStatistics) -> Option<(&'a str, O
         let (rule, details) = rules.find(|(rule, _)| rule.matches(Path::new(&file.line.path)))?;
         let copies = rule.overlay.iter().flat_map(|overlay| &overlay.copies);
         let has_them = copies.map(|copy| copy.name.as_str()).eq(file.line.counts.copy_names().skip(1));
-        has_them.then(|| (rule.pattern.as_str(), details.expected.as_ref()))
+        has_them.then_some((rule.pattern.as_str(), details.expected.as_ref()))
     })
 }
 
