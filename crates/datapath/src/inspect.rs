@@ -11,7 +11,7 @@ use serde::Serialize;
 use stripewise_cluster::Counts;
 use stripewise_extents::{CopyId, Counter, Journal, Map, MapError, MapSpec, Mask, Select, Span};
 use stripewise_sys::{Mode, OFlags};
-use stripewise_target::{ObjectSet, Opening, Target};
+use stripewise_target::{ObjectSet, Opening, Target, TargetError, TargetRef};
 
 use crate::anchor;
 use crate::error::{FileError, FileResult};
@@ -128,10 +128,7 @@ pub fn manifest_of(runtime: &Runtime, path: &Path) -> FileResult<Option<(Manifes
 /// The original is lost; this machine cannot be distinguished from others. All other problems are
 /// part of the result.
 pub fn inspect(runtime: &Runtime, path: &Path, (manifest, owner): (Manifest, u32)) -> FileResult<Inspection> {
-    let mut copies: Vec<CopyState> = (0..)
-        .zip(manifest.all_copies())
-        .map(|(number, copy)| look(runtime, &manifest, number, copy, owner))
-        .collect();
+    let mut copies: Vec<_> = manifest.all_copies().map(|copy| look(runtime, copy, owner)).collect();
     if let Some(lost) = copies.first().and_then(|original| original.lost.clone()) {
         return Err(lost);
     }
@@ -145,26 +142,22 @@ pub fn inspect(runtime: &Runtime, path: &Path, (manifest, owner): (Manifest, u32
     Ok(Inspection { manifest, size_bytes, copies, map })
 }
 
-fn look(runtime: &Runtime, manifest: &Manifest, number: usize, copy: CopyRef<'_>, owner: u32) -> CopyState {
-    let extra = manifest.copies.as_ref().and_then(|copies| copies.list.get(number.checked_sub(1)?));
-    let name = extra.map_or("original", |copy| &copy.name).to_owned();
+fn look(runtime: &Runtime, copy: CopyRef<'_>, owner: u32) -> CopyState {
+    let sys = runtime.sys();
     let stats = || {
-        let open = |target: &stripewise_target::TargetRef| {
-            Target::open(runtime.sys(), &target.path, Some(&target.id)).map(Arc::new)
-        };
+        let open = |target: &TargetRef| Target::open(sys, &target.path, Some(&target.id)).map(Arc::new);
         let targets = copy.targets.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-        let holes_counted = targets.iter().any(|target| anchor::counts_holes(runtime.sys(), target.dir()));
+        let holes_counted = targets.iter().any(|target| anchor::counts_holes(sys, target.dir()));
         let opening = Opening { read_only: true, flags: OFlags::empty() };
-        ObjectSet::open(runtime.sys(), targets, copy.objects(owner), opening)?
-            .stats()
-            .map(|stats| (stats, holes_counted))
+        let set = ObjectSet::open(sys, targets, copy.objects(owner), opening)?;
+        Ok::<_, TargetError>((set.stats()?, holes_counted))
     };
     let ((stats, holes_counted), lost) = match stats() {
         Ok(found) => (found, None),
         Err(error) => (Default::default(), Some(FileError::from(error))),
     };
     CopyState {
-        name,
+        name: copy.name.to_owned(),
         size_bytes: stats.iter().map(|stat| stat.st_size as u64).collect(),
         allocated_bytes: stats.iter().map(|stat| stat.st_blocks as u64 * 512).collect(),
         holes_counted,
@@ -181,12 +174,9 @@ fn state(
     copies: &mut [CopyState],
 ) -> FileResult<Result<MapState, MapError>> {
     let sys = runtime.sys();
-    let journal = match Journal::read(sys, spec) {
-        Ok(journal) => journal,
-        Err(error) => return Ok(Err(error)),
-    };
-    let mut live = match spec.has_shared_state(sys) {
-        Ok(live) => live,
+    let found = Journal::read(sys, spec).and_then(|journal| Ok((journal, spec.has_shared_state(sys)?)));
+    let (journal, mut live) = match found {
+        Ok(found) => found,
         Err(error) => return Ok(Err(error)),
     };
     let lease = match &journal.opened {
@@ -208,7 +198,6 @@ fn state(
         journal_bytes: (journal.valid_bytes, journal.cut_bytes),
     };
     let mut wanted = vec![0; copies.len()];
-    let lost = lost_mask(copies);
     if live && !spec.is_owners(sys) {
         // Only the owner's processes read the index. For others, show the state of the last sync,
         // and that some process has the file open.
@@ -232,7 +221,8 @@ fn state(
     }
     if !live || matches!(state.lease, Lease::Elsewhere(_) | Lease::EarlierBoot) {
         // Bytes that only lost copies hold count too.
-        let only_there = journal.spans.iter().filter(|span| span.mask.bits() & !lost == 0);
+        let is_lost = |copy: CopyId| copies.get(copy.index()).is_some_and(|copy| copy.lost.is_some());
+        let only_there = journal.spans.iter().filter(|span| span.mask.iter().all(is_lost));
         *size = only_there.map(|span| span.end).fold(*size, u64::max);
         state.spans = whole(&journal.spans, journal.default, *size);
     }
@@ -260,7 +250,7 @@ fn ask(
     if state.processes > 0 {
         let total = map.totals()?;
         state.statistics = Some(Totals {
-            counts: counts(file.manifest().copy_names(), &total),
+            counts: counts(file.manifest(), &total),
             synchronisations: total(Counter::Synchronisations),
             given_up: total(Counter::GivenUp),
         });
@@ -270,12 +260,6 @@ fn ask(
         *wanted = list(&map, Select::Hinted(CopyId::new(number)), size)?.iter().map(Span::len).sum();
     }
     Ok(())
-}
-
-/// The lost copies as a bit mask: bit n is copy n.
-fn lost_mask(copies: &[CopyState]) -> u8 {
-    let of = copies.iter().enumerate().filter(|(_, copy)| copy.lost.is_some());
-    of.fold(0, |mask, (number, _)| mask | 1 << number)
 }
 
 fn list(map: &Map, select: Select, size: u64) -> Result<Vec<Span>, MapError> {

@@ -95,6 +95,18 @@ impl Mask {
         Self(self.0 & !(1 << copy.0))
     }
 
+    /// The copies that are also in `other`.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The copies that are not in `other`.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Number of copies in the set.
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize

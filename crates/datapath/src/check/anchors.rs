@@ -5,11 +5,11 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use stripewise_extents::CopyId;
 use stripewise_sys::{Mode, OFlags, Stat};
 use stripewise_target::{FileId, ObjectSet, Objects, Opening, Target};
 
-use super::findings::{Finding, Kind, NEVER_SYNCED, of_target};
-use super::findings::{Run, Scope, is_gone};
+use super::findings::{Finding, Kind, NEVER_SYNCED, Run, Scope, is_gone, of_target};
 use super::walk::Stores;
 use super::{copies, restore};
 use crate::anchor::{self, Anchored, FileKey};
@@ -44,24 +44,33 @@ impl Known {
     }
 }
 
-struct Looked {
-    path: PathBuf,
+/// An anchor and its manifest.
+pub(super) struct Looked {
+    pub path: PathBuf,
     anchored: Anchored,
     stat: Stat,
     is_copied: bool,
 }
 
 impl Looked {
-    fn owner(&self) -> u32 {
+    pub fn manifest(&self) -> &Manifest {
+        &self.anchored.manifest
+    }
+
+    pub fn owner(&self) -> u32 {
         self.stat.st_uid
     }
 
     fn objects(&self) -> Objects {
-        Objects { id: self.anchored.manifest.id, owner: self.owner() }
+        self.manifest().objects(self.owner())
     }
 
     fn is_of(&self, of: Objects) -> bool {
         (family(self.objects().id), self.owner()) == (family(of.id), of.owner)
+    }
+
+    pub fn finding(&self, kind: Kind, text: impl Into<String>) -> Finding {
+        Finding::new(kind, &self.path, text).of(self.manifest().id)
     }
 }
 
@@ -76,30 +85,29 @@ pub(super) fn check(run: &mut Run<'_>, path: &Path, known: &mut Known, stores: &
             // Another name of the same file (a hard link), which was checked before.
             return;
         }
-        run.findings.push(Finding::new(Kind::Duplicate, path, duplicate(&other)).of(looked.objects().id));
+        run.findings.push(looked.finding(Kind::Duplicate, duplicate(&other)));
     }
-    let manifest = &looked.anchored.manifest;
     let mut is_whole = false;
-    for (number, copy) in manifest.all_copies().enumerate() {
-        // What the loss of another copy means depends on the map.
-        let mut unsaid = Vec::new();
-        let of_original = if number == 0 { &mut run.findings } else { &mut unsaid };
-        let targets = targets(run.runtime, &looked, copy, of_original);
-        let of_copy = targets
+    for copy in looked.manifest().all_copies() {
+        let is_original = copy.number == CopyId::ORIGINAL;
+        let mut found = Vec::new();
+        let targets = targets(run.runtime, &looked, copy, &mut found);
+        let is_there = targets
             .as_ref()
-            .and_then(|targets| check_objects(run.runtime, &looked, copy, targets, of_original));
-        run.findings.extend(unsaid.into_iter().filter(|finding| finding.kind == Kind::Length));
+            .is_some_and(|targets| has_objects(run.runtime, &looked, copy, targets, &mut found));
+        // What the loss of another copy means depends on the map.
+        run.findings.extend(found.into_iter().filter(|found| is_original || found.kind == Kind::Length));
         targets.iter().flatten().for_each(|target| stores.add(run, target.clone()));
-        if let (0, Some(target)) = (number, &of_copy) {
+        if let (true, true, Some(first)) = (is_original, is_there, targets.iter().flatten().next()) {
             is_whole = true;
-            self::copy(run, &looked, target);
+            manifest_copy(run, &looked, first);
         }
     }
-    if manifest.copies.is_some() && is_whole {
-        copies::check(run, path, manifest);
-    }
     if is_whole {
-        rest(run, &looked);
+        if looked.manifest().copies.is_some() {
+            copies::check(run, &looked);
+        }
+        truncate(run, &looked);
         access(run, &looked);
         shared(run, &looked);
     }
@@ -116,9 +124,9 @@ fn duplicate(original: &Path) -> String {
 pub(super) fn copied(run: &mut Run<'_>, known: &Known, scope: Scope<'_>) {
     let (runtime, options) = (run.runtime, run.options);
     for looked in &known.copied {
-        let (of, path, manifest) = (looked.objects(), &looked.path, &looked.anchored.manifest);
+        let (of, manifest) = (looked.objects(), looked.manifest());
         if let Some((original, _)) = known.anchors.get(&(family(of.id), of.owner)) {
-            run.findings.push(Finding::new(Kind::Duplicate, path, duplicate(original)).of(of.id));
+            run.findings.push(looked.finding(Kind::Duplicate, duplicate(original)));
             continue;
         }
         let gone = is_gone(runtime, manifest, scope);
@@ -131,9 +139,9 @@ pub(super) fn copied(run: &mut Run<'_>, known: &Known, scope: Scope<'_>) {
         );
         let claims = known.copied.iter().filter(|other| other.is_of(of)).count();
         let wanted = options.repair && (gone || options.adopt) && claims == 1;
-        let finding = Finding::new(Kind::Duplicate, path, text).of(of.id);
-        let adopt = || restore::anchor(runtime, path, manifest, of.owner, restore::Old::Replaced);
-        run.add(finding, wanted, adopt);
+        run.add(looked.finding(Kind::Duplicate, text), wanted, || {
+            restore::anchor(runtime, &looked.path, manifest, of.owner, restore::Old::Replaced)
+        });
     }
 }
 
@@ -141,8 +149,7 @@ pub(super) fn copied(run: &mut Run<'_>, known: &Known, scope: Scope<'_>) {
 /// earlier versions.
 fn access(run: &mut Run<'_>, looked: &Looked) {
     let runtime = run.runtime;
-    let manifest = &looked.anchored.manifest;
-    let Ok(targets) = runtime.first_target(manifest) else { return };
+    let Ok(targets) = runtime.first_target(looked.manifest()) else { return };
     let Ok(stats) = ObjectSet::stats_by_name(&targets, looked.objects()) else { return };
     let Some(object) = stats.first() else { return };
     let of = |stat: &Stat| (stat.st_mode & 0o777, stat.st_gid);
@@ -161,25 +168,22 @@ fn access(run: &mut Run<'_>, looked: &Looked) {
         );
         (Kind::Access, text)
     };
-    let finding = Finding::new(kind, &looked.path, format!("{text}, or `fsck --repair`")).of(manifest.id);
     // Opening the file repairs this.
+    let finding = looked.finding(kind, format!("{text}, or `fsck --repair`"));
     run.repairable(finding, || settle(runtime, &looked.path));
 }
 
 /// Checks for objects in the directories where earlier versions put them.
 fn shared(run: &mut Run<'_>, looked: &Looked) {
-    let runtime = run.runtime;
-    let manifest = &looked.anchored.manifest;
-    let open = |copy| runtime.open_objects(copy, looked.owner()).ok();
-    let sets: Vec<_> = manifest.all_copies().filter_map(open).collect();
-    let away: Vec<_> = sets.iter().filter(|set| set.is_at_earlier_place()).collect();
+    let open = |copy| run.runtime.open_objects(copy, looked.owner()).ok();
+    let sets = looked.manifest().all_copies().filter_map(open);
+    let away: Vec<_> = sets.filter(|set| set.is_at_earlier_place()).collect();
     if away.is_empty() {
         return;
     }
     let text = "its objects lie in directories that all users share, where earlier versions put them; when no program uses \
                 the file, `fsck --repair` moves them to its owner's";
-    let finding = Finding::new(Kind::Shared, &looked.path, text).of(manifest.id);
-    run.repairable(finding, || {
+    run.repairable(looked.finding(Kind::Shared, text), || {
         away.iter().try_for_each(|set| set.bring_home().and_then(|()| set.sync_names()))
     });
 }
@@ -248,65 +252,55 @@ fn id_in(text: &[u8]) -> Option<FileId> {
     FileId::from_hex(hex)
 }
 
-/// Checks the objects of a copy and returns its first target; `None` if an object is lost.
-fn check_objects(
+/// Checks the objects of a copy. Returns whether all are there.
+fn has_objects(
     runtime: &Runtime,
     looked: &Looked,
     copy: CopyRef<'_>,
     targets: &[Arc<Target>],
     findings: &mut Vec<Finding>,
-) -> Option<Arc<Target>> {
-    let id = looked.objects().id;
-    let mut add = |kind, text: String| findings.push(Finding::new(kind, &looked.path, text).of(id));
+) -> bool {
     let opening = Opening { read_only: true, flags: OFlags::empty() };
     let set = ObjectSet::open(runtime.sys(), targets.to_vec(), copy.objects(looked.owner()), opening);
     let sizes = match set.and_then(|set| set.sizes()) {
         Ok(sizes) => sizes,
         Err(error) => {
-            add(Kind::Object, format!("{error}; {NEVER_SYNCED}"));
-            return None;
+            findings.push(looked.finding(Kind::Object, format!("{error}; {NEVER_SYNCED}")));
+            return false;
         }
     };
     for (index, &size) in (0..).zip(&sizes) {
         if size > 0 && copy.layout.file_offset(index, size - 1).is_none() {
             let name = &copy.targets[index as usize].name;
             let text = format!("its object on {name} has {size} bytes, more than the layout puts there");
-            add(Kind::Length, text);
+            findings.push(looked.finding(Kind::Length, text));
         }
     }
-    targets.first().cloned()
+    true
 }
 
-fn copy(run: &mut Run<'_>, looked: &Looked, target: &Target) {
+/// Checks `ID.manifest`, which lies on `target`.
+fn manifest_copy(run: &mut Run<'_>, looked: &Looked, target: &Target) {
     let runtime = run.runtime;
-    let manifest = &looked.anchored.manifest;
-    let Err(error) = same_copy(manifest, looked.owner(), target) else { return };
-    let text = format!("{error}; `fsck --repair` writes it anew");
-    let finding = Finding::new(Kind::Copy, &looked.path, text).of(manifest.id);
-    run.repairable(finding, || restore::copy(runtime, &looked.path, manifest, looked.owner()));
+    let Err(error) = same_copy(looked, target) else { return };
+    let finding = looked.finding(Kind::Copy, format!("{error}; `fsck --repair` writes it anew"));
+    run.repairable(finding, || restore::copy(runtime, &looked.path, looked.manifest(), looked.owner()));
 }
 
 /// Checks a file whose objects are all there for an interrupted truncate.
-fn rest(run: &mut Run<'_>, looked: &Looked) {
+fn truncate(run: &mut Run<'_>, looked: &Looked) {
     let runtime = run.runtime;
-    let Looked { path, anchored, .. } = looked;
-    let Some(size) = interrupted_truncate(runtime, looked) else { return };
-    let text = format!(
-        "a truncate to {size} bytes was interrupted; the next program that opens the file finishes it, or `fsck --repair`"
-    );
-    let finding = Finding::new(Kind::Truncate, path, text).of(anchored.manifest.id);
-    run.repairable(finding, || settle(runtime, path));
-}
-
-/// The size of an interrupted truncate. Earlier versions recorded it in the anchor.
-fn interrupted_truncate(runtime: &Runtime, looked: &Looked) -> Option<u64> {
-    let manifest = &looked.anchored.manifest;
+    // Earlier versions recorded the size in the anchor.
     let noted = || {
-        let target = runtime.first_target(manifest).ok()?.into_iter().next()?;
+        let target = runtime.first_target(looked.manifest()).ok()?.into_iter().next()?;
         let text = target.read_manifest_copy(looked.objects(), TEXT_BYTES_MAX).ok()?;
         intent::in_text(&text)
     };
-    manifest.pending_truncate.or_else(noted)
+    let Some(size) = looked.manifest().pending_truncate.or_else(noted) else { return };
+    let text = format!(
+        "a truncate to {size} bytes was interrupted; the next program that opens the file finishes it, or `fsck --repair`"
+    );
+    run.repairable(looked.finding(Kind::Truncate, text), || settle(runtime, &looked.path));
 }
 
 /// Finishes the truncate by opening the file.
@@ -318,10 +312,10 @@ fn settle(runtime: &Runtime, path: &Path) -> Result<(), String> {
     }
 }
 
-fn same_copy(manifest: &Manifest, owner: u32, target: &Target) -> Result<(), String> {
-    let of = Objects { id: manifest.id, owner };
-    let text = target.read_manifest_copy(of, TEXT_BYTES_MAX);
+fn same_copy(looked: &Looked, target: &Target) -> Result<(), String> {
+    let text = target.read_manifest_copy(looked.objects(), TEXT_BYTES_MAX);
     let text = text.map_err(|error| error.to_string())?;
+    let manifest = looked.manifest();
     let copy = Manifest::parse(&text, "the copy of its manifest").map_err(|error| error.to_string())?;
     let copy = Manifest { pending_truncate: manifest.pending_truncate, ..copy };
     if copy == *manifest { Ok(()) } else { Err("the copy of its manifest says something else".into()) }

@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::AsFd;
-use std::path::Path;
 
 use stripewise_extents::{CopyId, MapError, MapSpec, Mask, Span, repair};
 use stripewise_sys::Mode;
-use stripewise_target::{Access, CACHED, FileId, ObjectSet, Objects};
+use stripewise_target::{Access, CACHED, ObjectSet};
 
-use super::findings::{Finding, Kind};
-use super::findings::{Options, Run};
+use super::anchors::Looked;
+use super::findings::{Finding, Kind, Options, Run};
 use crate::error::{FileError, FileResult as Result};
-use crate::inspect::{Inspection, Lease, MapState, inspect};
-use crate::manifest::Manifest;
+use crate::inspect::{CopyState, Inspection, Lease, MapState, inspect};
+use crate::manifest::CopyRef;
 use crate::runtime::Runtime;
 
 /// Block size assumed for the targets' file systems, bytes.
@@ -21,20 +20,16 @@ const NAMED: usize = 8;
 
 struct Checked<'a> {
     runtime: &'a Runtime,
-    path: &'a Path,
-    manifest: &'a Manifest,
-    owner: u32,
     options: Options,
+    file: &'a Looked,
     findings: &'a mut Vec<Finding>,
 }
 
 /// Checks the map and the extra copies of a file whose original is there.
-pub(super) fn check(run: &mut Run<'_>, path: &Path, manifest: &Manifest) {
+pub(super) fn check(run: &mut Run<'_>, file: &Looked) {
     let Run { runtime, options, findings } = run;
-    let Ok(stat) = runtime.sys().stat_at(None, path, true) else { return };
-    let mut checked = Checked { runtime, path, manifest, owner: stat.st_uid, options: *options, findings };
-    let looked = checked.inspect().and_then(|found| checked.map(found));
-    match looked {
+    let mut checked = Checked { runtime, options: *options, file, findings };
+    match checked.inspect().and_then(|found| checked.map(found)) {
         Ok(found) => {
             checked.lost_copies(&found);
             checked.space(&found);
@@ -46,19 +41,15 @@ pub(super) fn check(run: &mut Run<'_>, path: &Path, manifest: &Manifest) {
 
 impl Checked<'_> {
     fn inspect(&self) -> Result<Inspection> {
-        inspect(self.runtime, self.path, (self.manifest.clone(), self.owner))
+        inspect(self.runtime, &self.file.path, (self.file.manifest().clone(), self.file.owner()))
     }
 
     fn spec(&self) -> Result<MapSpec> {
-        self.runtime.map_spec(self.manifest, self.owner)
+        self.runtime.map_spec(self.file.manifest(), self.file.owner())
     }
 
     fn add(&mut self, kind: Kind, text: String) {
-        self.findings.push(self.finding(kind, text));
-    }
-
-    fn finding(&self, kind: Kind, text: String) -> Finding {
-        Finding::new(kind, self.path, text).of(self.manifest.id)
+        self.findings.push(self.file.finding(kind, text));
     }
 
     /// Adds a finding. If the repair was asked for, makes it, appends what it reports, and inspects
@@ -76,7 +67,7 @@ impl Checked<'_> {
         let done = repair(self);
         let said = done.as_deref().unwrap_or_default();
         let text = if said.is_empty() { text } else { format!("{text}: {said}") };
-        let finding = self.finding(kind, text).repair(done.map(drop));
+        let finding = self.file.finding(kind, text).repair(done.map(drop));
         let inspect_again = finding.repaired;
         self.findings.push(finding);
         if inspect_again { self.inspect() } else { Ok(found) }
@@ -133,7 +124,7 @@ impl Checked<'_> {
 
     /// Joining the map settles what was left, and leaving it closes the file.
     fn settle(&self) -> Result<()> {
-        self.runtime.open_file(self.path).map(drop)
+        self.runtime.open_file(&self.file.path).map(drop)
     }
 
     fn journal(&mut self, error: MapError, found: Inspection) -> Result<Inspection> {
@@ -156,9 +147,7 @@ impl Checked<'_> {
         let asked = self.options.repair && (!may_lose || self.options.drop_dirty);
         let sys = self.runtime.sys().clone();
         self.repaired(found, (Kind::Map, text, asked), |checked| {
-            repair::reset(&sys, &checked.spec()?, || {
-                sync_all(checked.runtime, checked.manifest, checked.owner)
-            })?;
+            repair::reset(&sys, &checked.spec()?, || checked.sync_all())?;
             Ok(if live { "written anew from the index" } else { "the original counts from now on" }.to_owned())
         })
     }
@@ -167,10 +156,11 @@ impl Checked<'_> {
         if !self.options.compare || !matches!(found.map, Some(Ok(_))) {
             return;
         }
-        let compared = self.runtime.open_file(self.path).map_err(|error| error.to_string()).and_then(|file| {
-            let go_on = &mut |_, _| std::ops::ControlFlow::Continue(());
-            file.map_or(Ok(Vec::new()), |file| file.compare(go_on).map_err(|errno| errno.to_string()))
-        });
+        let compared =
+            self.runtime.open_file(&self.file.path).map_err(|error| error.to_string()).and_then(|file| {
+                let go_on = &mut |_, _| std::ops::ControlFlow::Continue(());
+                file.map_or(Ok(Vec::new()), |file| file.compare(go_on).map_err(|errno| errno.to_string()))
+            });
         let differences = match compared {
             Ok(differences) => differences,
             Err(error) => return self.add(Kind::Unreadable, format!("its copies cannot be compared: {error}")),
@@ -188,7 +178,7 @@ impl Checked<'_> {
                 name(one),
                 name(other),
                 ranges(&spans),
-                self.manifest.all_copies().nth(other).map_or(self.manifest.id, |copy| copy.id)
+                self.file.manifest().all_copies().nth(other).map_or(self.file.manifest().id, |copy| copy.id)
             );
             self.add(Kind::Differs, text);
         }
@@ -198,10 +188,9 @@ impl Checked<'_> {
     /// count holes as allocated.
     fn space(&mut self, found: &Inspection) {
         let Some(Ok(map)) = &found.map else { return };
-        for (number, copy) in
-            found.copies.iter().enumerate().filter(|(number, _)| self.manifest.is_cache(*number))
-        {
-            let spans = map.spans.iter().filter(|span| span.mask.contains(CopyId::new(number))).count() as u64;
+        let copies = self.file.manifest().all_copies().zip(&found.copies);
+        for (CopyRef { number, .. }, copy) in copies.filter(|(copy, _)| copy.is_cache) {
+            let spans = map.spans.iter().filter(|span| span.mask.contains(number)).count() as u64;
             let targets = copy.allocated_bytes.len() as u64;
             // The first and the last block of a range may belong to it only in part.
             let needed = copy.bytes.unwrap_or_default().valid + (2 * spans + 1) * targets * BLOCK_BYTES;
@@ -214,35 +203,33 @@ impl Checked<'_> {
                 "copy {name} takes {taken} bytes for {} that are valid there; `fsck --repair` gives the others back",
                 copy.bytes.unwrap_or_default().valid
             );
-            let finding = self.finding(Kind::Space, text);
+            let finding = self.file.finding(Kind::Space, text);
             self.findings.push(if self.options.repair { finding.repair(self.tidy()) } else { finding });
         }
     }
 
     fn tidy(&self) -> Result<()> {
-        match self.runtime.open_file(self.path)? {
-            Some(file) => file.tidy().map_err(FileError::io(self.path, "give back space of")),
+        match self.runtime.open_file(&self.file.path)? {
+            Some(file) => file.tidy().map_err(FileError::io(&self.file.path, "give back space of")),
             None => Ok(()),
         }
     }
 
     fn lost_copies(&mut self, found: &Inspection) {
-        for (number, copy) in self.manifest.all_copies().enumerate().skip(1) {
-            if let Some(lost) = &found.copies[number].lost {
-                self.lost_copy(found, number, copy.id, lost);
+        for (copy, state) in self.file.manifest().all_copies().zip(&found.copies).skip(1) {
+            if let Some(lost) = &state.lost {
+                self.lost_copy(found, copy, state, lost);
             }
         }
     }
 
-    fn lost_copy(&mut self, found: &Inspection, number: usize, id: FileId, lost: &FileError) {
-        let state = &found.copies[number];
+    fn lost_copy(&mut self, found: &Inspection, copy: CopyRef<'_>, state: &CopyState, lost: &FileError) {
+        let name = copy.name;
         let Some(Ok(map)) = &found.map else {
-            return self.add(Kind::LostCopy, format!("copy {} is lost: {lost}", state.name));
+            return self.add(Kind::LostCopy, format!("copy {name} is lost: {lost}"));
         };
         let bytes = state.bytes.unwrap_or_default();
-        let copy = CopyId::new(number);
-        let alone: Vec<_> = map.spans.iter().filter(|span| span.mask.is_only(copy)).copied().collect();
-        let name = &state.name;
+        let alone: Vec<_> = map.spans.iter().filter(|span| span.mask.is_only(copy.number)).copied().collect();
         let (kind, text) = if bytes.valid == 0 {
             (Kind::UnusedCopy, format!("copy {name} is lost and nothing of it is needed; {lost}"))
         } else if bytes.alone == 0 {
@@ -257,11 +244,11 @@ impl Checked<'_> {
             );
             (Kind::LostCopy, text)
         };
-        let finding = self.finding(kind, text);
+        let finding = self.file.finding(kind, text);
         if !self.options.repair || (bytes.alone > 0 && !self.options.drop_dirty) {
             return self.findings.push(finding);
         }
-        let done = self.forget(copy, found.size_bytes).and_then(|()| self.make_again(number, id));
+        let done = self.forget(copy.number, found.size_bytes).and_then(|()| self.make_again(copy));
         let done = done.and_then(|made| self.keep_size(found.size_bytes).map(|()| made));
         let made = done.as_ref().is_ok_and(|&made| made);
         if bytes.valid > 0 || made {
@@ -271,17 +258,26 @@ impl Checked<'_> {
         }
     }
 
+    fn sync_all(&self) -> stripewise_sys::Result<()> {
+        let sync = |copy| {
+            let Ok(set) = self.runtime.open_objects(copy, self.file.owner()) else { return Ok(()) };
+            let sync = |index| self.runtime.sys().sync(set.fd(index).map_err(|error| error.errno())?.as_fd());
+            (0..set.len()).try_for_each(sync)
+        };
+        self.file.manifest().all_copies().try_for_each(sync)
+    }
+
     fn forget(&self, copy: CopyId, size: u64) -> Result<()> {
         let report = repair::forget(self.runtime.sys(), &self.spec()?, copy, size, self.options.drop_dirty)?;
         // The copy was written since the inspection.
-        let busy = || FileError::io(self.path, "forget a copy, as it is in use,")(crate::Errno::BUSY);
+        let busy = || FileError::io(&self.file.path, "forget a copy, as it is in use,")(crate::Errno::BUSY);
         if report.repaired || report.dirty.is_empty() { Ok(()) } else { Err(busy()) }
     }
 
     /// Keeps the size of the file: the bytes given up become zeros.
     fn keep_size(&self, size: u64) -> Result<()> {
-        let Some(file) = self.runtime.open_file(self.path)? else { return Ok(()) };
-        let io = |what| FileError::io(self.path, what);
+        let Some(file) = self.runtime.open_file(&self.file.path)? else { return Ok(()) };
+        let io = |what| FileError::io(&self.file.path, what);
         if file.size().map_err(io("stat"))? < size {
             file.truncate(size).map_err(io("lengthen"))
         } else {
@@ -291,16 +287,15 @@ impl Checked<'_> {
 
     /// Creates the objects of a forgotten copy again, empty, if its targets are there. The map
     /// names none of its old bytes.
-    fn make_again(&self, number: usize, id: FileId) -> Result<bool> {
-        let Some(copy) = self.manifest.all_copies().nth(number) else { return Ok(false) };
+    fn make_again(&self, copy: CopyRef<'_>) -> Result<bool> {
         let Ok(targets) = self.runtime.targets_of(copy.targets) else { return Ok(false) };
         let sys = self.runtime.sys();
-        let mode = sys.stat_at(None, self.path, true).map_err(FileError::io(self.path, "stat"))?;
+        let mode = sys.stat_at(None, &self.file.path, true).map_err(FileError::io(&self.file.path, "stat"))?;
         let mut mode_bits = Mode::from_raw_mode(mode.st_mode & 0o777);
-        if self.manifest.is_cache(number) {
+        if copy.is_cache {
             mode_bits |= CACHED;
         }
-        let of = Objects { id, owner: self.owner };
+        let of = copy.objects(self.file.owner());
         let access = Access { group: Some(mode.st_gid), ..Access::of_mode(mode_bits) };
         ObjectSet::remove(&targets, of)?;
         let set = ObjectSet::create(sys, targets, of, &access)?;
@@ -331,13 +326,4 @@ fn ranges(spans: &[Span]) -> String {
         more => format!(", and {more} more ranges"),
     };
     format!("{sum} bytes ({}{more})", named.join(", "))
-}
-
-fn sync_all(runtime: &Runtime, manifest: &Manifest, owner: u32) -> stripewise_sys::Result<()> {
-    let sync = |copy| {
-        let Ok(set) = runtime.open_objects(copy, owner) else { return Ok(()) };
-        let sync = |index| runtime.sys().sync(set.fd(index).map_err(|error| error.errno())?.as_fd());
-        (0..set.len()).try_for_each(sync)
-    };
-    manifest.all_copies().try_for_each(sync)
 }

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use stripewise_target::{FileId, ObjectSet, Objects};
 
 use super::anchors::Known;
-use super::findings::{Finding, Kind};
-use super::findings::{Run, Scope, is_gone};
+use super::findings::{Finding, Kind, Run, Scope, is_gone};
 use super::restore;
 use super::walk::{Parts, Stores, read_copy};
 use crate::manifest::{Manifest, family};

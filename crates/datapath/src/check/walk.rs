@@ -10,8 +10,7 @@ use stripewise_sys::user::act_as;
 use stripewise_sys::{Errno, FileType, Mode, OFlags};
 use stripewise_target::{FileId, Found, MARKER, Objects, Target};
 
-use super::findings::Run;
-use super::findings::{Finding, Kind, of_target};
+use super::findings::{Finding, Kind, Run, of_target};
 use super::restore;
 use crate::manifest::{MAGIC, Manifest, TEXT_BYTES_MAX, TEXT_BYTES_MIN, family};
 use crate::parallel::{in_parallel, jobs_usual};

@@ -4,12 +4,13 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, OnceLock};
 
+use stripewise_extents::CopyId;
 use stripewise_layout::Layout;
 use stripewise_sys::{OFlags, SysRef};
 use stripewise_target::{ObjectSet, Opening, Piece, Server, TargetError};
 
 use crate::error::{Errno, FileError, LogOnce, Logged, Result};
-use crate::manifest::Manifest;
+use crate::manifest::{CopyRef, Manifest};
 
 /// The smallest alignment that any device accepts for direct I/O, bytes.
 const DIRECT_ALIGNMENT_LEAST: u64 = 512;
@@ -25,7 +26,7 @@ pub struct IoOptions {
 
 pub(crate) struct OpenCopy {
     manifest: Arc<Manifest>,
-    number: usize,
+    number: CopyId,
     objects: ObjectSet,
     /// The objects opened a second time, with O_DIRECT. The inner `None` means that the file system
     /// does not support it.
@@ -45,7 +46,7 @@ impl OpenCopy {
     /// Creates copy `number` of the file described by `manifest`, which must list that copy.
     pub fn new(
         manifest: Arc<Manifest>,
-        number: usize,
+        number: CopyId,
         objects: ObjectSet,
         servers: Vec<Option<Server>>,
         writable: bool,
@@ -54,13 +55,17 @@ impl OpenCopy {
         Self { manifest, number, objects, direct: OnceLock::new(), servers, writable }
     }
 
-    /// The number of this copy; 0 is the original.
-    pub fn number(&self) -> usize {
+    pub fn number(&self) -> CopyId {
         self.number
     }
 
+    fn described(&self) -> CopyRef<'_> {
+        let described = self.manifest.all_copies().nth(self.number.index());
+        described.unwrap_or_else(|| self.manifest.original())
+    }
+
     pub fn is_cache(&self) -> bool {
-        self.manifest.is_cache(self.number)
+        self.described().is_cache
     }
 
     pub fn objects(&self) -> &ObjectSet {
@@ -68,7 +73,7 @@ impl OpenCopy {
     }
 
     pub fn layout(&self) -> &Layout {
-        self.manifest.copy(self.number).map_or(&self.manifest.layout, |copy| copy.layout)
+        self.described().layout
     }
 
     /// The logical file size that follows from the sizes of this copy's objects.

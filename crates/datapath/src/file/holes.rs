@@ -119,10 +119,7 @@ impl CopySet<'_> {
                     break;
                 }
             }
-            let from = |span: &Span| {
-                let lost = span.mask.lowest().unwrap_or(CopyId::ORIGINAL);
-                self.copy_of(span).map_or(lost, CopyId::new)
-            };
+            let from = |span: &Span| self.copy_of(span).or(span.mask.lowest()).unwrap_or(CopyId::ORIGINAL);
             if guard.still_valid(from).logged()? {
                 return Ok(found);
             }
@@ -137,8 +134,7 @@ impl CopySet<'_> {
         }
     }
 
-    fn copy_of(&self, span: &Span) -> Option<usize> {
-        let usable = span.mask.bits() & self.present_mask();
-        (usable != 0).then(|| usable.trailing_zeros() as usize)
+    fn copy_of(&self, span: &Span) -> Option<CopyId> {
+        span.mask.and(self.present_mask()).lowest()
     }
 }

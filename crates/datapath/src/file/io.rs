@@ -43,7 +43,7 @@ impl LogicalFile {
         let pieces = split(self.original().layout(), offset, len, buffers);
         let set = self.original().set_for(self.sys(), &pieces, options);
         // SAFETY: the caller's promise.
-        let mut outcomes = unsafe { self.shared.fan_out.read(set, &pieces) };
+        let mut outcomes = unsafe { self.context.fan_out.read(set, &pieces) };
         let (done, end) = leading(&pieces, &outcomes);
         match end {
             None => Ok(done),
@@ -148,7 +148,7 @@ impl LogicalFile {
         let pieces = split(self.original().layout(), offset, len, buffers);
         let set = self.original().set_for(self.sys(), &pieces, options);
         // SAFETY: the caller's promise.
-        let outcomes = unsafe { self.shared.fan_out.write(set, &pieces) };
+        let outcomes = unsafe { self.context.fan_out.write(set, &pieces) };
         match leading(&pieces, &outcomes) {
             (done, None) => Ok(done),
             (done, Some(end)) => result(done, end.error.unwrap_or(Errno::NOSPC)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use stripewise_sys::{Fd, SysRef};
-use stripewise_target::{FanOut, ObjectSet};
+use stripewise_target::ObjectSet;
 
 use super::copy::{Lost, OpenCopy, OpenOrLost};
 use super::overlay::{Context, Overlay};
@@ -14,14 +14,6 @@ use crate::anchor::{Anchored, FileKey};
 use crate::error::{FileResult, LogOnce};
 use crate::forked::ForkSafe;
 use crate::manifest::Manifest;
-
-pub(crate) struct Shared {
-    pub sys: SysRef,
-    pub fan_out: FanOut,
-    pub context: Arc<Context>,
-    /// See [`crate::Settings::leaving`].
-    pub leaving: Option<fn(&LogicalFile)>,
-}
 
 pub(crate) struct FileParts {
     pub key: FileKey,
@@ -59,7 +51,7 @@ pub(super) struct Locks {
 /// logical file. No method sees the application's descriptors: the caller checks the access mode of
 /// the descriptor used.
 pub struct LogicalFile {
-    pub(super) shared: Arc<Shared>,
+    pub(super) context: Arc<Context>,
     pub(super) parts: FileParts,
     pub(super) locks: ForkSafe<Locks>,
     /// Duplicates of this file that slower threads opened at the same time. They stay open as long
@@ -79,9 +71,9 @@ pub struct LogicalFile {
 }
 
 impl LogicalFile {
-    pub(crate) fn new(shared: Arc<Shared>, parts: FileParts) -> Self {
+    pub(crate) fn new(context: Arc<Context>, parts: FileParts) -> Self {
         Self {
-            shared,
+            context,
             parts,
             locks: ForkSafe::default(),
             spares: ForkSafe::default(),
@@ -148,7 +140,7 @@ impl LogicalFile {
     /// Leaves the extent map. The last process of the node to leave syncs the map first; if the
     /// sync fails, it is left to the next process that joins.
     pub(super) fn leave(&self) {
-        if let Some(leaving) = self.shared.leaving {
+        if let Some(leaving) = self.context.settings.leaving {
             leaving(self);
         }
         let Some(map) = self.overlay().and_then(Overlay::take_map) else { return };
@@ -180,7 +172,7 @@ impl LogicalFile {
     }
 
     pub(crate) fn sys(&self) -> &SysRef {
-        &self.shared.sys
+        &self.context.sys
     }
 
     pub(super) fn original(&self) -> &OpenCopy {

@@ -240,14 +240,13 @@ impl CopySet<'_> {
     fn copy_dirty(&self, copier: &mut Copier<'_>, dirty: &[Span]) -> Result<u64> {
         let mut bytes = 0;
         for span in dirty {
-            let from = self.preferred(span.mask.bits() & self.present_mask());
-            if from == 0 {
-                return Err(self.log_lost(std::slice::from_ref(span), 0));
-            }
+            let Some(from) = self.preferred(span.mask.and(self.present_mask())).lowest() else {
+                return Err(self.log_lost(span));
+            };
             let mut at = span.start;
             while at < span.end {
                 let end = span.end.min(at + CHUNK_BYTES);
-                bytes += self.copy_between(copier, at..end, from.trailing_zeros() as usize, 0)?;
+                bytes += self.copy_between(copier, at..end, from, CopyId::ORIGINAL)?;
                 at = end;
             }
         }

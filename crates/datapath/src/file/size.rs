@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
-use stripewise_extents::{CopyId, Select};
+use stripewise_extents::Select;
 use stripewise_layout::MAX_OFFSET;
 
 use super::copy::OpenCopy;
@@ -176,7 +176,7 @@ impl<'f> CopySet<'f> {
     fn end_of_lost(&self) -> Result<u64> {
         let (present, mut end) = (self.present_mask(), 0);
         self.each_span(Select::Listed, 0..u64::MAX, |span| {
-            if span.mask.bits() & present == 0 {
+            if span.mask.and(present).is_empty() {
                 end = span.end;
             }
         })?;
@@ -205,7 +205,7 @@ impl<'f> CopySet<'f> {
         }
         self.each_span(Select::Listed, to..u64::MAX, |span| {
             for (copy, ranges) in &mut behind {
-                if span.mask.contains(CopyId::new(copy.number())) {
+                if span.mask.contains(copy.number()) {
                     ranges.push(span.range());
                 }
             }

@@ -36,7 +36,7 @@ impl LogicalFile {
     }
 
     pub(super) fn sync_objects(&self, data_only: bool) -> Result<()> {
-        let sync = |copy: &OpenCopy| copy.objects().sync(&self.shared.fan_out, data_only);
+        let sync = |copy: &OpenCopy| copy.objects().sync(&self.context.fan_out, data_only);
         // Sync all copies even if one fails.
         self.present().map(sync).fold(Ok(()), std::result::Result::and).logged()
     }

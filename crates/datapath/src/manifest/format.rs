@@ -6,7 +6,7 @@ use stripewise_cluster::OverlayKind;
 use stripewise_layout::{Layout, Region};
 use stripewise_target::TargetRef;
 
-use super::fields::{
+use super::{
     CACHE, Copies, ExtraCopy, MAGIC_LINES, Manifest, ManifestError, PENDING_BYTES, REPLICA, TEXT_BYTES_MAX,
     check_size,
 };

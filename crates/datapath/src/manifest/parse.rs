@@ -6,11 +6,11 @@ use stripewise_cluster::{CacheAdmission, CacheMode, Durability, OverlayKind};
 use stripewise_layout::{Layout, MAX_OFFSET, Region, Stripe};
 use stripewise_target::{FileId, TargetRef};
 
-use super::fields::{
+use super::format::{CHECKSUM_DIGITS, CHECKSUM_KEY, PENDING_KEY, checksum, value_offset};
+use super::{
     CACHE, Copies, ExtraCopy, MAGIC, MAGIC_LINES, Manifest, ManifestError, PENDING_BYTES, REPLICA,
     TEXT_BYTES_MAX, TEXT_BYTES_MIN, check_size, copy_id,
 };
-use super::format::{CHECKSUM_DIGITS, CHECKSUM_KEY, PENDING_KEY, checksum, value_offset};
 use crate::pool::servers_of;
 
 #[derive(Deserialize)]
@@ -67,8 +67,7 @@ pub(super) fn parse_pending(value: &str) -> Result<Option<u64>, String> {
         Some(size) if digits == PENDING_BYTES => Ok(Some(size)),
         _ if digits < PENDING_BYTES && digits + blanks == PENDING_BYTES => Ok(None),
         _ => Err(format!(
-            "key `pending_truncate`: {value:?} is neither {PENDING_BYTES} blanks nor a size in as many digits; \
-             {RESTORE}"
+            "key `pending_truncate`: {value:?} is neither {PENDING_BYTES} blanks nor a size in as many digits"
         )),
     }
 }
@@ -89,53 +88,63 @@ fn text_length(head: &[u8]) -> Result<usize, String> {
             "is of format {number:?}, this version knows formats 1 and 2; use a newer stripewise"
         ));
     }
-    let value = value_offset(head, "length = ").ok_or(format!("key `length` is missing; {RESTORE}"))?;
+    let Some(value) = value_offset(head, "length = ") else {
+        return Err(damaged("key `length` is missing".into()));
+    };
     let digits = head[value..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let length = std::str::from_utf8(&head[value..value + digits]).ok().and_then(|digits| digits.parse().ok());
-    length
-        .filter(|length| (TEXT_BYTES_MIN..=TEXT_BYTES_MAX).contains(length))
-        .ok_or(format!("key `length`: must be a number from {TEXT_BYTES_MIN} to {TEXT_BYTES_MAX}; {RESTORE}"))
+    length.filter(|length| (TEXT_BYTES_MIN..=TEXT_BYTES_MAX).contains(length)).ok_or_else(|| {
+        damaged(format!("key `length`: must be a number from {TEXT_BYTES_MIN} to {TEXT_BYTES_MAX}"))
+    })
+}
+
+/// Appends the remedy for a damaged text.
+fn damaged(problem: String) -> String {
+    format!("{problem}; the text is damaged; restore it with `stripewise fsck --repair FILE`")
 }
 
 fn parse(bytes: &[u8]) -> Result<Manifest, String> {
     let length = text_length(bytes)?;
-    let text = bytes.get(..length).ok_or_else(|| {
-        format!("key `length`: says {length}, but only {} bytes are there; {RESTORE}", bytes.len())
-    })?;
+    let (text, id) = read(bytes, length).map_err(damaged)?;
+    let tables = text.copy.iter().map(|copy| (copy.region.len(), copy.target.len()));
+    check_size(tables.chain([(text.region.len(), text.target.len())]))?;
+    manifest_of(text, id, magic_line(bytes) == Some(1)).map_err(damaged)
+}
+
+fn read(bytes: &[u8], length: usize) -> Result<(Text, FileId), String> {
+    let text = bytes
+        .get(..length)
+        .ok_or_else(|| format!("key `length`: says {length}, but only {} bytes are there", bytes.len()))?;
     verify_checksum(text)?;
-    let text = std::str::from_utf8(text).map_err(|error| format!("is not UTF-8 ({error}); {RESTORE}"))?;
-    let has_copies = magic_line(text.as_bytes()) == Some(1);
+    let text = std::str::from_utf8(text).map_err(|error| format!("is not UTF-8 ({error})"))?;
     let body = &text[TEXT_BYTES_MIN..];
     let parsed: Text = toml::from_str(body).map_err(|error| toml_problem(body, &error))?;
     if parsed.length != length as u64 || !parsed.checksum.starts_with("crc32:") {
-        return Err(format!(
-            "keys `length` and `checksum` must stand once, each on a line of its own; {RESTORE}"
-        ));
+        return Err("keys `length` and `checksum` must stand once, each on a line of its own".into());
     }
-    let id = FileId::from_hex(&parsed.id)
-        .ok_or_else(|| format!("key `id`: {:?} must be 32 hexadecimal digits; {RESTORE}", parsed.id))?;
-    let tables = parsed.copy.iter().map(TextCopy::table_size);
-    check_size(tables.chain([(parsed.region.len(), parsed.target.len())]))?;
-    let copies = match parsed.overlay {
-        Some(overlay) if has_copies => {
-            Some(Box::new(copies_of(overlay, parsed.copy, id, parsed.target.len())?))
-        }
-        None if !has_copies && parsed.copy.is_empty() => None,
-        _ => {
-            return Err(format!(
-                "keys `overlay` and `copy`: manifests of format 2 have both, of format 1 none; {RESTORE}"
-            ));
-        }
+    let id = id_of("", &parsed.id)?;
+    Ok((parsed, id))
+}
+
+fn id_of(prefix: &str, id: &str) -> Result<FileId, String> {
+    FileId::from_hex(id).ok_or_else(|| format!("key `{prefix}id`: {id:?} must be 32 hexadecimal digits"))
+}
+
+fn manifest_of(text: Text, id: FileId, has_copies: bool) -> Result<Manifest, String> {
+    let copies = match text.overlay {
+        Some(overlay) if has_copies => Some(Box::new(copies_of(overlay, text.copy, id, text.target.len())?)),
+        None if !has_copies && text.copy.is_empty() => None,
+        _ => return Err("keys `overlay` and `copy`: manifests of format 2 have both, of format 1 none".into()),
     };
-    let anchor = parsed.anchor.parse().map_err(|part| format!("key `anchor`: {part}; {RESTORE}"))?;
+    let anchor = text.anchor.parse().map_err(|part| format!("key `anchor`: {part}"))?;
     Ok(Manifest {
         id,
         anchor,
-        pending_truncate: parse_pending(&parsed.pending_truncate)?,
-        path: parsed.path,
-        created: parsed.created,
-        layout: layout_of("", parsed.region, parsed.target.len())?,
-        targets: targets_of("", parsed.target)?,
+        pending_truncate: parse_pending(&text.pending_truncate)?,
+        path: text.path,
+        created: text.created,
+        layout: layout_of("", text.region, text.target.len())?,
+        targets: targets_of("", text.target)?,
         copies,
     })
 }
@@ -147,18 +156,14 @@ fn toml_problem(body: &str, error: &toml::de::Error) -> String {
     let line: String = body.lines().nth(number).unwrap_or_default().chars().take(60).collect();
     let message = error.message().replace('\n', " ");
     // Add one: the magic line is not part of the body.
-    format!("line {} ({line:?}): {message}; {RESTORE}", number + 2)
+    format!("line {} ({line:?}): {message}", number + 2)
 }
 
 fn verify_checksum(text: &[u8]) -> Result<(), String> {
-    let at = value_offset(text, CHECKSUM_KEY).ok_or(format!("key `checksum` is missing; {RESTORE}"))?;
+    let at = value_offset(text, CHECKSUM_KEY).ok_or("key `checksum` is missing")?;
     let digits = text.get(at..at + CHECKSUM_DIGITS).unwrap_or_default();
     let (said, is) = (String::from_utf8_lossy(digits).into_owned(), format!("{:08x}", checksum(text)));
-    if said == is {
-        Ok(())
-    } else {
-        Err(format!("key `checksum`: says {said:?}, the text has {is:?}; {RESTORE}"))
-    }
+    if said == is { Ok(()) } else { Err(format!("key `checksum`: says {said:?}, the text has {is:?}")) }
 }
 
 #[derive(Deserialize)]
@@ -191,12 +196,6 @@ struct TextCopy {
     region: Vec<TextRegion>,
 }
 
-impl TextCopy {
-    fn table_size(&self) -> (usize, usize) {
-        (self.region.len(), self.target.len())
-    }
-}
-
 /// Converts the extra copies of file `id`, whose original lies on `targets` targets, and checks
 /// them.
 fn copies_of(
@@ -207,12 +206,12 @@ fn copies_of(
 ) -> Result<Copies, String> {
     if copies.is_empty() || copies.len() >= MAX_COPIES {
         let most = MAX_COPIES - 1;
-        return Err(format!("key `copy`: {} copies, there must be 1 to {most}; {RESTORE}", copies.len()));
+        return Err(format!("key `copy`: {} copies, there must be 1 to {most}", copies.len()));
     }
     let cache = copies[0].kind == CACHE;
     let kind = kind_of(&overlay, cache)?;
     let (procs, procs_per_node) = (overlay.procs, overlay.procs_per_node);
-    let bad = |key: &str| Err(format!("key `overlay.{key}`: is not in its range; {RESTORE}"));
+    let bad = |key: &str| Err(format!("key `overlay.{key}`: is not in its range"));
     if procs_per_node == 0 || procs < procs_per_node {
         return bad("procs");
     }
@@ -222,65 +221,61 @@ fn copies_of(
     if (overlay.servers as usize) < targets {
         return bad("servers");
     }
-    let durability = Durability::by_name(&overlay.durability)
-        .ok_or_else(|| format!("key `overlay.durability`: {:?} is unknown; {RESTORE}", overlay.durability))?;
+    let durability = known("durability", &overlay.durability, Durability::by_name)?;
     let list: Vec<_> = copies.into_iter().map(|copy| copy_of(copy, cache)).collect::<Result<_, _>>()?;
     for (index, copy) in list.iter().enumerate() {
         if copy.id != copy_id(id, index + 1) {
-            return Err(format!("key `copy.id`: {} is not that of copy {}; {RESTORE}", copy.id, index + 1));
+            return Err(format!("key `copy.id`: {} is not that of copy {}", copy.id, index + 1));
         }
         if list[..index].iter().any(|other| other.name == copy.name) {
-            return Err(format!("key `copy.name`: {:?} is that of another copy; {RESTORE}", copy.name));
+            return Err(format!("key `copy.name`: {:?} is that of another copy", copy.name));
         }
     }
     let TextOverlay { lazy_close, background, servers, .. } = overlay;
     Ok(Copies { kind, lazy_close, durability, background, procs, procs_per_node, servers, list })
 }
 
+fn known<T>(key: &str, name: &str, by_name: fn(&str) -> Option<T>) -> Result<T, String> {
+    by_name(name).ok_or_else(|| format!("key `overlay.{key}`: {name:?} is unknown"))
+}
+
 fn kind_of(overlay: &TextOverlay, cache: bool) -> Result<OverlayKind, String> {
-    let unknown = |key: &str, name: &str| format!("key `overlay.{key}`: {name:?} is unknown; {RESTORE}");
     match (&overlay.mode, &overlay.admission, overlay.capacity_per_server) {
         (None, None, None) if !cache => Ok(OverlayKind::Replicas),
         (Some(mode), Some(admission), Some(capacity_per_server)) if cache && capacity_per_server > 0 => {
-            let mode = CacheMode::by_name(mode).ok_or_else(|| unknown("mode", mode))?;
-            let admission =
-                CacheAdmission::by_name(admission).ok_or_else(|| unknown("admission", admission))?;
+            let mode = known("mode", mode, CacheMode::by_name)?;
+            let admission = known("admission", admission, CacheAdmission::by_name)?;
             Ok(OverlayKind::Cache { mode, admission, capacity_per_server })
         }
-        _ => Err(format!(
-            "keys `overlay.mode`, `overlay.admission` and `overlay.capacity_per_server`: caches have all, replicas \
-             none; {RESTORE}"
-        )),
+        _ => Err("keys `overlay.mode`, `overlay.admission` and `overlay.capacity_per_server`: caches have all, replicas \
+                  none"
+            .into()),
     }
 }
 
 fn copy_of(text: TextCopy, cache: bool) -> Result<ExtraCopy, String> {
     if text.kind != if cache { CACHE } else { REPLICA } {
         return Err(format!(
-            "key `copy.kind`: {:?}, but all must be \"{REPLICA}\" or all \"{CACHE}\"; {RESTORE}",
+            "key `copy.kind`: {:?}, but all must be \"{REPLICA}\" or all \"{CACHE}\"",
             text.kind
         ));
     }
-    let id = FileId::from_hex(&text.id)
-        .ok_or_else(|| format!("key `copy.id`: {:?} must be 32 hexadecimal digits; {RESTORE}", text.id))?;
+    let id = id_of("copy.", &text.id)?;
     let count = text.target.len();
     let layout = layout_of("copy.", text.region, count)?;
     let targets = targets_of("copy.", text.target)?;
     let all = || targets.iter().map(|target| u64::from(servers_of(&target.name, &target.path))).sum();
     let groups_max = if cache { all() } else { 1 };
     if text.groups == 0 || u64::from(text.groups) > groups_max || (text.servers as usize) < count {
-        return Err(format!("keys `copy.groups` and `copy.servers`: are not in their ranges; {RESTORE}"));
+        return Err("keys `copy.groups` and `copy.servers`: are not in their ranges".into());
     }
     if !text.pool_servers.is_empty() && text.pool_servers.len() != count {
         let said = text.pool_servers.len();
-        return Err(format!("key `copy.pool_servers`: has {said} numbers for {count} targets; {RESTORE}"));
+        return Err(format!("key `copy.pool_servers`: has {said} numbers for {count} targets"));
     }
     let TextCopy { name, groups, servers, pool_servers, .. } = text;
     Ok(ExtraCopy { name, id, groups, servers, pool_servers, targets, layout })
 }
-
-/// The remedy for a damaged text.
-const RESTORE: &str = "the text is damaged; restore it with `stripewise fsck --repair FILE`";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -303,7 +298,7 @@ fn targets_of(prefix: &str, targets: Vec<TextTarget>) -> Result<Vec<TargetRef>, 
         if target.path.starts_with('/') {
             return Ok(TargetRef { name: target.name, path: target.path.into(), id: target.id });
         }
-        Err(format!("key `{prefix}target.path`: {:?} must be an absolute directory; {RESTORE}", target.path))
+        Err(format!("key `{prefix}target.path`: {:?} must be an absolute directory", target.path))
     };
     targets.into_iter().map(target_of).collect()
 }
@@ -314,18 +309,18 @@ fn layout_of(prefix: &str, regions: Vec<TextRegion>, targets: usize) -> Result<L
     let stripes = || regions.iter().flat_map(|region| &region.cycle);
     if let Some((target, _)) = stripes().find(|(target, _)| *target as usize >= targets) {
         return Err(format!(
-            "key `{prefix}region.cycle`: target {target} is not in the list of {targets} targets; {RESTORE}"
+            "key `{prefix}region.cycle`: target {target} is not in the list of {targets} targets"
         ));
     }
     let mut used = vec![false; targets];
     stripes().for_each(|(target, _)| used[*target as usize] = true);
     if let Some(unused) = used.iter().position(|used| !used) {
-        return Err(format!("key `{prefix}target`: no region uses target {unused}; {RESTORE}"));
+        return Err(format!("key `{prefix}target`: no region uses target {unused}"));
     }
     let regions = regions.into_iter().map(|region| Region {
         start: region.start,
         end: region.end,
         cycle: region.cycle.into_iter().map(|(target, width)| Stripe { target, width }).collect(),
     });
-    Layout::new(regions.collect()).map_err(|error| format!("key `{prefix}region`: {error}; {RESTORE}"))
+    Layout::new(regions.collect()).map_err(|error| format!("key `{prefix}region`: {error}"))
 }

@@ -5,7 +5,6 @@ use stripewise_layout::{Layout, Region, Stripe, constructors};
 
 use stripewise_target::{FileId, TargetRef};
 
-use super::fields::MAGIC_LINES;
 use super::parse::parse_pending;
 use super::*;
 

@@ -8,22 +8,19 @@ use stripewise_layout::Layout;
 use stripewise_sys::{Dir, Identity};
 use stripewise_target::{FileId, ObjectSet, Objects, Target, TargetError, TargetRef};
 
-use super::process::Runtime;
+use super::Runtime;
 use crate::error::{Errno, Result};
-use crate::manifest::{Copies, ExtraCopy, Manifest, copy_id};
+use crate::manifest::{Copies, CopyRef, ExtraCopy, Manifest, copy_id};
 use crate::{notice, paths};
-
-/// The layout of one copy, restricted to the targets it uses, and these targets.
-pub(crate) type Placed = (Layout, Vec<Arc<Target>>);
 
 /// The specification of a file with all its copies.
 #[derive(Clone)]
 pub(crate) struct Blueprint {
-    original: Placed,
-    extra: Vec<Placed>,
-    /// The settings of the copies in `extra`. Their ids derive from the file's id, see
-    /// [`copy_id`].
-    copies: Option<Box<Copies>>,
+    /// What the manifests of all files of this blueprint have in common: everything except ids,
+    /// path, time of creation, and anchor.
+    common: Manifest,
+    /// The targets of each copy, the original first.
+    targets: Vec<Vec<Arc<Target>>>,
 }
 
 /// What to do if a target of an extra copy is missing.
@@ -71,16 +68,28 @@ impl Runtime {
 
     /// Opens the targets of a shape.
     pub(crate) fn resolve(&self, shape: Shape<'_>, missing: Missing) -> Result<Blueprint, TargetError> {
-        let original = self.place(shape.layout())?;
-        let (Some(overlay), Some(plan)) = (shape.overlay(), self.plan()) else {
-            return Ok(Blueprint::single(original));
+        let (layout, original) = self.place(shape.layout())?;
+        let mut common = Manifest {
+            // Set for each file.
+            id: FileId([0; 16]),
+            path: String::new(),
+            created: String::new(),
+            anchor: Identity::default(),
+            pending_truncate: None,
+            targets: references(&original),
+            layout,
+            copies: None,
         };
-        let (mut extra, mut list) = (Vec::new(), Vec::new());
+        let mut targets = vec![original];
+        let (Some(overlay), Some(plan)) = (shape.overlay(), self.plan()) else {
+            return Ok(Blueprint { common, targets });
+        };
+        let mut list = Vec::new();
         for (spec, layout) in shape.copies() {
             match self.place(layout) {
-                Ok(placed) => {
-                    list.push(extra_copy(&plan.cluster, spec, layout, &placed));
-                    extra.push(placed);
+                Ok((placed, of_copy)) => {
+                    list.push(extra_copy(&plan.cluster, spec, layout, placed, &of_copy));
+                    targets.push(of_copy);
                 }
                 Err(error) if missing == Missing::LeaveOut => {
                     let name = &spec.name;
@@ -89,29 +98,25 @@ impl Runtime {
                 Err(error) => return Err(error),
             }
         }
-        if extra.is_empty() {
-            return Ok(Blueprint::single(original));
+        if !list.is_empty() {
+            common.copies = Some(Box::new(Copies {
+                kind: overlay.kind,
+                lazy_close: overlay.lazy_close,
+                durability: overlay.durability,
+                background: overlay.background,
+                procs: overlay.procs,
+                procs_per_node: overlay.procs_per_node,
+                servers: servers_of(&plan.cluster, shape.layouts).max(common.targets.len() as u32),
+                list,
+            }));
         }
-        let copies = Copies {
-            kind: overlay.kind,
-            lazy_close: overlay.lazy_close,
-            durability: overlay.durability,
-            background: overlay.background,
-            procs: overlay.procs,
-            procs_per_node: overlay.procs_per_node,
-            servers: servers_of(&plan.cluster, shape.layouts()).max(original.1.len() as u32),
-            list,
-        };
-        Ok(Blueprint { original, extra, copies: Some(Box::new(copies)) })
+        Ok(Blueprint { common, targets })
     }
 
     /// The blueprint of an existing file.
     pub(crate) fn blueprint_of(&self, manifest: &Manifest) -> Result<Blueprint, TargetError> {
-        let place = |layout: &Layout, targets: &[TargetRef]| Ok((layout.clone(), self.targets_of(targets)?));
-        let mut copies = manifest.all_copies().map(|copy| place(copy.layout, copy.targets));
-        let original = copies.next().unwrap_or_else(|| place(&manifest.layout, &manifest.targets))?;
-        let extra = copies.collect::<Result<_, TargetError>>()?;
-        Ok(Blueprint { original, extra, copies: manifest.copies.clone() })
+        let targets = manifest.all_copies().map(|copy| self.targets_of(copy.targets));
+        Ok(Blueprint { targets: targets.collect::<Result<_, _>>()?, common: manifest.clone() })
     }
 
     /// Opens the targets that a manifest names.
@@ -152,7 +157,8 @@ impl Runtime {
         }
     }
 
-    fn place(&self, layout: &Layout) -> Result<Placed, TargetError> {
+    /// The layout restricted to the targets that it uses, and these targets.
+    fn place(&self, layout: &Layout) -> Result<(Layout, Vec<Arc<Target>>), TargetError> {
         let (layout, used) = layout.compacted();
         let targets = used.iter().map(|&index| self.targets.planned(index)).collect::<Result<_, _>>()?;
         Ok((layout, targets))
@@ -161,8 +167,13 @@ impl Runtime {
 
 /// The manifest entry of an extra copy that was placed; `layout` is its layout over the plan's
 /// targets.
-fn extra_copy(cluster: &Cluster, spec: &CopySpec, layout: &Layout, (placed, targets): &Placed) -> ExtraCopy {
-    let count = targets.len() as u32;
+fn extra_copy(
+    cluster: &Cluster,
+    spec: &CopySpec,
+    layout: &Layout,
+    placed: Layout,
+    targets: &[Arc<Target>],
+) -> ExtraCopy {
     let of_pool = |target| match cluster.native_target(target) {
         Some(native) => cluster.targets_of(native.tier).len() as u32,
         None => 0,
@@ -173,10 +184,10 @@ fn extra_copy(cluster: &Cluster, spec: &CopySpec, layout: &Layout, (placed, targ
         // Set once the file's id is known.
         id: FileId([0; 16]),
         groups: spec.groups.clamp(1, servers_of(cluster, std::slice::from_ref(layout))),
-        servers: servers_of(cluster, &spec.layouts).max(count),
+        servers: servers_of(cluster, &spec.layouts).max(targets.len() as u32),
         pool_servers: if pool_servers.iter().all(|&servers| servers == 0) { Vec::new() } else { pool_servers },
         targets: references(targets),
-        layout: placed.clone(),
+        layout: placed,
     }
 }
 
@@ -189,37 +200,29 @@ fn references(targets: &[Arc<Target>]) -> Vec<TargetRef> {
 }
 
 impl Blueprint {
-    fn single(original: Placed) -> Self {
-        Self { original, extra: Vec::new(), copies: None }
+    /// The targets of each copy, the original first.
+    pub fn targets(&self) -> &[Vec<Arc<Target>>] {
+        &self.targets
     }
 
-    /// The copies of file `id`, the original first: the id, layout and targets of each.
-    pub fn copies(&self, id: FileId) -> impl Iterator<Item = (FileId, &Placed)> {
-        let all = std::iter::once(&self.original).chain(&self.extra);
-        all.enumerate().map(move |(number, placed)| (copy_id(id, number), placed))
-    }
-
-    pub fn original(&self) -> &Placed {
-        &self.original
-    }
-
-    /// The copies that hold all bytes once everything is copied: the original and replicas.
-    pub fn whole_copies(&self) -> impl Iterator<Item = &Placed> {
-        let cache = |copies: &Copies| matches!(copies.kind, OverlayKind::Cache { .. });
-        let whole = if self.copies.as_deref().is_some_and(cache) { 0 } else { self.extra.len() };
-        std::iter::once(&self.original).chain(&self.extra[..whole])
+    /// The layouts and targets of the copies that hold all bytes once everything is copied: the
+    /// original and replicas.
+    pub fn whole_copies(&self) -> impl Iterator<Item = (&Layout, &[Arc<Target>])> {
+        let copies = self.common.all_copies().zip(&self.targets).filter(|(copy, _)| !copy.is_cache);
+        copies.map(|(copy, targets)| (copy.layout, &**targets))
     }
 
     /// A text that identifies the blueprint: everything except ids.
     pub fn description(&self) -> String {
-        let placed = |(layout, targets): &Placed| {
-            let targets: Vec<&str> = targets.iter().map(|target| target.id()).collect();
-            format!("{:?} {targets:?}", layout.regions())
+        let placed = |copy: CopyRef<'_>| {
+            let targets: Vec<&str> = copy.targets.iter().map(|target| target.id.as_str()).collect();
+            format!("{:?} {targets:?}", copy.layout.regions())
         };
-        let mut text = placed(&self.original);
-        if let Some(copies) = &self.copies {
-            let names: Vec<&str> = copies.list.iter().map(|copy| copy.name.as_str()).collect();
-            let extra: Vec<_> = self.extra.iter().map(placed).collect();
+        let mut text = placed(self.common.original());
+        if let Some(copies) = &self.common.copies {
+            let extra = || self.common.all_copies().skip(1);
+            let names: Vec<&str> = extra().map(|copy| copy.name).collect();
+            let extra: Vec<_> = extra().map(placed).collect();
             let Copies { kind, lazy_close, durability, .. } = &**copies;
             text.push_str(&format!(" {kind:?} {lazy_close} {durability:?} {names:?} {extra:?}"));
         }
@@ -228,21 +231,14 @@ impl Blueprint {
 
     /// The manifest of file `id`.
     pub fn manifest(&self, id: FileId, path: &Path, created: String, anchor: Identity) -> Manifest {
-        let mut copies = self.copies.clone();
-        let list = copies.iter_mut().flat_map(|copies| &mut copies.list);
+        let path = path.to_string_lossy().into_owned();
+        let mut manifest =
+            Manifest { id, path, created, anchor, pending_truncate: None, ..self.common.clone() };
+        let list = manifest.copies.iter_mut().flat_map(|copies| &mut copies.list);
         for (number, copy) in (1..).zip(list) {
             copy.id = copy_id(id, number);
         }
-        Manifest {
-            id,
-            pending_truncate: None,
-            path: path.to_string_lossy().into_owned(),
-            created,
-            anchor,
-            targets: references(&self.original.1),
-            layout: self.original.0.clone(),
-            copies,
-        }
+        manifest
     }
 
     /// Removes the objects of a file, if there are any.
@@ -250,14 +246,15 @@ impl Blueprint {
     /// # Errors
     /// The first failure; the removal of the others is still tried.
     pub fn remove(&self, of: Objects) -> Result<(), TargetError> {
-        let journal = match (&self.copies, self.original.1.first()) {
-            (Some(_), Some(target)) => target.remove_extents(of),
+        let journal = match self.targets.first().and_then(|original| original.first()) {
+            Some(target) if self.common.copies.is_some() => target.remove_extents(of),
             _ => Ok(()),
         };
         // Remove the original last: its `ID.manifest` shows to which file the other objects belong.
-        let copies: Vec<_> = self.copies(of.id).collect();
         let removed =
-            copies.into_iter().rev().map(|(id, (_, targets))| ObjectSet::remove(targets, Objects { id, ..of }));
+            self.targets.iter().enumerate().rev().map(|(number, targets)| {
+                ObjectSet::remove(targets, Objects { id: copy_id(of.id, number), ..of })
+            });
         removed.fold(journal, Result::and)
     }
 }
@@ -306,10 +303,6 @@ impl<'p> Shape<'p> {
         let replicas = self.overlay.is_some_and(|overlay| overlay.kind == OverlayKind::Replicas);
         let copies = self.copies().filter(move |_| replicas).map(|(_, layout)| layout);
         std::iter::once(self.layout).chain(copies)
-    }
-
-    pub(super) fn layouts(&self) -> &'p [Layout] {
-        self.layouts
     }
 }
 

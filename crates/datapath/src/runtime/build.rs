@@ -4,18 +4,16 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use stripewise_sys::fd::close_public;
 use stripewise_sys::{Dir, Fd, Kind, LockKind, Mode, OFlags, Stat, SysRef};
-use stripewise_target::{Access, CACHED, FileId, ObjectSet, Objects, access_list};
+use stripewise_target::{Access, CACHED, FileId, ObjectSet, Objects, Target, access_list};
 
-use super::blueprint::{Blueprint, Missing, Placed, Shape};
-
+use super::Runtime;
+use super::blueprint::{Blueprint, Missing, Shape};
 use super::open::{Opened, Public};
-use super::process::Runtime;
 use crate::anchor::{self, Anchored, FileKey};
 use crate::error::{Errno, FileError, FileResult, Logged, Result};
 use crate::file::{FileParts, LogicalFile, OpenCopy, sync_directory, without_write};
-use crate::manifest::{Manifest, copy_id};
+use crate::manifest::{CopyRef, Manifest};
 use crate::paths;
 use crate::permissions::of_file;
 
@@ -102,21 +100,19 @@ impl Runtime {
         let list = access_list(sys, anchor.as_fd());
         sys.set_mode(Kind::Open(anchor.as_fd()), without_write(mode)).map_err(io("create the anchor"))?;
         let access = Access { mode, group: Some(stat.st_gid), list: list.as_deref() };
-        let create = |number, placed| self.create_copy(&anchored.manifest, number, placed, owner, &access);
-        let mut copies = (0..).zip(blueprint.copies(id)).map(|(number, (_, placed))| create(number, placed));
-        let original = match copies.next() {
-            Some(original) => original?,
-            None => create(0, blueprint.original())?,
-        };
-        let extra = copies.map(|copy| copy.map(Ok)).collect::<Result<_, _>>()?;
+        let manifest = &anchored.manifest;
+        let mut copies = manifest.all_copies().zip(blueprint.targets());
+        let create = |(copy, targets): (_, &Vec<_>)| self.create_copy(manifest, copy, targets, owner, &access);
+        let original = copies.next().map(create).transpose()?.ok_or(Errno::IO).map_err(io("create"))?;
+        let extra = copies.map(|copy| create(copy).map(Ok)).collect::<Result<_, _>>()?;
         let manifest_copy = original.objects().create_manifest(text.as_bytes(), &access)?;
         sys.write_all_at(anchor.as_fd(), text.as_bytes(), 0).map_err(io("write the manifest"))?;
         let key = FileKey::of(&stat);
-        let overlay = self.overlay(&anchored.manifest, &original, owner, true)?;
+        let overlay = self.overlay(manifest, &original, owner, true)?;
         let path = absolute;
         let parts =
             FileParts { key, path, anchored, anchor, manifest_copy, original, extra, overlay, writable: true };
-        let file = LogicalFile::new(self.shared.clone(), parts);
+        let file = LogicalFile::new(self.context.clone(), parts);
         file.join()?;
         new.file = Some(file);
         Ok(new)
@@ -125,18 +121,16 @@ impl Runtime {
     fn create_copy(
         &self,
         manifest: &Arc<Manifest>,
-        number: usize,
-        (_, targets): &Placed,
+        copy: CopyRef<'_>,
+        targets: &[Arc<Target>],
         owner: u32,
         access: &Access<'_>,
     ) -> FileResult<OpenCopy> {
         let servers = self.targets.servers(targets)?;
-        let id = copy_id(manifest.id, number);
-        let mode = access.mode;
-        let mode = if manifest.is_cache(number) { mode | CACHED } else { mode - CACHED };
-        let (of, access) = (Objects { id, owner }, Access { mode, ..access.clone() });
-        let objects = ObjectSet::create(self.sys(), targets.clone(), of, &access)?;
-        Ok(OpenCopy::new(manifest.clone(), number, objects, servers, true))
+        let mode = if copy.is_cache { access.mode | CACHED } else { access.mode - CACHED };
+        let access = Access { mode, ..access.clone() };
+        let objects = ObjectSet::create(self.sys(), targets.to_vec(), copy.objects(owner), &access)?;
+        Ok(OpenCopy::new(manifest.clone(), copy.number, objects, servers, true))
     }
 }
 
@@ -238,29 +232,16 @@ impl Runtime {
     ) -> Result<Opened> {
         let mut new = self.build_shape(dir, path, mode, shape).logged()?;
         let raw = self.open_new(&new, flags).logged()?;
-        match new.publish(path) {
-            Ok(Some(file)) => Ok(Opened::Managed(raw, self.enter(file))),
-            Ok(None) => Err(Errno::IO),
-            Err(error) => {
-                close_public(raw);
-                Err(error)
-            }
-        }
+        let file = new.publish(path)?.ok_or(Errno::IO)?;
+        Ok(Opened::Managed(raw.give(), self.enter(file)))
     }
 
-    /// Opens the application's descriptor of a new file, read-only regardless of `flags`. The
-    /// creator of a file may access it as asked regardless of its mode (open(2)), so the mode is
-    /// lifted for the open. No other process knows the temporary name.
-    fn open_new(&self, new: &NewFile, flags: OFlags) -> FileResult<i32> {
-        let io = |what| FileError::io(new.temporary(), what);
-        let file = new.file().ok_or(Errno::IO).map_err(io("open the new anchor"))?;
-        let flags = anchor::public_flags(flags);
-        let open = || self.sys().open_public(new.dir(), new.temporary(), flags, Mode::empty()).map(Public);
-        let opened = match open() {
-            Err(Errno::ACCESS) => anchor::with_lifted_mode(self.sys(), file.anchor(), Mode::RUSR, open),
-            opened => opened,
-        };
-        opened.map(Public::give).map_err(io("open the new anchor"))
+    /// Opens the application's descriptor of a new file. The creator of a file may access it as
+    /// asked regardless of its mode (open(2)). No other process knows the temporary name.
+    fn open_new(&self, new: &NewFile, flags: OFlags) -> FileResult<Public> {
+        let file = new.file().ok_or(Errno::IO);
+        let opened = file.and_then(|file| self.open_lifted(file, new.dir(), new.temporary(), flags));
+        opened.map_err(FileError::io(new.temporary(), "open the new anchor"))
     }
 
     /// O_TRUNC of a managed file whose objects are lost, for example because it was never synced
@@ -288,18 +269,17 @@ impl Runtime {
         }
         let new = self.build(dir, path, self.mode_of_lost(lost, &stat), self.blueprint_of(lost)?, None)?;
         let raw = self.open_new(&new, flags)?;
-        let file = new.replace(path).map_err(io("replace")).inspect_err(|_| close_public(raw))?;
+        let file = new.replace(path).map_err(io("replace"))?;
         // Remove the objects that are left. `fsck` finds the rest.
         let _ = self.remove_objects(lost, stat.st_uid);
-        Ok(Some(Opened::Managed(raw, self.enter(file))))
+        Ok(Some(Opened::Managed(raw.give(), self.enter(file))))
     }
 
     /// The mode of a file with lost objects. If object 0 is lost too, only the owner is known to
     /// have had write permission.
     fn mode_of_lost(&self, lost: &Manifest, anchor: &Stat) -> Mode {
         let first = self.first_target(lost).ok();
-        let of = Objects { id: lost.id, owner: anchor.st_uid };
-        let stats = first.and_then(|first| ObjectSet::stats_by_name(&first, of).ok());
+        let stats = first.and_then(|first| ObjectSet::stats_by_name(&first, lost.objects(anchor.st_uid)).ok());
         let permissions = match stats.as_ref().and_then(|stats| stats.first()) {
             Some(object) => of_file(anchor.st_mode, object.st_mode),
             None => anchor.st_mode & 0o777 | 0o200,

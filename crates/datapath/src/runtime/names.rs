@@ -6,16 +6,14 @@ use std::sync::Arc;
 
 use stripewise_extents::MapSpec;
 use stripewise_sys::{Dir, Fd, Kind, Mode, OFlags};
-use stripewise_target::{ObjectSet, Objects, TargetError};
+use stripewise_target::{ObjectSet, TargetError};
 
-use super::process::Runtime;
+use super::Runtime;
 use crate::anchor::{self, Anchored, FileKey};
 use crate::error::{Errno, FileError, FileResult, LogOnce, Logged, Result};
-use crate::file::Change;
-use crate::file::{LogicalFile, forget_times, sync_directory, without_write};
+use crate::file::{Change, LogicalFile, forget_times, sync_directory, without_write};
 use crate::manifest::{Manifest, TEXT_BYTES_MAX};
-use crate::notice;
-use crate::paths;
+use crate::{notice, paths};
 
 const RENAME_NOREPLACE: u32 = 1;
 
@@ -279,8 +277,7 @@ impl Runtime {
         let identity = self.sys().identity(anchor)?;
         let targets = self.first_target(manifest);
         let Some(target) = targets.ok().and_then(|targets| targets.into_iter().next()) else { return Ok(true) };
-        let of = Objects { id: manifest.id, owner };
-        match target.read_manifest_copy(of, TEXT_BYTES_MAX) {
+        match target.read_manifest_copy(manifest.objects(owner), TEXT_BYTES_MAX) {
             Ok(text) => Ok(Manifest::parse(&text, "copy").is_ok_and(|copy| copy.anchor.matches(&identity))),
             Err(TargetError::Io { errno: Errno::NOENT | Errno::ACCESS, .. }) => Ok(true),
             Err(TargetError::Io { errno, .. }) => Err(errno),
@@ -327,7 +324,7 @@ impl Runtime {
             what: "find its first target",
             errno: Errno::IO,
         })?;
-        self.shared.context.spec(manifest, target, owner)
+        self.context.spec(manifest, target, owner)
     }
 
     /// Removes the objects of all copies of a file whose anchor is gone and belonged to `owner`.

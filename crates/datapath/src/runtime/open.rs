@@ -7,9 +7,9 @@ use std::sync::Arc;
 use stripewise_extents::{MapError, MapSpec};
 use stripewise_sys::fd::{borrow, close_public};
 use stripewise_sys::{Dir, Fd, Mode, OFlags, Stat, StatVfsMountFlags};
-use stripewise_target::{ObjectSet, Objects, Opening, TargetError};
+use stripewise_target::{ObjectSet, Opening, TargetError};
 
-use super::process::Runtime;
+use super::Runtime;
 use crate::anchor::{self, Anchored, FileKey};
 use crate::error::{FileError, FileResult, LogOnce, Logged};
 use crate::file::{FileParts, LogicalFile, Lost, OpenCopy, OpenOrLost, Overlay, Rates, check_times};
@@ -128,13 +128,24 @@ impl Runtime {
     /// Same as open(2). EACCES: this process may neither read the anchor nor change its mode.
     pub fn open_again(&self, file: &LogicalFile, flags: OFlags) -> Result<RawFd> {
         let link = paths::link_of(file.anchor().as_raw_fd());
-        let flags = anchor::public_flags(flags) - OFlags::NOFOLLOW;
-        let open = || self.sys().open_public(None, &link, flags, Mode::empty()).map(Public);
+        self.open_lifted(file, None, &link, flags - OFlags::NOFOLLOW).map(Public::give)
+    }
+
+    /// Opens a descriptor of the file's anchor, which is at `path`, for the application: read-only
+    /// regardless of `flags`. Lifts the anchor's mode for the open if that denies it.
+    pub(super) fn open_lifted(
+        &self,
+        file: &LogicalFile,
+        dir: Dir<'_>,
+        path: &Path,
+        flags: OFlags,
+    ) -> Result<Public> {
+        let flags = anchor::public_flags(flags);
+        let open = || self.sys().open_public(dir, path, flags, Mode::empty()).map(Public);
         match open() {
             Err(Errno::ACCESS) => anchor::with_lifted_mode(self.sys(), file.anchor(), Mode::RUSR, open),
             opened => opened,
         }
-        .map(Public::give)
     }
 
     /// Checks that this process may open the file for writing now.
@@ -168,9 +179,8 @@ impl Runtime {
         let found = self.open_for_look(dir, path, follow).logged()?;
         let (anchor, anchored) = found.ok_or(Errno::STALE)?;
         self.refuse_read_only(anchor.as_fd())?;
-        let manifest = &anchored.manifest;
-        let of = Objects { id: manifest.id, owner: self.sys().stat(anchor.as_fd())?.st_uid };
-        let targets = self.first_target(manifest).logged()?;
+        let of = anchored.manifest.objects(self.sys().stat(anchor.as_fd())?.st_uid);
+        let targets = self.first_target(&anchored.manifest).logged()?;
         let answer = ObjectSet::may_write_by_name(&targets, of, effective);
         answer.map_err(|error| match error.errno() {
             errno @ (Errno::ACCESS | Errno::PERM | Errno::ROFS) => errno,
@@ -266,7 +276,7 @@ impl Runtime {
         self.refuse_copied(manifest, anchor.as_fd(), &path)?;
         writable = writable && self.refuse_read_only(anchor.as_fd()) != Err(Errno::ROFS);
         let open = |writable: bool| {
-            let original = self.open_copy(manifest, 0, manifest.original(), owner, writable)?;
+            let original = self.open_copy(manifest, manifest.original(), owner, writable)?;
             let flags = if writable { OFlags::RDWR } else { OFlags::RDONLY };
             let manifest_copy = original.objects().open_manifest(flags)?;
             Ok::<_, FileError>((original, manifest_copy))
@@ -293,7 +303,7 @@ impl Runtime {
         let extra = extra.into_iter().map(checked).collect();
         let parts =
             FileParts { key, path, anchored, anchor, manifest_copy, original, extra, overlay, writable };
-        let file = LogicalFile::new(self.shared.clone(), parts);
+        let file = LogicalFile::new(self.context.clone(), parts);
         if file.is_interrupted() != Ok(false) {
             file.settle().map_err(FileError::io(file.path(), "finish an interrupted truncate"))?;
         }
@@ -328,7 +338,6 @@ impl Runtime {
     fn open_copy(
         &self,
         manifest: &Arc<Manifest>,
-        number: usize,
         copy: CopyRef<'_>,
         owner: u32,
         writable: bool,
@@ -337,7 +346,7 @@ impl Runtime {
         let servers = self.targets.servers(&targets)?;
         let opening = Opening { read_only: !writable, flags: OFlags::empty() };
         let objects = ObjectSet::open(self.sys(), targets, copy.objects(owner), opening)?;
-        Ok(OpenCopy::new(manifest.clone(), number, objects, servers, writable))
+        Ok(OpenCopy::new(manifest.clone(), copy.number, objects, servers, writable))
     }
 
     /// The overlay of a file with several copies. `create`: the file is being created.
@@ -351,15 +360,14 @@ impl Runtime {
         let (Some(copies), Some(target)) = (&manifest.copies, original.objects().targets().first()) else {
             return Ok(None);
         };
-        let context = &self.shared.context;
+        let context = &self.context;
         let spec = MapSpec { create, ..context.spec(manifest, target, owner)? };
         let planned = |copy: CopyRef<'_>| {
             copy.targets.iter().map(|target| self.targets.planned_at(&target.path)).collect()
         };
         let targets: Option<Vec<Vec<_>>> = manifest.all_copies().map(planned).collect();
         let rates = targets.zip(self.plan.clone()).map(|(targets, plan)| Rates { plan, targets });
-        debug_assert!(!copies.list.is_empty());
-        Ok(Overlay::new(context, manifest, spec, rates))
+        Ok(Some(Overlay::new(context, manifest, copies, spec, rates)))
     }
 
     /// Opens copies 1, 2, ...; a copy with a missing target or object becomes [`Lost`].
@@ -372,12 +380,11 @@ impl Runtime {
         owner: u32,
         writable: bool,
     ) -> FileResult<Vec<OpenOrLost>> {
-        let open = |(number, copy)| match self.open_copy(manifest, number, copy, owner, writable) {
-            Ok(copy) => Ok(Ok(copy)),
+        let open = |copy| match self.open_copy(manifest, copy, owner, writable) {
             Err(error) if is_ours(error.errno()) => Err(error),
-            Err(error) => Ok(Err(Lost { error })),
+            opened => Ok(opened.map_err(|error| Lost { error })),
         };
-        (1..).zip(manifest.all_copies().skip(1)).map(open).collect()
+        manifest.all_copies().skip(1).map(open).collect()
     }
 
     /// Whether the file may be an anchor. Costs a statfs only for large files.

@@ -10,9 +10,9 @@ use std::path::Path;
 
 use stripewise_extents::MapError;
 use stripewise_sys::{Dir, Fd, Stat};
-use stripewise_target::{ObjectSet, Objects, TargetError};
+use stripewise_target::{ObjectSet, TargetError};
 
-use super::process::Runtime;
+use super::Runtime;
 use crate::anchor::{self, Anchored, FileKey};
 use crate::error::{FileError, LogOnce};
 use crate::file::Attributes;
@@ -102,8 +102,7 @@ impl Runtime {
     fn attributes_by_name(&self, anchor: &Stat, anchored: &Anchored) -> Option<Attributes> {
         let manifest = &anchored.manifest;
         let first = self.first_target(manifest).ok()?;
-        let of = Objects { id: manifest.id, owner: anchor.st_uid };
-        let copy = ObjectSet::stat_manifest_by_name(&first, of).ok()?;
+        let copy = ObjectSet::stat_manifest_by_name(&first, manifest.objects(anchor.st_uid)).ok()?;
         if manifest.pending_truncate.is_some() || intent::is_possible(&copy, anchored.text_bytes) {
             return None;
         }

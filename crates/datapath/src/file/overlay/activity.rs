@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use stripewise_extents::CopyId;
 use stripewise_policy::background::{USED_NS_MAX, recent_ns, used_for_ns};
 use stripewise_sys::user::act_as;
 use stripewise_sys::{Errno, Fd, Mode, OFlags, SharedMap, SysRef};
@@ -113,8 +114,8 @@ impl Activity {
     }
 
     /// Records that a request of an application uses these objects of a copy.
-    pub fn mark(&self, copy: usize, objects: impl Iterator<Item = u32>, now_ns: u64) {
-        let (Some(words), Some(slots)) = (&self.words, self.slots.get(copy)) else { return };
+    pub fn mark(&self, copy: CopyId, objects: impl Iterator<Item = u32>, now_ns: u64) {
+        let (Some(words), Some(slots)) = (&self.words, self.slots.get(copy.index())) else { return };
         let until = now_ns + used_for_ns(self.took_ns.load(Ordering::Relaxed));
         let mut last = None;
         for object in objects.filter(|&object| last.replace(object) != Some(object)) {
@@ -137,13 +138,13 @@ impl Activity {
     }
 
     /// Returns whether an application uses a server of these copies.
-    pub fn is_used(&self, mut copies: impl Iterator<Item = usize>, now_ns: u64) -> bool {
+    pub fn is_used(&self, mut copies: impl Iterator<Item = CopyId>, now_ns: u64) -> bool {
         let Some(words) = &self.words else { return true };
         let is_used = |&slot: &usize| {
             let until = words.words().get(slot).map_or(0, |word| word.load(Ordering::Relaxed));
             (now_ns + 1..=now_ns + USED_NS_MAX).contains(&until)
         };
-        copies.any(|copy| self.slots.get(copy).is_some_and(|slots| slots.iter().any(is_used)))
+        copies.any(|copy| self.slots.get(copy.index()).is_some_and(|slots| slots.iter().any(is_used)))
     }
 }
 
@@ -171,15 +172,19 @@ mod tests {
         Activity { words, slots, took_ns: AtomicU64::new(0) }
     }
 
+    fn copies(numbers: std::ops::Range<usize>) -> impl Iterator<Item = CopyId> {
+        numbers.map(CopyId::new)
+    }
+
     #[test]
     fn what_one_process_uses_others_see() {
         let base = tempfile::tempdir().unwrap();
         let (one, two) = (activity(base.path(), &[&[0, 1], &[2]]), activity(base.path(), &[&[1], &[2, 511]]));
-        assert!(!two.is_used(0..2, NOW), "nobody uses anything yet");
-        one.mark(0, [0, 0, 1].into_iter(), NOW);
-        assert!(two.is_used(0..1, NOW) && two.is_used(0..2, NOW));
-        assert!(!two.is_used(1..2, NOW), "another server");
-        assert!(two.is_used(0..1, NOW + USED_NS - 1) && !two.is_used(0..1, NOW + USED_NS));
+        assert!(!two.is_used(copies(0..2), NOW), "nobody uses anything yet");
+        one.mark(CopyId::new(0), [0, 0, 1].into_iter(), NOW);
+        assert!(two.is_used(copies(0..1), NOW) && two.is_used(copies(0..2), NOW));
+        assert!(!two.is_used(copies(1..2), NOW), "another server");
+        assert!(two.is_used(copies(0..1), NOW + USED_NS - 1) && !two.is_used(copies(0..1), NOW + USED_NS));
     }
 
     #[test]
@@ -188,11 +193,11 @@ mod tests {
         let (one, two) = (activity(base.path(), &[&[0]]), activity(base.path(), &[&[0]]));
         one.took(400_000_000);
         one.took(1_000);
-        one.mark(0, [0].into_iter(), NOW);
-        assert!(two.is_used(0..1, NOW + 600_000_000) && !two.is_used(0..1, NOW + 800_000_000));
+        one.mark(CopyId::new(0), [0].into_iter(), NOW);
+        assert!(two.is_used(copies(0..1), NOW + 600_000_000) && !two.is_used(copies(0..1), NOW + 800_000_000));
         (0..100).for_each(|_| one.took(1_000));
-        one.mark(0, [0].into_iter(), NOW + 1_000_000_000);
-        assert!(!two.is_used(0..1, NOW + 1_000_000_000 + USED_NS), "they are quick again");
+        one.mark(CopyId::new(0), [0].into_iter(), NOW + 1_000_000_000);
+        assert!(!two.is_used(copies(0..1), NOW + 1_000_000_000 + USED_NS), "they are quick again");
     }
 
     #[test]
@@ -200,9 +205,9 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let one = activity(base.path(), &[&[0]]);
         one.words.as_ref().unwrap().words()[0].store(u64::MAX, Ordering::Relaxed);
-        assert!(!one.is_used(0..1, NOW));
-        one.mark(0, [0].into_iter(), NOW);
-        assert!(one.is_used(0..1, NOW) && !one.is_used(0..1, NOW + USED_NS));
+        assert!(!one.is_used(copies(0..1), NOW));
+        one.mark(CopyId::new(0), [0].into_iter(), NOW);
+        assert!(one.is_used(copies(0..1), NOW) && !one.is_used(copies(0..1), NOW + USED_NS));
     }
 
     #[test]
@@ -210,7 +215,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         std::fs::write(base.path().join("activity"), "not a directory").unwrap();
         let one = activity(base.path(), &[&[0]]);
-        one.mark(0, [0].into_iter(), NOW);
-        assert!(one.is_used(0..1, NOW + USED_NS_MAX));
+        one.mark(CopyId::new(0), [0].into_iter(), NOW);
+        assert!(one.is_used(copies(0..1), NOW + USED_NS_MAX));
     }
 }

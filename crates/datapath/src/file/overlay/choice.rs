@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use stripewise_cluster::{Cluster, Plan};
-use stripewise_extents::{Map, Span as Known};
+use stripewise_extents::{CopyId, Map, Mask, Span as Known};
 use stripewise_layout::Layout;
 use stripewise_model::{ClassParams, Op};
 use stripewise_policy::{Cdt, CopyView, ORIGINAL, Redirected, Request, Rule, Sent, Space, Span, runs};
@@ -92,10 +92,10 @@ impl Choice {
     }
 
     /// The best copy among `copies` from which to copy a range in the background.
-    pub fn source(&self, start: u64, len: u64, copies: u8) -> Option<usize> {
+    pub fn source(&self, start: u64, len: u64, copies: Mask) -> Option<CopyId> {
         match &self.rule {
-            Some(rule) => rule.source(start, len, copies),
-            None => (copies != 0).then(|| lowest(copies)),
+            Some(rule) => rule.source(start, len, copies.bits()).map(CopyId::new),
+            None => copies.lowest(),
         }
     }
 
@@ -106,7 +106,7 @@ impl Choice {
         data: &CriticalData,
         request: &Request,
         spans: &[Span],
-        allowed: u8,
+        allowed: Mask,
         space: &mut impl Space,
         parts: &mut Few<Part>,
     ) -> Redirected {
@@ -115,26 +115,25 @@ impl Choice {
                 costs.read(request.kind, spans, parts);
             }
             Some(Rule::Replicas(costs)) => {
-                let copy = costs.write(request.kind, request.offset, request.len, allowed);
+                let copy = costs.write(request.kind, request.offset, request.len, allowed.bits());
                 let (start, end) = (request.offset, request.offset + request.len);
                 parts.push(Part { start, end, copy: copy.unwrap_or(ORIGINAL) });
             }
             Some(Rule::Cache(identifier)) => {
                 return identifier.redirect(&mut data.0.lock(), &self.sent, request, spans, space, parts);
             }
-            None => parts.extend(runs(spans.iter().map(|span| span.by(lowest(span.mask))))),
+            None => {
+                let lowest = |span: &Span| Mask::from_bits(span.mask).lowest().map_or(ORIGINAL, CopyId::index);
+                parts.extend(runs(spans.iter().map(|span| span.by(lowest(span)))));
+            }
         }
         Redirected::default()
     }
 }
 
-fn lowest(mask: u8) -> usize {
-    if mask == 0 { ORIGINAL } else { mask.trailing_zeros() as usize }
-}
-
 /// Converts the map's spans for the policy, with the mask of each limited by `usable`.
-pub(super) fn spans_of(known: &[Known], usable: impl Fn(&Known) -> u8) -> Few<Span> {
-    known.iter().map(|span| Span { start: span.start, end: span.end, mask: usable(span) }).collect()
+pub(super) fn spans_of(known: &[Known], usable: impl Fn(&Known) -> Mask) -> Few<Span> {
+    known.iter().map(|span| Span { start: span.start, end: span.end, mask: usable(span).bits() }).collect()
 }
 
 /// p and c as given by the MPI library or its launcher, for all files of a process.

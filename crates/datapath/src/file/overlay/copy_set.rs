@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use stripewise_cluster::Counts;
-use stripewise_extents::{Counter, Map, MapError, Mask, Select, Span};
+use stripewise_extents::{CopyId, Counter, Map, MapError, Mask, Select, Span};
 use stripewise_policy::Kind;
 
 use super::choice::{Choice, Part};
@@ -45,7 +45,7 @@ impl LogicalFile {
     /// The counts since the last call; `None` if they are all 0 or the file has one copy.
     pub fn take_statistics(&self) -> Option<Counts> {
         let CopySet { overlay, map, .. } = self.copies_if_joined()?;
-        let now = counts(self.manifest().copy_names(), |counter| map.counted_here(counter));
+        let now = counts(self.manifest(), |counter| map.counted_here(counter));
         let news = now.clone().since(&std::mem::replace(&mut *overlay.reported.lock(), now));
         (!news.is_empty()).then_some(news)
     }
@@ -63,26 +63,28 @@ impl LogicalFile {
 }
 
 impl<'f> CopySet<'f> {
-    pub(crate) fn copy(&self, number: usize) -> Option<&'f OpenCopy> {
-        match number.checked_sub(1) {
-            None => Some(self.file.original()),
-            Some(index) => self.file.parts.extra.get(index)?.as_ref().ok(),
-        }
+    /// Copy `number`; `None` if it is lost.
+    pub(crate) fn copy(&self, number: CopyId) -> Option<&'f OpenCopy> {
+        self.file.present().find(|copy| copy.number() == number)
     }
 
     /// Copy `number`, if it is open and has not failed in this process.
-    pub(crate) fn usable(&self, number: usize) -> Option<&'f OpenCopy> {
-        let failing = self.overlay.failing.load(Ordering::Relaxed) & 1 << number != 0;
-        self.copy(number).filter(|_| !failing)
+    pub(crate) fn usable(&self, number: CopyId) -> Option<&'f OpenCopy> {
+        self.copy(number).filter(|_| !self.failing().contains(number))
     }
 
     pub(crate) fn caches(&self) -> impl Iterator<Item = &'f OpenCopy> {
         self.file.present().filter(|copy| copy.is_cache())
     }
 
-    /// The open copies as a bit mask: bit n is copy n.
-    pub(crate) fn present_mask(&self) -> u8 {
-        self.file.present().fold(0, |mask, copy| mask | 1 << copy.number())
+    /// The open copies.
+    pub(crate) fn present_mask(&self) -> Mask {
+        self.file.present().fold(Mask::NONE, |mask, copy| mask.with(copy.number()))
+    }
+
+    /// The copies that failed in this process.
+    fn failing(&self) -> Mask {
+        Mask::from_bits(self.overlay.failing.load(Ordering::Relaxed))
     }
 
     /// The rule that decides which copy serves a request.
@@ -106,11 +108,9 @@ impl<'f> CopySet<'f> {
     }
 
     /// The copies of `copies` that have not failed; all of them if all have failed.
-    pub(crate) fn preferred(&self, copies: u8) -> u8 {
-        match copies & !self.overlay.failing.load(Ordering::Relaxed) {
-            0 => copies,
-            preferred => preferred,
-        }
+    pub(crate) fn preferred(&self, copies: Mask) -> Mask {
+        let preferred = copies.minus(self.failing());
+        if preferred.is_empty() { copies } else { preferred }
     }
 
     /// Calls `each` with all spans of `range` that `select` selects. Reads the map in several
@@ -121,11 +121,12 @@ impl<'f> CopySet<'f> {
 
     /// From now on uses a copy only where no other copy can be used. Returns false if that was so
     /// before.
-    pub(crate) fn avoid(&self, copy: usize, error: Errno) -> bool {
-        let newly = self.overlay.failing.fetch_or(1 << copy, Ordering::Relaxed) & 1 << copy == 0;
+    pub(crate) fn avoid(&self, copy: CopyId, error: Errno) -> bool {
+        let before = self.overlay.failing.fetch_or(Mask::only(copy).bits(), Ordering::Relaxed);
+        let newly = !Mask::from_bits(before).contains(copy);
         if newly {
             let path = self.file.path().display();
-            let name = self.overlay.manifest.copy_names().nth(copy).unwrap_or_default();
+            let name = self.overlay.manifest.all_copies().nth(copy.index()).map_or("", |copy| copy.name);
             notice::warn_once(&format!(
                 "{path}: copy {name} fails ({error}); others are used where they can be"
             ));

@@ -155,14 +155,13 @@ impl CopySet<'_> {
         Ok(())
     }
 
-    fn destinations(&self) -> Vec<usize> {
-        let whole = self.file.present().filter(|copy| copy.number() == 0 || !self.overlay.copies.is_cache());
-        whole.map(OpenCopy::number).collect()
+    fn destinations(&self) -> Vec<CopyId> {
+        self.file.present().filter(|copy| !copy.is_cache()).map(OpenCopy::number).collect()
     }
 
     /// Copies the ranges missing in copy `to`, in one pass from the start of the file to its end.
     /// Polls at most `looks` times for other copiers.
-    fn pass(&self, to: usize, looks: u32, tell: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<Pass> {
+    fn pass(&self, to: CopyId, looks: u32, tell: &mut dyn FnMut(u64) -> ControlFlow<()>) -> Result<Pass> {
         let (mut pass, mut at, mut looked) = (Pass::default(), 0, 0);
         let size = self.file.size()?;
         while let Some(span) = self.first_missing(to, at..size)? {
@@ -203,27 +202,26 @@ impl CopySet<'_> {
 
     /// Copies one chunk; `None` if another process is the copier. Returns without holding any lock,
     /// because the progress callback may stop this process.
-    fn copy_chunk(&self, chunk: Range<u64>, from: usize, to: usize) -> Result<Option<u64>> {
+    pub(super) fn copy_chunk(&self, chunk: Range<u64>, from: CopyId, to: CopyId) -> Result<Option<u64>> {
         match self.map.copier().logged()? {
             Some(mut copier) => self.copy_between(&mut copier, chunk, from, to).map(Some),
             None => Ok(None),
         }
     }
 
-    pub(crate) fn missing_bytes(&self, copy: usize) -> Result<u64> {
+    pub(crate) fn missing_bytes(&self, copy: CopyId) -> Result<u64> {
         let mut bytes = 0;
-        let missing = Select::NotValidIn(CopyId::new(copy));
-        self.each_span(missing, 0..self.file.size()?, |span| bytes += span.len())?;
+        self.each_span(Select::NotValidIn(copy), 0..self.file.size()?, |span| bytes += span.len())?;
         Ok(bytes)
     }
 
     /// All ranges of the prefetch queue below the file size, with their destination copies.
-    pub(super) fn wanted(&self) -> Result<Vec<(usize, Range<u64>)>> {
+    pub(super) fn wanted(&self) -> Result<Vec<(CopyId, Range<u64>)>> {
         let size = self.file.size()?;
         let mut wanted = Vec::new();
         for copy in self.caches() {
-            let of_copy = Select::Hinted(CopyId::new(copy.number()));
-            self.each_span(of_copy, 0..size, |span| wanted.push((copy.number(), span.range())))?;
+            let number = copy.number();
+            self.each_span(Select::Hinted(number), 0..size, |span| wanted.push((number, span.range())))?;
         }
         Ok(wanted)
     }
@@ -292,34 +290,29 @@ impl CopySet<'_> {
         memory: &mut Vec<u8>,
         found: &mut Vec<Difference>,
     ) -> Result<()> {
-        let present = self.present_mask();
-        let copies: Vec<usize> =
-            span.mask.iter().map(|copy| copy.index()).filter(|copy| present & 1 << copy != 0).collect();
-        let Some((&first, others)) = copies.split_first() else { return Ok(()) };
-        if others.is_empty() {
-            return Ok(());
-        }
+        let copies = span.mask.and(self.present_mask());
+        let Some(first) = copies.lowest().filter(|_| copies.len() > 1) else { return Ok(()) };
         let len = span.len() as usize;
         memory.resize(2 * len, 0);
         let (one, other) = memory.split_at_mut(len);
         self.read_copy(span, first, size, one)?;
-        for &copy in others {
+        for copy in copies.without(first).iter() {
             self.read_copy(span, copy, size, other)?;
             let differs = |index: &usize| one[*index] != other[*index];
             if let Some(start) = (0..len).find(differs) {
                 let end = (start..len).rfind(differs).unwrap_or(start) + 1;
                 let range = span.start + start as u64..span.start + end as u64;
-                found.push(Difference { range, copies: (first, copy) });
+                found.push(Difference { range, copies: (first.index(), copy.index()) });
             }
         }
         Ok(())
     }
 
-    fn read_copy(&self, span: &Span, copy: usize, size: u64, into: &mut [u8]) -> Result<()> {
+    fn read_copy(&self, span: &Span, copy: CopyId, size: u64, into: &mut [u8]) -> Result<()> {
         let buffers = [IoVec { base: into.as_mut_ptr(), len: into.len() }];
         let request =
             Request { buffers: &buffers, offset: span.start, len: span.len(), options: IoOptions::default() };
-        let part = [Part { start: span.start, end: span.end, copy }];
+        let part = [Part { start: span.start, end: span.end, copy: copy.index() }];
         // SAFETY: `into` is borrowed exclusively.
         let ended = unsafe { self.transfer_unmarked(Transfer::ReadBelow(size), &request, &part) };
         match ended.first() {
@@ -360,7 +353,7 @@ impl CopySet<'_> {
         if size == 0 {
             return Ok(());
         }
-        let invalid = Select::NotValidIn(CopyId::new(copy.number()));
+        let invalid = Select::NotValidIn(copy.number());
         let invalid = self.map.list(invalid, 0..size, RANGES_MAX + 1).logged()?;
         if invalid.len() <= RANGES_MAX {
             for span in invalid {

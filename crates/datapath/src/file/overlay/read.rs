@@ -1,6 +1,6 @@
 //! Reads from several copies.
 
-use stripewise_extents::{CopyId, Counter, ReadGuard, Span};
+use stripewise_extents::{CopyId, Counter, Mask, ReadGuard, Span};
 use stripewise_model::Op;
 use stripewise_policy::Kind;
 use stripewise_target::Few;
@@ -59,21 +59,20 @@ impl CopySet<'_> {
     /// early, if a range has no usable copy.
     fn choose_read(&self, kind: Kind, request: &Request<'_>, known: &[Span]) -> (Few<Part>, Option<Errno>) {
         let present = self.present_mask();
-        let mut spans = spans_of(known, |span| self.preferred(span.mask.bits() & present));
+        let mut spans = spans_of(known, |span| self.preferred(span.mask.and(present)));
         let lost = spans.iter().position(|span| span.mask == 0);
         if let Some(first) = lost {
             spans.truncate(first);
         }
+        let log_lost = |first| known.get(first).map_or(Errno::IO, |span| self.log_lost(span));
         let mut parts = Few::new();
-        let Some(end) = spans.last().map(|last| last.end) else {
-            return (parts, Some(self.log_lost(known, 0)));
-        };
+        let Some(end) = spans.last().map(|last| last.end) else { return (parts, Some(log_lost(0))) };
         let asked = self.policy_request(kind, request.offset, end - request.offset);
         let redirected = self.choice().choose(
             &self.overlay.context.data,
             &asked,
             &spans,
-            0,
+            Mask::NONE,
             &mut Reservation::none(),
             &mut parts,
         );
@@ -84,7 +83,7 @@ impl CopySet<'_> {
             // A range that cannot be queued is not prefetched.
             let _ = self.map.add_hint(request.offset..end, CopyId::new(copy));
         }
-        (parts, lost.map(|first| self.log_lost(known, first)))
+        (parts, lost.map(log_lost))
     }
 
     fn count_read(&self, parts: &[Part], ended: &[Ended]) {
@@ -94,29 +93,25 @@ impl CopySet<'_> {
         self.count_hits(parts);
     }
 
-    /// Logs that a range is valid only in a lost copy, and returns the errno.
-    pub(crate) fn log_lost(&self, known: &[Span], first: usize) -> Errno {
-        let Some(span) = known.get(first) else { return Errno::IO };
-        let lost = (0..8usize).filter(|&number| span.mask.bits() & 1 << number != 0);
-        let lost = lost.filter_map(|number| self.file.parts.extra.get(number.checked_sub(1)?)?.as_ref().err());
+    /// Logs that a range is valid only in lost copies, and returns the errno.
+    pub(crate) fn log_lost(&self, span: &Span) -> Errno {
+        let extra = |copy: CopyId| self.file.parts.extra.get(copy.index().checked_sub(1)?)?.as_ref().err();
         notice::warn_once(&format!(
             "{}: bytes {} to {} are only in a copy that is lost; `stripewise fsck` says which",
             self.file.path().display(),
             span.start,
             span.end
         ));
-        lost.map(Lost::log_once).last().unwrap_or(Errno::IO)
+        span.mask.iter().filter_map(extra).map(Lost::log_once).last().unwrap_or(Errno::IO)
     }
 
     /// After a copy failed: if other copies can serve the range, avoids the failed copy from now on
     /// and returns true.
     fn may_avoid(&self, guard: &ReadGuard<'_>, part: &Part, done: u64, error: Errno) -> bool {
-        let at = part.start + done;
-        let Some(span) = guard.spans().iter().find(|span| (span.start..span.end).contains(&at)) else {
-            return false;
-        };
-        let others = span.mask.bits() & self.present_mask() & !(1 << part.copy);
-        is_of_device(error) && others != 0 && self.avoid(part.copy, error)
+        let (at, copy) = (part.start + done, CopyId::new(part.copy));
+        let Some(span) = guard.spans().iter().find(|span| span.range().contains(&at)) else { return false };
+        let others = span.mask.and(self.present_mask()).without(copy);
+        is_of_device(error) && !others.is_empty() && self.avoid(copy, error)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use smallvec::smallvec;
-use stripewise_extents::{Copier, CopyId};
+use stripewise_extents::{Copier, CopyId, Mask};
 use stripewise_sys::{IoVec, raw};
 use stripewise_target::{Few, Outcome, Piece};
 
@@ -97,9 +97,8 @@ impl<'f> CopySet<'f> {
 
     /// Splits the ranges of a request by copy.
     fn shares(&self, request: &Request<'_>, parts: &[Part]) -> Few<Share<'f>> {
-        let used = parts.iter().fold(0u8, |used, part| used | 1 << part.copy);
-        let used = (0..8).filter(|number| used & 1 << number != 0);
-        used.filter_map(|number| self.share(number, request, parts)).collect()
+        let used = parts.iter().fold(Mask::NONE, |used, part| used.with(CopyId::new(part.copy)));
+        used.iter().filter_map(|number| self.share(number, request, parts)).collect()
     }
 
     /// # Safety
@@ -131,9 +130,10 @@ impl<'f> CopySet<'f> {
     }
 
     /// The share of copy `number`; `None` if the copy is lost.
-    fn share(&self, number: usize, request: &Request<'_>, parts: &[Part]) -> Option<Share<'f>> {
+    fn share(&self, number: CopyId, request: &Request<'_>, parts: &[Part]) -> Option<Share<'f>> {
         let copy = self.copy(number)?;
-        let of_copy: Few<usize> = (0..parts.len()).filter(|&index| parts[index].copy == number).collect();
+        let of_copy: Few<usize> =
+            (0..parts.len()).filter(|&index| parts[index].copy == number.index()).collect();
         let (mut pieces, mut ends) = (Few::new(), Few::new());
         for &index in &of_copy {
             let part = &parts[index];
@@ -149,7 +149,7 @@ impl<'f> CopySet<'f> {
     unsafe fn run(&self, what: Transfer, shares: &[Share<'f>], options: IoOptions) -> Few<Few<Outcome>> {
         let set_for = |share: &Share<'f>| share.copy.set_for(self.file.sys(), &share.pieces, options);
         let requests: Few<_> = shares.iter().map(|share| (set_for(share), &*share.pieces)).collect();
-        let fan_out = &self.file.shared.fan_out;
+        let fan_out = &self.file.context.fan_out;
         // SAFETY: as promised by the caller.
         unsafe {
             match what {
@@ -215,11 +215,10 @@ impl CopySet<'_> {
         &self,
         copier: &mut Copier<'_>,
         range: Range<u64>,
-        from: usize,
-        to: usize,
+        from: CopyId,
+        to: CopyId,
     ) -> Result<u64> {
-        let begun = copier.begin(range, CopyId::new(from), CopyId::new(to)).logged()?;
-        let Some(guard) = begun else { return Ok(0) };
+        let Some(guard) = copier.begin(range, from, to).logged()? else { return Ok(0) };
         // Get the size now: a truncate waits for the guard.
         let size = self.file.size()?;
         if guard.parts().iter().any(|part| part.end > size) {
@@ -233,14 +232,15 @@ impl CopySet<'_> {
 
     /// Copies ranges, in order and all at once, from one copy to another. Every byte below `size`
     /// is copied, including zeros.
-    fn copy_parts(&self, ranges: &[Range<u64>], from: usize, to: usize, size: u64) -> Result<()> {
+    fn copy_parts(&self, ranges: &[Range<u64>], from: CopyId, to: CopyId, size: u64) -> Result<()> {
         let (Some(first), Some(last)) = (ranges.first(), ranges.last()) else { return Ok(()) };
         let (offset, len) = (first.start, last.end - first.start);
         let mut memory = vec![0u8; len as usize];
         let buffers = [IoVec { base: memory.as_mut_ptr(), len: len as usize }];
         let request = Request { buffers: &buffers, offset, len, options: IoOptions::default() };
-        let parts = |copy| -> Vec<Part> {
-            ranges.iter().map(|range| Part { start: range.start, end: range.end, copy }).collect()
+        let parts = |copy: CopyId| -> Vec<Part> {
+            let part = |range: &Range<u64>| Part { start: range.start, end: range.end, copy: copy.index() };
+            ranges.iter().map(part).collect()
         };
         let (from, to) = (parts(from), parts(to));
         // SAFETY: `memory` belongs to this frame.

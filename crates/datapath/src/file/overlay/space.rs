@@ -21,9 +21,9 @@ impl<'f> CopySet<'f> {
     /// The accounts of a copy's targets; tried again at each call until all words are available.
     fn accounts(&self, copy: &OpenCopy) -> Option<&'f Accounts> {
         let overlay = self.overlay;
-        let known = overlay.accounts.get(copy.number())?;
+        let known = &overlay.accounts[copy.number().index()];
         if known.get().is_none() {
-            let extra = copy.number().checked_sub(1).and_then(|index| overlay.copies.list.get(index));
+            let extra = copy.number().index().checked_sub(1).and_then(|index| overlay.copies.list.get(index));
             let pool_servers = extra.map_or(&[][..], |extra| &extra.pool_servers);
             let targets = copy.objects().targets();
             let _ = known.set(overlay.context.spaces.accounts(overlay.base(), targets, pool_servers)?);
@@ -76,7 +76,7 @@ impl<'f> CopySet<'f> {
 pub(super) struct Reservation<'a> {
     copies: Option<&'a CopySet<'a>>,
     /// The reservations: copy and range.
-    pub taken: Vec<(usize, Range<u64>)>,
+    pub taken: Vec<(CopyId, Range<u64>)>,
 }
 
 impl<'a> Reservation<'a> {
@@ -91,7 +91,7 @@ impl<'a> Reservation<'a> {
 
     fn take(&mut self, want: &Want<'_>) -> bool {
         let Some(copies) = self.copies else { return false };
-        let (number, range) = (want.copy, want.start..want.end);
+        let (number, range) = (CopyId::new(want.copy), want.start..want.end);
         let Some(copy) = copies.usable(number) else { return false };
         // The policy gives bytes per server of the models; space is counted per target, so use the
         // range.
@@ -110,11 +110,11 @@ impl Space for Reservation<'_> {
 
     fn take_clean(&mut self, want: &Want<'_>) -> bool {
         let Some(copies) = self.copies else { return false };
-        if copies.usable(want.copy).is_none() {
+        if copies.usable(CopyId::new(want.copy)).is_none() {
             return false;
         }
         for copy in eviction_order(want.copy, copies.overlay.manifest.all_copies().count()) {
-            if copies.make_room(copy, want.end - want.start) && self.take(want) {
+            if copies.make_room(CopyId::new(copy), want.end - want.start) && self.take(want) {
                 return true;
             }
         }
@@ -125,14 +125,14 @@ impl Space for Reservation<'_> {
 impl CopySet<'_> {
     /// Evicts at least `bytes` of clean data from a copy, if there is that much. Returns whether
     /// anything was evicted: nothing is while another process copies or writes there.
-    pub(crate) fn make_room(&self, number: usize, bytes: u64) -> bool {
+    pub(crate) fn make_room(&self, number: CopyId, bytes: u64) -> bool {
         let Some(copy) = self.usable(number) else { return false };
         // Most requests that miss end here while all cached data is dirty.
-        if self.map.clean_bytes(CopyId::new(number)) == Ok(0) {
+        if self.map.clean_bytes(number) == Ok(0) {
             return false;
         }
         let batch = self.batch_bytes(copy);
-        let spans = self.map.least_recent(CopyId::new(number), bytes.max(batch)).unwrap_or_default();
+        let spans = self.map.least_recent(number, bytes.max(batch)).unwrap_or_default();
         let mut given = 0;
         for range in batches(&spans, batch) {
             match self.evict(copy, range) {
@@ -150,7 +150,7 @@ impl CopySet<'_> {
     /// or writes there.
     pub(crate) fn evict(&self, copy: &OpenCopy, range: Range<u64>) -> Result<u64> {
         let Some(mut copier) = self.map.copier().logged()? else { return Ok(0) };
-        let number = CopyId::new(copy.number());
+        let number = copy.number();
         let clean = || self.map.list(Select::CleanIn(number), range.clone(), RANGES_MAX);
         let before = clean().logged()?;
         let punch = |parts: &[Range<u64>]| parts.iter().try_for_each(|part| self.punch(copy, part));

@@ -1,24 +1,24 @@
 //! The state of the copies of an open file in this process, and what the files of a process share.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use stripewise_cluster::{Counts, OverlayKind};
+use stripewise_cluster::Counts;
 use stripewise_extents::{Journal, Map, MapSpec, Mask, Node, default_run_dir};
 use stripewise_policy::Streams;
 use stripewise_sys::SysRef;
-use stripewise_target::{Objects, Target};
+use stripewise_target::{FanOut, Target};
 
 use super::accounts::{Accounts, Spaces};
 use super::activity::{Activity, Base, SharedWords};
-use super::background::{Around, Background, Progress, Turn};
+use super::background::{Background, Progress, Turn};
 use super::choice::{Choice, Concurrency, CriticalData, Measured, Rates};
 use super::slot::{MapRef, MapSlot};
 use crate::error::{Errno, FileResult, Logged, Result};
 use crate::file::copy::OpenCopy;
 use crate::forked::ForkSafe;
 use crate::manifest::{Copies, Manifest};
+use crate::runtime::Settings;
 
 /// The state of one open file with several copies.
 pub(crate) struct Overlay {
@@ -49,13 +49,11 @@ pub(crate) struct Overlay {
     pub(crate) accounts: [OnceLock<Accounts>; 8],
 }
 
-/// State that the overlays of a process share.
+/// State that the files of a process share.
 pub(crate) struct Context {
     pub sys: SysRef,
-    /// The node to act as, instead of this machine.
-    pub node: Option<Node>,
-    /// The parent of the run directories, instead of [`default_run_dir`].
-    pub run_base: Option<PathBuf>,
+    pub settings: Settings,
+    pub fan_out: FanOut,
     pub concurrency: Concurrency,
     pub data: CriticalData,
     pub spaces: Spaces,
@@ -65,61 +63,58 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub fn new(sys: SysRef, node: Option<Node>, run_base: Option<PathBuf>, background: Option<Around>) -> Self {
-        let (concurrency, data) = (Concurrency::default(), CriticalData::default());
-        let spaces = Spaces::new(sys.clone());
-        let background = background.map(|around| Background::new(sys.clone(), around));
-        Self { sys, node, run_base, concurrency, data, spaces, activities: SharedWords::default(), background }
+    pub fn new(sys: SysRef, settings: Settings) -> Self {
+        Self {
+            fan_out: FanOut::new(sys.clone(), settings.engine),
+            concurrency: Concurrency::default(),
+            data: CriticalData::default(),
+            spaces: Spaces::new(sys.clone()),
+            activities: SharedWords::default(),
+            background: settings.background.map(|around| Background::new(sys.clone(), around)),
+            sys,
+            settings,
+        }
     }
 
     /// The extent map of a file with several copies whose `ID.manifest` lies on `target` and whose
     /// owner is `owner`.
     pub fn spec(&self, manifest: &Manifest, target: &Target, owner: u32) -> FileResult<MapSpec> {
         let (id, copies) = (manifest.id, manifest.all_copies().count());
-        let kind = manifest.copies.as_ref().map(|copies| copies.kind);
-        let default = match kind {
-            Some(OverlayKind::Cache { .. }) => Mask::ORIGINAL,
-            _ => Mask::all(copies),
-        };
-        let node = self.node.clone().map_or_else(|| Node::this(&self.sys), Ok)?;
-        let run_dir = match &self.run_base {
-            Some(base) => base.join(id.to_string()),
-            None => default_run_dir(&self.sys, owner, id.0)?,
-        };
+        let is_cache = manifest.copies.as_ref().is_some_and(|copies| copies.is_cache());
+        let Settings { node, run_base, .. } = &self.settings;
         let journal_name = format!("{id}.extents");
-        let journal_below = target.directory_of(Objects { id, owner }, &journal_name);
-        let journal_name = journal_name.into();
-        let owner = Some(owner);
         Ok(MapSpec {
-            run_dir,
+            node: node.clone().map_or_else(|| Node::this(&self.sys), Ok)?,
+            run_dir: match run_base {
+                Some(base) => base.join(id.to_string()),
+                None => default_run_dir(&self.sys, owner, id.0)?,
+            },
             journal_base: target.path().to_owned(),
-            journal_below,
-            journal_name,
+            journal_below: target.directory_of(manifest.objects(owner), &journal_name),
+            journal_name: journal_name.into(),
             id: id.0,
             copies,
-            default,
-            owner,
-            node,
+            default: if is_cache { Mask::ORIGINAL } else { Mask::all(copies) },
+            owner: Some(owner),
             create: false,
         })
     }
 }
 
 impl Overlay {
-    /// Creates the overlay of a file with several copies; `None` for other files. The map is joined
-    /// at its first use or by [`Overlay::map`].
+    /// Creates the overlay of a file with several `copies`. The map is joined at its first use or
+    /// by [`Overlay::map`].
     pub fn new(
         context: &Arc<Context>,
         manifest: &Arc<Manifest>,
+        copies: &Copies,
         spec: MapSpec,
         rates: Option<Rates>,
-    ) -> Option<Self> {
-        let copies = manifest.copies.as_deref()?.clone();
-        let Context { sys, activities, .. } = &**context;
-        let activity = Activity::new(sys, activities, base(&spec), manifest);
-        Some(Self {
+    ) -> Self {
+        Self {
             manifest: manifest.clone(),
-            copies,
+            copies: copies.clone(),
+            activity: Activity::new(&context.sys, &context.activities, base(&spec), manifest),
             context: context.clone(),
             spec,
             given: OnceLock::new(),
@@ -133,10 +128,9 @@ impl Overlay {
             reported: ForkSafe::default(),
             turn: Arc::default(),
             progress: Progress::default(),
-            activity,
             under_way: AtomicU32::new(0),
             accounts: Default::default(),
-        })
+        }
     }
 
     pub(crate) fn spec(&self) -> &MapSpec {

@@ -1,18 +1,17 @@
 //! Counters of a file with several copies in the terms of its statistics.
 
 use stripewise_cluster::{CopyCounts, Counts};
-use stripewise_extents::{CopyId, Counter};
+use stripewise_extents::Counter;
 
-/// The counters of a file whose copies have these names; `count` gives the value of each.
-pub(crate) fn counts<'n>(names: impl Iterator<Item = &'n str>, count: impl Fn(Counter) -> u64) -> Counts {
-    let of_copy = |(number, name): (usize, &str)| {
-        let copy = CopyId::new(number);
-        CopyCounts {
-            name: name.to_owned(),
-            read_bytes: count(Counter::Read(copy)),
-            written_bytes: count(Counter::Written(copy)),
-            copied_bytes: count(Counter::Copied(copy)),
-        }
+use crate::manifest::{CopyRef, Manifest};
+
+/// The counters of a file; `count` gives the value of each.
+pub(crate) fn counts(manifest: &Manifest, count: impl Fn(Counter) -> u64) -> Counts {
+    let of_copy = |CopyRef { number, name, .. }: CopyRef<'_>| CopyCounts {
+        name: name.to_owned(),
+        read_bytes: count(Counter::Read(number)),
+        written_bytes: count(Counter::Written(number)),
+        copied_bytes: count(Counter::Copied(number)),
     };
     Counts {
         requests: count(Counter::Requests),
@@ -23,6 +22,6 @@ pub(crate) fn counts<'n>(names: impl Iterator<Item = &'n str>, count: impl Fn(Co
         evicted_bytes: count(Counter::EvictedBytes),
         write_backs: count(Counter::WriteBacks),
         fetches: count(Counter::Fetches),
-        copies: names.enumerate().map(of_copy).collect(),
+        copies: manifest.all_copies().map(of_copy).collect(),
     }
 }

@@ -91,7 +91,7 @@ pub(crate) fn check_times(times: &Times, copy: &OpenCopy) -> FileResult<()> {
     }
     let set = copy.objects();
     for ((index, stat), target) in set.stats()?.into_iter().enumerate().zip(set.targets()) {
-        if times.get(&(copy.number(), index)).is_some_and(|&known| stat.st_mtime < known) {
+        if times.get(&(copy.number().index(), index)).is_some_and(|&known| stat.st_mtime < known) {
             let path = target.path().join(format!("{}.{index}", set.id()));
             let problem = "is older than when its file was closed, put back from a backup or a snapshot; its bytes are not used: \
                            put back what was there, or let `stripewise fsck --repair` say what only it had";
@@ -119,7 +119,7 @@ impl LogicalFile {
     pub(crate) fn times_now(&self) -> Times {
         let of_copy = |copy: &OpenCopy| {
             let stats = copy.objects().stats().unwrap_or_default();
-            let number = copy.number();
+            let number = copy.number().index();
             stats.into_iter().enumerate().map(move |(index, stat)| ((number, index), stat.st_mtime))
         };
         self.present().flat_map(of_copy).collect()

@@ -69,11 +69,11 @@ impl CopySet<'_> {
         for unit in step.units(copies.kind, manifest.all_copies().count()) {
             let (bytes, counter) = match unit {
                 Unit::KeepFree => (self.evict_to_watermark(), None),
-                Unit::Copy { to } if self.copy(to).is_none() => continue,
+                Unit::Copy { to } if self.copy(CopyId::new(to)).is_none() => continue,
                 Unit::Copy { to } => {
                     let counter =
                         if copies.is_cache() { Counter::WriteBacks } else { Counter::Synchronisations };
-                    (self.work_on_copy(to, pieces)?, Some(counter))
+                    (self.work_on_copy(CopyId::new(to), pieces)?, Some(counter))
                 }
                 Unit::Fetch => (self.fetch_some()?, Some(Counter::Fetches)),
             };
@@ -98,23 +98,23 @@ impl CopySet<'_> {
         let OverlayKind::Cache { capacity_per_server, .. } = self.overlay.copies.kind else { return Ok(false) };
         let mut written = 0;
         for copy in self.caches() {
-            written += self.map.counted(Counter::Written(CopyId::new(copy.number()))).logged()?;
+            written += self.map.counted(Counter::Written(copy.number())).logged()?;
         }
         if self.overlay.progress.written.swap(written, Ordering::Relaxed) == written {
             return Ok(false);
         }
         let mut pressure = Pressure::default();
         for copy in self.caches() {
-            let clean = self.map.clean_bytes(CopyId::new(copy.number())).logged()?;
+            let clean = self.map.clean_bytes(copy.number()).logged()?;
             pressure.add(self.used_space(copy).unwrap_or(0), clean, self.servers_of_space(copy));
         }
         Ok(pressure.is_high(capacity_per_server))
     }
 
     /// Copies ranges missing in copy `to`, starting where the last unit ended.
-    fn work_on_copy(&self, to: usize, pieces: usize) -> Result<u64> {
+    fn work_on_copy(&self, to: CopyId, pieces: usize) -> Result<u64> {
         let size = self.file.size()?;
-        let Some(place) = self.overlay.progress.at.get(to) else { return Ok(0) };
+        let place = &self.overlay.progress.at[to.index()];
         let at = place.load(Ordering::Relaxed);
         let span = match self.first_missing(to, at..size)? {
             Some(span) => span,
@@ -137,24 +137,30 @@ impl CopySet<'_> {
 
     /// Extends the copy of `span` to other ranges missing in `whole`, which starts where `span`
     /// does: up to `pieces` ranges in all.
-    pub(super) fn chunk(&self, to: usize, span: &Span, whole: Range<u64>, pieces: usize) -> Result<Range<u64>> {
+    pub(super) fn chunk(
+        &self,
+        to: CopyId,
+        span: &Span,
+        whole: Range<u64>,
+        pieces: usize,
+    ) -> Result<Range<u64>> {
         if span.end >= whole.end {
             return Ok(whole);
         }
-        let spans = self.map.list(Select::NotValidIn(CopyId::new(to)), whole.clone(), pieces).logged()?;
+        let spans = self.map.list(Select::NotValidIn(to), whole.clone(), pieces).logged()?;
         Ok(whole.start..spans.last().map_or(whole.end, |last| last.end))
     }
 
-    pub(super) fn first_missing(&self, to: usize, range: Range<u64>) -> Result<Option<Span>> {
+    pub(super) fn first_missing(&self, to: CopyId, range: Range<u64>) -> Result<Option<Span>> {
         if range.is_empty() {
             return Ok(None);
         }
-        let spans = self.map.list(Select::NotValidIn(CopyId::new(to)), range, 1).logged()?;
+        let spans = self.map.list(Select::NotValidIn(to), range, 1).logged()?;
         Ok(spans.first().copied())
     }
 
-    pub(super) fn source(&self, span: &Span) -> Option<usize> {
-        let usable = self.preferred(span.mask.bits() & self.present_mask());
+    pub(super) fn source(&self, span: &Span) -> Option<CopyId> {
+        let usable = self.preferred(span.mask.and(self.present_mask()));
         self.choice().source(span.start, span.len(), usable)
     }
 
@@ -179,8 +185,7 @@ impl CopySet<'_> {
             return Ok(0);
         }
         for copy in self.caches() {
-            let hinted = Select::Hinted(CopyId::new(copy.number()));
-            for span in self.map.list(hinted, 0..size, WANTED_MAX).logged()? {
+            for span in self.map.list(Select::Hinted(copy.number()), 0..size, WANTED_MAX).logged()? {
                 let begun_ns = self.file.sys().now_ns();
                 let range = span.start..pace.piece_end(span.start).min(size);
                 let bytes = self.fetch(copy.number(), &range)?;
@@ -195,7 +200,7 @@ impl CopySet<'_> {
 
     /// Fetches a range into a cache copy. Returns 0 if there is no space or another process writes
     /// there.
-    pub(super) fn fetch(&self, to: usize, range: &Range<u64>) -> Result<u64> {
+    pub(super) fn fetch(&self, to: CopyId, range: &Range<u64>) -> Result<u64> {
         let Some(span) = self.first_missing(to, range.clone())? else { return Ok(0) };
         let range = span.start..span.end.min(range.end);
         let (Some(from), Some(copy)) = (self.source(&span), self.usable(to)) else {
@@ -204,11 +209,7 @@ impl CopySet<'_> {
         if !self.take_space(copy, &range) {
             return Ok(0);
         }
-        let copied = match self.map.copier().logged() {
-            Ok(Some(mut copier)) => self.copy_between(&mut copier, range.clone(), from, to),
-            Ok(None) => Ok(0),
-            Err(error) => Err(error),
-        };
+        let copied = self.copy_chunk(range.clone(), from, to).map(Option::unwrap_or_default);
         if copied != Ok(range.end - range.start) {
             self.give_space(copy, std::slice::from_ref(&range));
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use smallvec::smallvec;
 use stripewise_cluster::Durability;
-use stripewise_extents::{CopyId, Counter, Span, WriteGuard};
+use stripewise_extents::{CopyId, Counter, Mask, Span, WriteGuard};
 use stripewise_model::Op;
 use stripewise_policy::{Kind, ORIGINAL, possible_copy};
 use stripewise_target::Few;
@@ -87,18 +87,19 @@ impl CopySet<'_> {
     ) -> Option<Few<Part>> {
         let all = self.present_mask();
         let present = self.preferred(all);
-        let forbidden = |span: &Span| span.forbidden.map_or(0, |copy| 1 << copy.index());
+        let forbidden = |span: &Span| span.forbidden.map_or(Mask::NONE, Mask::only);
         if self.is_mapped() {
             let whole = Part { start: request.offset, end: request.offset + request.len, copy: ORIGINAL };
-            return known.iter().all(|span| forbidden(span) & 1 == 0).then(|| smallvec![whole]);
+            let allowed = known.iter().all(|span| span.forbidden != Some(CopyId::ORIGINAL));
+            return allowed.then(|| smallvec![whole]);
         }
         // A range that is valid only where it cannot be written may go to any copy, because it is
         // overwritten.
-        let spans = spans_of(known, |span| match span.mask.bits() & present & !forbidden(span) {
-            0 => 1,
+        let spans = spans_of(known, |span| match span.mask.and(present).minus(forbidden(span)) {
+            Mask::NONE => Mask::ORIGINAL,
             mask => mask,
         });
-        let allowed = known.iter().fold(present, |allowed, span| allowed & !forbidden(span));
+        let allowed = known.iter().fold(present, |allowed, span| allowed.minus(forbidden(span)));
         let asked = self.policy_request(kind, request.offset, request.len);
         let mut parts = Few::new();
         let redirected =
@@ -106,18 +107,19 @@ impl CopySet<'_> {
         if redirected.critical.is_some() {
             self.map.count(Counter::Critical, 1);
         }
-        let mut possible = Few::new();
+        let mut chosen = Few::new();
         for part in parts {
             for span in known.iter().filter(|span| span.start < part.end && part.start < span.end) {
                 let range = part.start.max(span.start)..part.end.min(span.end);
-                let valid = span.mask.bits();
-                let copy = possible_copy(part.copy, present & !forbidden(span), valid);
+                let possible = |copies: Mask| {
+                    possible_copy(part.copy, copies.minus(forbidden(span)).bits(), span.mask.bits())
+                };
                 // A copy that has failed is better than none.
-                let copy = copy.or_else(|| possible_copy(part.copy, all & !forbidden(span), valid))?;
-                push(&mut possible, Part { start: range.start, end: range.end, copy });
+                let copy = possible(present).or_else(|| possible(all))?;
+                push(&mut chosen, Part { start: range.start, end: range.end, copy });
             }
         }
-        Some(possible)
+        Some(chosen)
     }
 
     /// Releases the reserved space of ranges that were then not written there.
@@ -125,7 +127,7 @@ impl CopySet<'_> {
         for (number, range) in reservation.taken.drain(..) {
             let Some(copy) = self.copy(number) else { continue };
             let mut unused = vec![range];
-            for part in written.iter().filter(|part| part.copy == number) {
+            for part in written.iter().filter(|part| part.copy == number.index()) {
                 unused = unused.iter().flat_map(|range| outside(range, &(part.start..part.end))).collect();
             }
             self.give_space(copy, &unused);
