@@ -80,6 +80,17 @@ pub(crate) fn counts_holes(sys: &SysRef, fd: BorrowedFd<'_>) -> bool {
     !matches!(sys.file_system(fd), Ok(EXT | XFS | BTRFS | TMPFS | NFS | OVERLAY | LUSTRE))
 }
 
+/// Whether an open file may be an anchor and begins like one.
+pub(crate) fn begins(sys: &SysRef, fd: BorrowedFd<'_>) -> Result<bool> {
+    Ok(is_possible(&sys.stat(fd)?) && sys.read_start(fd, MAGIC.len())? == MAGIC)
+}
+
+/// Whether `path` still leads to the open file.
+pub(crate) fn is_at(sys: &SysRef, fd: BorrowedFd<'_>, path: &Path) -> Result<bool> {
+    let own = FileKey::of(&sys.stat(fd)?);
+    Ok(sys.stat_at(None, path, false).is_ok_and(|named| FileKey::of(&named) == own))
+}
+
 /// Reads the manifest at the start of an open file; `None` if the file is not an anchor.
 ///
 /// # Errors

@@ -113,19 +113,16 @@ fn file(runtime: &Runtime, path: &Path, size: u64) -> Result<Seen, Errno> {
         name.starts_with(TEMPORARY_PREFIX) && (temporary_id(&name).is_some() || name.ends_with(".journal"));
     let copy = name.strip_suffix(".manifest").is_some_and(|id| FileId::from_hex(id).is_some());
     let aside = name.contains(restore::ASIDE);
-    Ok(if ours {
-        Seen::Temporary
-    } else if !copy && !aside && size >= TEXT_BYTES_MIN as u64 && begins_as_anchor(runtime, path)? {
-        Seen::Anchor
-    } else {
-        Seen::Plain
-    })
-}
-
-fn begins_as_anchor(runtime: &Runtime, path: &Path) -> Result<bool, Errno> {
+    if ours {
+        return Ok(Seen::Temporary);
+    }
+    if copy || aside || size < TEXT_BYTES_MIN as u64 {
+        return Ok(Seen::Plain);
+    }
     let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
     let fd = runtime.sys().open(None, path, flags, Mode::empty())?;
-    Ok(runtime.sys().read_start(fd.as_fd(), MAGIC.len())? == MAGIC)
+    let begins = runtime.sys().read_start(fd.as_fd(), MAGIC.len())? == MAGIC;
+    Ok(if begins { Seen::Anchor } else { Seen::Plain })
 }
 
 /// Reports temporaries that are old, and removes them on request. Returns the ids and owners of

@@ -4,8 +4,8 @@ use stripewise_layout::Layout;
 use stripewise_sys::{Kind, Mode, Stat, Timespec, Timestamps};
 use stripewise_target::{CACHED, TargetError, access_list};
 
+use super::LogicalFile;
 use super::copy::OpenCopy;
-use super::logical::LogicalFile;
 use crate::error::Logged;
 use crate::permissions::{is_protected, of_anchor, of_file};
 use crate::{Errno, Result, anchor};

@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use stripewise_extents::{CopyId, Span};
 use stripewise_sys::SeekFrom;
 
+use super::LogicalFile;
 use super::copy::OpenCopy;
-use super::logical::LogicalFile;
 use super::overlay::CopySet;
 use crate::error::{Errno, Logged, Result};
 

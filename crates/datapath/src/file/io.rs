@@ -6,8 +6,8 @@ use stripewise_layout::MAX_OFFSET;
 use stripewise_sys::{IoVec, raw};
 use stripewise_target::{Outcome, Piece};
 
+use super::LogicalFile;
 use super::copy::IoOptions;
-use super::logical::LogicalFile;
 use super::overlay::Request;
 use super::split::{leading, split, total};
 use crate::error::{Errno, LogOnce, Result};

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use stripewise_sys::{Fd, LockKind, Mode, OFlags};
 use stripewise_target::TargetError;
 
-use super::logical::LogicalFile;
+use super::LogicalFile;
 use crate::error::{Errno, Logged, Result};
 use crate::paths::link_of;
 

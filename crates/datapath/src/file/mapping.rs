@@ -9,7 +9,7 @@ use stripewise_layout::MAX_OFFSET;
 use stripewise_policy::background::CHUNK_BYTES;
 use stripewise_sys::asking;
 
-use super::logical::LogicalFile;
+use super::LogicalFile;
 use super::overlay::CopySet;
 use crate::error::{Errno, Logged, Result};
 

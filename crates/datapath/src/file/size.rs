@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use stripewise_extents::Select;
 use stripewise_layout::MAX_OFFSET;
 
+use super::LogicalFile;
 use super::copy::OpenCopy;
 use super::lock::SizeLock;
-use super::logical::LogicalFile;
 use super::overlay::CopySet;
 use crate::error::{Errno, Logged, Result};
 use crate::{anchor, intent};

@@ -6,9 +6,9 @@ use std::sync::atomic::Ordering;
 
 use stripewise_sys::{Dir, Kind, Mode, OFlags, SysRef, Timestamps};
 
+use super::LogicalFile;
 use super::attributes::{self, Attributes};
 use super::copy::OpenCopy;
-use super::logical::LogicalFile;
 use crate::error::{Errno, Logged, Result};
 use crate::paths::directory_of;
 

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use stripewise_sys::{Fd, IoVec, Kind, Mode, OFlags, SeekFrom, Stat, SysRef, Timespec, Timestamps};
 
 use super::extended;
-use crate::anchor;
+use crate::anchor::{self, FileKey};
 use crate::error::{Errno, FileError, FileResult, Result};
 use crate::file::{Change, IoOptions, LogicalFile};
-use crate::manifest::MAGIC;
 use crate::runtime::Runtime;
 
 /// An open file, plain or managed.
@@ -24,12 +23,9 @@ pub enum Contents {
 
 /// Identifies one state of a file's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Version {
-    /// Device number.
-    pub device: u64,
-    /// Inode number of the file or its anchor.
-    pub inode: u64,
-    /// Size in bytes.
+pub(super) struct Version {
+    /// The file or its anchor.
+    pub key: FileKey,
     pub size: u64,
     /// Time of the last change of the bytes: seconds and nanoseconds since 1970.
     pub modified: (i64, i64),
@@ -49,7 +45,7 @@ impl Contents {
         let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK;
         // A file that may not be read may already be open in this process.
         let plain = match sys.open(None, path, flags, Mode::empty()) {
-            Ok(fd) if !begins_as_anchor(sys, fd.as_fd()).map_err(io())? => Ok(fd),
+            Ok(fd) if !anchor::begins(sys, fd.as_fd()).map_err(io())? => Ok(fd),
             opened => match runtime.open_file(path)? {
                 Some(file) => return Ok(Self::Managed(file)),
                 None => opened,
@@ -98,10 +94,7 @@ impl Contents {
     }
 
     /// The stat(2) result of the file, with size, permissions, blocks and times of a managed file.
-    ///
-    /// # Errors
-    /// Same as fstat(2).
-    pub fn stat(&self) -> Result<Stat> {
+    pub(super) fn stat(&self) -> Result<Stat> {
         match self {
             Self::Plain(sys, fd) => sys.stat(fd.as_fd()),
             Self::Managed(file) => {
@@ -113,10 +106,7 @@ impl Contents {
     }
 
     /// The current state of the bytes.
-    ///
-    /// # Errors
-    /// Same as fstat(2).
-    pub fn version(&self) -> Result<Version> {
+    pub(super) fn version(&self) -> Result<Version> {
         Ok(self.version_of(&self.stat()?))
     }
 
@@ -124,8 +114,7 @@ impl Contents {
     /// its name.
     pub(super) fn version_of(&self, stat: &Stat) -> Version {
         Version {
-            device: stat.st_dev,
-            inode: stat.st_ino,
+            key: FileKey::of(stat),
             size: stat.st_size as u64,
             modified: (stat.st_mtime, stat.st_mtime_nsec as i64),
             changed: match self {
@@ -183,10 +172,7 @@ impl Contents {
 
     /// The offset of the first byte at or after `offset` that is not in a hole; `None` if there is
     /// none.
-    ///
-    /// # Errors
-    /// Same as lseek(2).
-    pub fn next_data(&self, offset: u64) -> Result<Option<u64>> {
+    pub(super) fn next_data(&self, offset: u64) -> Result<Option<u64>> {
         let found = match self {
             Self::Plain(sys, fd) => match sys.seek(fd.as_fd(), SeekFrom::Data(offset)) {
                 // The file system does not support SEEK_DATA.
@@ -203,10 +189,7 @@ impl Contents {
     }
 
     /// Sets the size to exactly `size` bytes.
-    ///
-    /// # Errors
-    /// Same as ftruncate(2).
-    pub fn set_size(&self, size: u64) -> Result<()> {
+    pub(super) fn set_size(&self, size: u64) -> Result<()> {
         match self {
             // Writing the last byte has set the size already; on some file systems another truncate
             // is expensive.
@@ -216,11 +199,7 @@ impl Contents {
         }
     }
 
-    /// fsync(2).
-    ///
-    /// # Errors
-    /// Same as fsync(2).
-    pub fn sync(&self) -> Result<()> {
+    pub(super) fn sync(&self) -> Result<()> {
         match self {
             Self::Plain(sys, fd) => sys.sync(fd.as_fd()),
             Self::Managed(file) => file.sync(false),
@@ -229,21 +208,16 @@ impl Contents {
 
     /// Drops written and synced data from the page cache of this node, as far as the kernel does
     /// that: the next read then comes from the file system.
-    ///
-    /// # Errors
-    /// Same as posix_fadvise(2).
-    pub fn forget(&self) -> Result<()> {
+    pub(super) fn forget(&self) -> Result<()> {
         match self {
             Self::Plain(sys, fd) => sys.drop_cached(fd.as_fd()),
             Self::Managed(_) => Ok(()),
         }
     }
 
-    /// Drains a file with several copies, so that each copy has everything it is to have.
-    ///
-    /// # Errors
-    /// Same as pread(2), pwrite(2) and fsync(2); EBUSY if another process uses the file.
-    pub fn settle(&self) -> Result<()> {
+    /// Drains a file with several copies, so that each copy has everything it is to have. EBUSY if
+    /// another process uses the file.
+    pub(super) fn settle(&self) -> Result<()> {
         let Self::Managed(file) = self else { return Ok(()) };
         match file.drain(&mut |_, _| ControlFlow::Continue(()))?.left_bytes {
             0 => Ok(()),
@@ -255,10 +229,7 @@ impl Contents {
     /// Without the owner, set-user-ID and set-group-ID are not copied either. The access list is
     /// copied between plain files only: on a managed file, whose bytes are in several files, it
     /// would protect only the anchor.
-    ///
-    /// # Errors
-    /// Same as fsetxattr(2), fchmod(2) and futimens(2).
-    pub fn take_attributes(&self, of: &Stat, from: &Contents) -> Result<()> {
+    pub(super) fn take_attributes(&self, of: &Stat, from: &Contents) -> Result<()> {
         let now = self.sys().stat(self.named_file())?;
         let owned = (now.st_uid, now.st_gid) == (of.st_uid, of.st_gid)
             || self.change(&Change::Owner(Some(of.st_uid), Some(of.st_gid))).is_ok();
@@ -284,10 +255,4 @@ impl Contents {
             Change::Owner(user, group) => sys.set_owner(fd, *user, *group),
         }
     }
-}
-
-fn begins_as_anchor(sys: &SysRef, fd: BorrowedFd<'_>) -> Result<bool> {
-    let stat = sys.stat(fd)?;
-    let may_be = anchor::is_possible(&stat);
-    Ok(may_be && sys.read_start(fd, MAGIC.len())? == MAGIC)
 }

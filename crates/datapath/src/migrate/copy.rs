@@ -1,7 +1,17 @@
-//! Copies bytes from one file to another and computes their checksum.
+//! Copies bytes from one file to another and computes their checksum; copies a whole file to
+//! another path.
+
+use std::path::Path;
+
+use stripewise_sys::{FileType, Mode};
+use stripewise_target::FileId;
 
 use super::contents::Contents;
-use crate::Result;
+use super::error::MigrateError;
+use super::job::{Phase, Progress};
+use super::place::Place;
+use crate::error::{Errno, FileError, Result};
+use crate::runtime::{Missing, Runtime, Shape, temporary_name};
 
 /// Bytes of one read or write: large enough to keep all servers busy at once.
 const TRANSFER_BYTES: usize = 8 << 20;
@@ -93,6 +103,81 @@ fn parts(bytes: &[u8], offset: u64) -> Vec<(u64, &[u8])> {
         }
     }
     runs.into_iter().map(|(start, end, _)| (offset + start as u64, &bytes[start..end])).collect()
+}
+
+/// Copies the file at `from` to `to`, atomically: `to` always shows its old state or the complete
+/// copy. The copy gets `shape`; without one, the layout of the managed file at `to`; without that,
+/// it is a plain file. Its mode is that of the source, and its times are the current time. Returns
+/// the bytes of the file.
+///
+/// # Errors
+/// `to` is unchanged after any error.
+pub fn copy_file(
+    runtime: &Runtime,
+    from: &Path,
+    to: &Path,
+    shape: Option<Shape<'_>>,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<u64, MigrateError> {
+    let source = Contents::open(runtime, from)?;
+    let version = source.version().map_err(FileError::io(from, "stat"))?;
+    let mode = source.stat().map_err(FileError::io(from, "stat"))?.st_mode;
+    if FileType::from_raw_mode(mode) != FileType::RegularFile {
+        return Err(MigrateError::NotRegular(from.into()));
+    }
+    let place = place_for(runtime, to, shape)?;
+    let id = FileId::random(&**runtime.sys()).map_err(FileError::io(to, "create"))?;
+    let temporary = to.with_file_name(temporary_name(id));
+    let destination = place.make(runtime, to, id, Mode::from_raw_mode(mode & 0o777), "create")?;
+    let copied = copy_checked(&source, &destination, from, to, version.size, progress).and_then(|()| {
+        if source.version().map_err(FileError::io(from, "stat"))? != version {
+            return Err(MigrateError::Changed(from.into()));
+        }
+        Ok(runtime.rename(None, &temporary, None, to, 0).map_err(FileError::io(to, "create"))?)
+    });
+    if copied.is_err() {
+        let _ = runtime.unlink(None, &temporary);
+    }
+    copied.map(|()| version.size)
+}
+
+fn place_for<'a>(runtime: &Runtime, to: &Path, shape: Option<Shape<'_>>) -> Result<Place<'a>, MigrateError> {
+    let io = |what| FileError::io(to, what);
+    let there = runtime.sys().stat_at(None, to, true);
+    if there.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory) {
+        return Err(io("create")(Errno::ISDIR).into());
+    }
+    let blueprint = match shape {
+        Some(shape) => runtime.resolve(shape, Missing::LeaveOut),
+        None => match runtime.manifest_at(None, to, true).map_err(io("open"))? {
+            Some(like) => runtime.blueprint_of(&like),
+            None => return Ok(Place::Plain),
+        },
+    };
+    Ok(Place::Managed(blueprint.map_err(FileError::from)?))
+}
+
+fn copy_checked(
+    source: &Contents,
+    destination: &Contents,
+    from: &Path,
+    to: &Path,
+    total: u64,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<(), MigrateError> {
+    let mut tell = |phase, done| progress(Progress { phase, done, total });
+    let all = (0, total);
+    let sum = copy_range(source, destination, all, |done| tell(Phase::Copy, done))
+        .map_err(FileError::io(from, "copy"))?;
+    let finish = || {
+        destination.set_size(total)?;
+        destination.settle()?;
+        destination.sync()
+    };
+    finish().map_err(FileError::io(to, "write"))?;
+    let arrived =
+        checksum(destination, all, |done| tell(Phase::Verify, done)).map_err(FileError::io(to, "read back"))?;
+    if arrived == sum { Ok(()) } else { Err(MigrateError::Damaged(to.into())) }
 }
 
 #[cfg(test)]

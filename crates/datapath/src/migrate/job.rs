@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use stripewise_sys::Stat;
+use stripewise_sys::{Mode, Stat};
+use stripewise_target::FileId;
 
 use super::contents::{Contents, Version};
 use super::error::{MigrateError, Result};
 use super::place::Place;
+use crate::anchor::FileKey;
 use crate::error::{Errno, FileError};
 use crate::file::sync_directory;
 use crate::runtime::Runtime;
@@ -57,7 +59,7 @@ impl<'a> Job<'a> {
     pub(super) fn switch(&self, temporary: &Path) -> Result<()> {
         let sys = self.runtime.sys();
         let named = sys.stat_at(None, self.path, false).map_err(self.io("stat"))?;
-        let replaced = (named.st_dev, named.st_ino) != (self.stat.st_dev, self.stat.st_ino);
+        let replaced = FileKey::of(&named) != FileKey::of(&self.stat);
         let managed = self.source.managed().is_some();
         let now = if managed { self.source.version() } else { Ok(self.source.version_of(&named)) };
         if replaced || now.map_err(self.io("stat"))? != self.version {
@@ -76,6 +78,12 @@ impl<'a> Job<'a> {
 
     pub(super) fn refuse_if_open(&self) -> Result<()> {
         refuse_if_open(self.runtime, self.path, &self.source)
+    }
+
+    /// Creates the temporary. Until it is complete, only its owner may access it.
+    pub(super) fn make(&self, id: FileId) -> Result<Contents> {
+        let private = Mode::RUSR | Mode::WUSR;
+        self.place.make(self.runtime, self.path, id, private, "create a file beside")
     }
 
     pub(super) fn check_space(&self) -> Result<()> {

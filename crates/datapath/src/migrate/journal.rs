@@ -5,7 +5,6 @@
 //! destination, and the manifest to be replaced, if any), then a line per copied chunk. A last line
 //! without a newline is ignored. The lock on the journal is the right to migrate the file.
 
-use std::ffi::OsString;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -13,8 +12,9 @@ use std::path::{Path, PathBuf};
 use stripewise_sys::{Fd, LockKind, Mode, OFlags, SysRef};
 
 use super::contents::Version;
+use crate::anchor::{self, FileKey};
 use crate::file::sync_directory;
-use crate::runtime::temporary_id;
+use crate::runtime::{TEMPORARY_PREFIX, temporary_id};
 use crate::{Errno, Result};
 
 const MAGIC: &str = "stripewise journal, format 1";
@@ -45,13 +45,8 @@ pub(super) struct Journal {
 
 pub(super) fn path_for(path: &Path) -> PathBuf {
     // Hash the name, because it may have the maximum length.
-    let mut name = OsString::from(format!(
-        "{}{:08x}",
-        crate::runtime::TEMPORARY_PREFIX,
-        crc32fast::hash(path.file_name().unwrap_or_default().as_bytes())
-    ));
-    name.push(".journal");
-    path.with_file_name(name)
+    let sum = crc32fast::hash(path.file_name().unwrap_or_default().as_bytes());
+    path.with_file_name(format!("{TEMPORARY_PREFIX}{sum:08x}.journal"))
 }
 
 /// Whether an earlier migration of the file at `path` may have left a journal.
@@ -72,8 +67,7 @@ impl Journal {
             }
             // Another migration may have removed the journal when it ended, before this lock was
             // granted.
-            let (own, named) = (sys.stat(fd.as_fd())?, sys.stat_at(None, &path, false));
-            if named.is_ok_and(|named| (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)) {
+            if anchor::is_at(sys, fd.as_fd(), &path)? {
                 let bytes = sys.read_start(fd.as_fd(), BYTES_MAX)?;
                 let text = String::from_utf8_lossy(&bytes);
                 let found = parse(&text);
@@ -124,7 +118,7 @@ impl Journal {
 
 fn format(header: &Header) -> String {
     let Header { source, destination, goal, chunk_bytes, replaced } = header;
-    let Version { device, inode, size, modified, changed } = source;
+    let Version { key: FileKey { device, inode }, size, modified, changed } = source;
     let mut text = format!(
         "{MAGIC}\nsource {device} {inode} {size} {} {} {} {}\ndestination {destination}\n\
          goal {goal:08x}\nchunk_bytes {chunk_bytes}\n",
@@ -147,8 +141,7 @@ fn parse(text: &str) -> Option<(Header, Vec<Option<u32>>)> {
     let source = value("source")?;
     let mut numbers = source.split(' ');
     let source = Version {
-        device: numbers.next()?.parse().ok()?,
-        inode: numbers.next()?.parse().ok()?,
+        key: FileKey { device: numbers.next()?.parse().ok()?, inode: numbers.next()?.parse().ok()? },
         size: numbers.next()?.parse().ok()?,
         modified: (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?),
         changed: (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?),
@@ -186,11 +179,7 @@ fn unescape(text: &str) -> String {
     let mut chars = text.chars();
     while let Some(c) = chars.next() {
         match c {
-            '\\' => match chars.next() {
-                Some('n') => out.push('\n'),
-                Some(other) => out.push(other),
-                None => {}
-            },
+            '\\' => out.extend(chars.next().map(|c| if c == 'n' { '\n' } else { c })),
             c => out.push(c),
         }
     }
@@ -205,7 +194,12 @@ mod tests {
 
     fn header() -> Header {
         Header {
-            source: Version { device: 1, inode: 2, size: 300, modified: (-5, 7), changed: (8, 9) },
+            source: Version {
+                key: FileKey { device: 1, inode: 2 },
+                size: 300,
+                modified: (-5, 7),
+                changed: (8, 9),
+            },
             destination: format!(".stripewise-{}.new", "0".repeat(32)),
             goal: 0xabc,
             chunk_bytes: 100,

@@ -6,8 +6,7 @@ use std::sync::{Mutex, mpsc};
 use super::contents::{Contents, Version};
 use super::copy::{checksum, copy_range};
 use super::error::{MigrateError, Result};
-use super::job::{Job, Pace, chunk_count};
-use super::job::{Phase, Progress};
+use super::job::{Job, Pace, Phase, Progress, chunk_count};
 use super::journal::Journal;
 
 impl Job<'_> {

@@ -10,10 +10,7 @@ use stripewise_target::FileId;
 use super::contents::Contents;
 use super::error::{MigrateError, Result};
 use crate::error::{FileError, FileResult};
-use crate::runtime::{Blueprint, Missing, Runtime, Shape};
-
-/// Permissions of the temporary until it is complete: only its owner may access it.
-const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+use crate::runtime::{Blueprint, Missing, Runtime, Shape, temporary_name};
 
 /// The goal of a migration.
 #[derive(Clone, Copy, Debug)]
@@ -53,22 +50,30 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Creates the temporary for the file at `path`.
-    pub fn make(&self, runtime: &Runtime, path: &Path, temporary: &Path, id: FileId) -> Result<Contents> {
-        let io = |errno| FileError::Io { path: path.to_owned(), what: "create a file beside", errno };
+    /// Creates the temporary with the given id for the file at `path`. Errors call that `what`.
+    pub fn make(
+        &self,
+        runtime: &Runtime,
+        path: &Path,
+        id: FileId,
+        mode: Mode,
+        what: &'static str,
+    ) -> Result<Contents> {
+        let io = FileError::io(path, what);
         let sys = runtime.sys();
+        let temporary = path.with_file_name(temporary_name(id));
         match self {
             Self::Plain => {
                 let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-                let fd = sys.open(None, temporary, flags, PRIVATE).map_err(io)?;
+                let fd = sys.open(None, &temporary, flags, mode).map_err(io)?;
                 Ok(Contents::Plain(sys.clone(), fd))
             }
-            Self::Native(maker) => match maker.make(temporary, PRIVATE) {
+            Self::Native(maker) => match maker.make(&temporary, mode) {
                 Ok(fd) => Ok(Contents::Plain(sys.clone(), fd)),
                 Err(reason) => Err(MigrateError::Native { path: path.into(), reason }),
             },
             Self::Managed(blueprint) => {
-                let new = runtime.build(None, path, PRIVATE, blueprint.clone(), Some(id))?;
+                let new = runtime.build(None, path, mode, blueprint.clone(), Some(id))?;
                 Ok(Contents::Managed(runtime.keep_temporary(new).map_err(io)?))
             }
         }

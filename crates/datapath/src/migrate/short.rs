@@ -15,10 +15,9 @@ use stripewise_target::FileId;
 use super::contents::Contents;
 use super::copy::{checksum, copy_range};
 use super::error::{MigrateError, Result};
-use super::job::Job;
-use super::job::{Phase, Progress};
-use crate::Errno;
+use super::job::{Job, Phase, Progress};
 use crate::runtime::temporary_name;
+use crate::{Errno, anchor};
 
 /// The id in the name of the temporary for the file at `path`. It starts with 96 zero bits, which a
 /// random id does not.
@@ -38,8 +37,7 @@ fn claim(sys: &SysRef, file: &Contents, name: &Path) -> std::result::Result<bool
     if !sys.try_lock(fd.as_fd(), 0, 1, LockKind::Exclusive)? {
         return Ok(false);
     }
-    let (own, named) = (sys.stat(fd.as_fd())?, sys.stat_at(None, name, false));
-    Ok(named.is_ok_and(|named| (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)))
+    anchor::is_at(sys, fd.as_fd(), name)
 }
 
 /// Step 1: removes the temporary of an earlier run that was killed. Returns false if it belongs to
@@ -66,7 +64,7 @@ pub(super) fn run(job: &mut Job<'_>) -> Result<()> {
     job.refuse_if_open()?;
     job.check_space()?;
     let temporary = temporary_for(path);
-    let copy = job.place.make(job.runtime, path, &temporary, id_for(path))?;
+    let copy = job.make(id_for(path))?;
     if !claim(&sys, &copy, &temporary).map_err(job.io("lock the copy of"))? {
         return Err(MigrateError::Busy(path.into()));
     }

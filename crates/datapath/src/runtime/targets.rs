@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use stripewise_cluster::Plan;
+use stripewise_cluster::{Plan, TargetSpec};
 use stripewise_model::ClassParams;
 use stripewise_sys::SysRef;
 use stripewise_target::{Emulation, Server, Target, TargetError, TargetRef, Targets};
@@ -13,16 +13,11 @@ use stripewise_target::{Emulation, Server, Target, TargetError, TargetRef, Targe
 use crate::error::{FileError, FileResult};
 use crate::forked::ForkSafe;
 
-struct Planned {
-    name: String,
-    path: PathBuf,
-    /// The class whose speed is emulated; `None` if the target is not emulated.
-    emulated: Option<ClassParams>,
-}
-
 pub(super) struct TargetTable {
     sys: SysRef,
-    planned: Vec<Planned>,
+    planned: Vec<TargetSpec>,
+    /// Per target of the plan, the class whose speed is emulated, if any.
+    emulated: Vec<Option<ClassParams>>,
     /// The open targets of the plan, by their index in the plan.
     prepared: ForkSafe<Vec<Option<Arc<Target>>>>,
     /// The open targets named by manifests.
@@ -32,17 +27,11 @@ pub(super) struct TargetTable {
 
 impl TargetTable {
     pub fn new(sys: &SysRef, plan: Option<&Plan>) -> Self {
-        let planned = plan.map_or_else(Vec::new, |plan| {
-            let specs = plan.cluster.targets().into_iter().zip(0..);
-            let planned = specs.map(|(spec, index)| Planned {
-                emulated: plan.cluster.emulation_of(index).copied(),
-                name: spec.name,
-                path: spec.path,
-            });
-            planned.collect()
-        });
+        let planned = plan.map_or_else(Vec::new, |plan| plan.cluster.targets());
+        let emulated = (0..).zip(&planned).map(|(index, _)| plan?.cluster.emulation_of(index).copied());
         Self {
             sys: sys.clone(),
+            emulated: emulated.collect(),
             planned,
             prepared: ForkSafe::default(),
             opened: Targets::new(sys.clone()),
@@ -56,7 +45,7 @@ impl TargetTable {
         if let Some(target) = self.prepared.lock().get(index).and_then(Clone::clone) {
             return Ok(target);
         }
-        let Some(Planned { name, path, .. }) = self.planned.get(index) else {
+        let Some(TargetSpec { name, path, .. }) = self.planned.get(index) else {
             let problem = format!("target number {index} is not in the plan's cluster");
             return Err(TargetError::Unusable { path: PathBuf::new(), problem });
         };
@@ -89,8 +78,8 @@ impl TargetTable {
     }
 
     fn server(&self, target: &Target) -> FileResult<Option<Server>> {
-        let planned = self.planned.iter().find(|planned| planned.path == target.path());
-        let Some(params) = planned.and_then(|planned| planned.emulated.as_ref()) else { return Ok(None) };
+        let emulated = self.planned_at(target.path()).and_then(|index| self.emulated[index as usize].as_ref());
+        let Some(params) = emulated else { return Ok(None) };
         let io = FileError::io(target.path(), "attach to the emulated servers");
         let emulation = match self.emulation.get() {
             Some(emulation) => emulation,

@@ -41,7 +41,7 @@ pub(crate) struct Choice {
 /// Builds the decision rule; `None` if the plan's figures cannot be used.
 fn decide(manifest: &Manifest, copies: &Copies, rates: &Rates, procs: (u32, u32)) -> Option<Rule> {
     let Rates { plan, targets } = rates;
-    let Modelled { layouts, classes } = Modelled::of(manifest, &plan.cluster, targets)?;
+    let (layouts, classes) = modelled(manifest, &plan.cluster, targets)?;
     let servers = std::iter::once((copies.servers, 1));
     let servers = servers.chain(copies.list.iter().map(|copy| (copy.servers, copy.groups)));
     let copy = |(layout, (servers, groups)): (_, (u32, _))| {
@@ -53,31 +53,28 @@ fn decide(manifest: &Manifest, copies: &Copies, rates: &Rates, procs: (u32, u32)
     Rule::new(copies.kind, &views, &classes, plan.cluster.network, procs).ok()
 }
 
-/// The copies as the models expect them: laid out over individual servers, with the servers of a
-/// pool listed one by one and numbered consecutively across all copies.
-struct Modelled {
-    layouts: Vec<Layout>,
-    classes: Vec<ClassParams>,
-}
-
-impl Modelled {
-    /// `targets` holds, per copy, the number in the cluster of each target. Returns `None` if the
-    /// cluster has no class for a server.
-    fn of(manifest: &Manifest, cluster: &Cluster, targets: &[Vec<u32>]) -> Option<Self> {
-        let mut modelled = Self { layouts: Vec::new(), classes: Vec::new() };
-        for (copy, targets) in manifest.all_copies().zip(targets) {
-            let planned = renumbered(copy.layout, |target| targets[target as usize]);
-            // The index of the file within its rule makes no difference: all servers of a pool are
-            // alike.
-            let (layout, servers) = cluster.unfold(&planned, 0).compacted();
-            let base = modelled.classes.len() as u32;
-            modelled.layouts.push(renumbered(&layout, |server| base + server));
-            for server in servers {
-                modelled.classes.push(*cluster.class_of(server)?);
-            }
+/// The layouts and server classes of the copies as the models expect them: over individual servers,
+/// with the servers of a pool listed one by one and numbered consecutively across all copies.
+/// `targets` holds, per copy, the number in the cluster of each target. `None` if the cluster has no
+/// class for a server.
+fn modelled(
+    manifest: &Manifest,
+    cluster: &Cluster,
+    targets: &[Vec<u32>],
+) -> Option<(Vec<Layout>, Vec<ClassParams>)> {
+    let (mut layouts, mut classes) = (Vec::new(), Vec::new());
+    for (copy, targets) in manifest.all_copies().zip(targets) {
+        let planned = renumbered(copy.layout, |target| targets[target as usize]);
+        // The index of the file within its rule makes no difference: all servers of a pool are
+        // alike.
+        let (layout, servers) = cluster.unfold(&planned, 0).compacted();
+        let base = classes.len() as u32;
+        layouts.push(renumbered(&layout, |server| base + server));
+        for server in servers {
+            classes.push(*cluster.class_of(server)?);
         }
-        Some(modelled)
     }
+    Some((layouts, classes))
 }
 
 fn renumbered(layout: &Layout, number: impl Fn(u32) -> u32) -> Layout {

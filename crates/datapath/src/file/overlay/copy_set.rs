@@ -13,8 +13,8 @@ use super::slot::MapRef;
 use super::state::{Overlay, UnderWay};
 use super::statistics::counts;
 use crate::error::{Errno, Logged, Result};
+use crate::file::LogicalFile;
 use crate::file::copy::OpenCopy;
-use crate::file::logical::LogicalFile;
 use crate::manifest::Copies;
 use crate::notice;
 

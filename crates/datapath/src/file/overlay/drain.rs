@@ -11,8 +11,8 @@ use super::choice::Part;
 use super::copy_set::CopySet;
 use super::request::{Ended, Request, Transfer};
 use crate::error::{Errno, Logged, Result};
+use crate::file::LogicalFile;
 use crate::file::copy::{IoOptions, OpenCopy};
-use crate::file::logical::LogicalFile;
 use crate::manifest::Copies;
 
 /// Pause between polls for a copier of another process to finish, ns.

@@ -151,13 +151,15 @@ impl CopySet<'_> {
     pub(crate) fn evict(&self, copy: &OpenCopy, range: Range<u64>) -> Result<u64> {
         let Some(mut copier) = self.map.copier().logged()? else { return Ok(0) };
         let number = copy.number();
-        let clean = || self.map.list(Select::CleanIn(number), range.clone(), RANGES_MAX);
-        let before = clean().logged()?;
+        let clean = || -> Result<Vec<Range<u64>>> {
+            let spans = self.map.list(Select::CleanIn(number), range.clone(), RANGES_MAX).logged()?;
+            Ok(spans.iter().map(Span::range).collect())
+        };
+        let before = clean()?;
         let punch = |parts: &[Range<u64>]| parts.iter().try_for_each(|part| self.punch(copy, part));
         let evicted = copier.evict(range.clone(), number, || self.file.sync_objects(true), punch).logged()?;
         if evicted > 0 {
-            let after = clean().logged()?;
-            self.give_space(copy, &without(&before, &after));
+            self.give_space(copy, &without(&before, &clean()?));
         }
         Ok(evicted)
     }
@@ -197,22 +199,24 @@ fn batches(spans: &[Span], most: u64) -> Vec<Range<u64>> {
     ranges
 }
 
-/// The ranges of `spans` that are not in `rest`. Both must be sorted.
-fn without(spans: &[Span], rest: &[Span]) -> Vec<Range<u64>> {
-    let mut ranges = Vec::new();
-    for span in spans {
-        let mut at = span.start;
-        for other in rest.iter().filter(|other| other.start < span.end && span.start < other.end) {
+/// The bytes of `ranges` that are not in `rest`. Both must be sorted.
+pub(super) fn without(ranges: &[Range<u64>], rest: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut left = Vec::new();
+    for range in ranges {
+        let mut at = range.start;
+        let inside =
+            |other: &&Range<u64>| !other.is_empty() && other.start < range.end && range.start < other.end;
+        for other in rest.iter().filter(inside) {
             if at < other.start {
-                ranges.push(at..other.start);
+                left.push(at..other.start);
             }
             at = at.max(other.end);
         }
-        if at < span.end {
-            ranges.push(at..span.end);
+        if at < range.end {
+            left.push(at..range.end);
         }
     }
-    ranges
+    left
 }
 
 #[cfg(test)]
@@ -227,10 +231,17 @@ mod tests {
 
     #[test]
     fn what_is_left_of_ranges() {
-        let all = spans(&[10..20, 30..40, 50..60]);
-        assert_eq!(without(&all, &[]), [10..20, 30..40, 50..60]);
+        let all = [10..20, 30..40, 50..60];
+        assert_eq!(without(&all, &[]), all);
         assert_eq!(without(&all, &all), []);
-        assert_eq!(without(&all, &spans(&[0..12, 15..17, 35..55])), [12..15, 17..20, 30..35, 55..60]);
+        assert_eq!(without(&all, &[0..12, 15..17, 35..55]), [12..15, 17..20, 30..35, 55..60]);
+        let of = |range: Range<u64>, other: Range<u64>| without(&[range], &[other]);
+        assert_eq!(of(10..20, 12..15), [10..12, 15..20]);
+        assert_eq!(of(10..20, 5..15), [15..20]);
+        assert_eq!(of(10..20, 15..25), [10..15]);
+        assert_eq!(of(10..20, 0..30), []);
+        assert_eq!(of(10..20, 30..40), [10..20]);
+        assert_eq!(of(10..20, 15..15), [10..20]);
     }
 
     #[test]

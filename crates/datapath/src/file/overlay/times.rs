@@ -14,8 +14,8 @@ use stripewise_target::TargetError;
 
 use super::state::Overlay;
 use crate::error::FileResult;
+use crate::file::LogicalFile;
 use crate::file::copy::OpenCopy;
-use crate::file::logical::LogicalFile;
 
 const MAGIC: &str = "stripewise times 1";
 const BYTES_MAX: usize = 1 << 20;

@@ -15,8 +15,8 @@ use super::background::Work;
 use super::copy_set::CopySet;
 use super::state::Overlay;
 use crate::error::{Logged, Result};
+use crate::file::LogicalFile;
 use crate::file::copy::OpenCopy;
-use crate::file::logical::LogicalFile;
 
 /// Pause of a file after its background work failed.
 const AFTER_ERROR_NS: u64 = 1_000_000_000;

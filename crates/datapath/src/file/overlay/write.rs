@@ -1,7 +1,5 @@
 //! Writes to several copies.
 
-use std::ops::Range;
-
 use smallvec::smallvec;
 use stripewise_cluster::Durability;
 use stripewise_extents::{CopyId, Counter, Mask, Span, WriteGuard};
@@ -13,7 +11,7 @@ use super::choice::{Part, spans_of};
 use super::copy_set::CopySet;
 use super::read::is_of_device;
 use super::request::{Ended, Request, Transfer, whole};
-use super::space::Reservation;
+use super::space::{Reservation, without};
 use crate::error::{LogOnce, Logged};
 use crate::{Errno, Result, notice};
 
@@ -126,11 +124,9 @@ impl CopySet<'_> {
     fn release_unused(&self, reservation: &mut Reservation<'_>, written: &[Part]) {
         for (number, range) in reservation.taken.drain(..) {
             let Some(copy) = self.copy(number) else { continue };
-            let mut unused = vec![range];
-            for part in written.iter().filter(|part| part.copy == number.index()) {
-                unused = unused.iter().flat_map(|range| outside(range, &(part.start..part.end))).collect();
-            }
-            self.give_space(copy, &unused);
+            let used: Vec<_> =
+                written.iter().filter(|part| part.copy == number.index()).map(Part::range).collect();
+            self.give_space(copy, &without(&[range], &used));
         }
     }
 
@@ -145,14 +141,6 @@ fn push(parts: &mut Few<Part>, part: Part) {
         Some(last) if last.copy == part.copy && last.end == part.start => last.end = part.end,
         _ => parts.push(part),
     }
-}
-
-/// The pieces of `range` outside `other`.
-fn outside(range: &Range<u64>, other: &Range<u64>) -> impl Iterator<Item = Range<u64>> + use<> {
-    let before = range.start..range.end.min(other.start);
-    let after = range.start.max(other.end)..range.end;
-    let both = if other.is_empty() { [range.clone(), 0..0] } else { [before, after] };
-    both.into_iter().filter(|range| !range.is_empty())
 }
 
 /// One attempt at a write. The guard has pinned the range (steps 1 to 3 of the write protocol in
@@ -218,23 +206,5 @@ impl Writer<'_, '_> {
             }
         }
         ended
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_outside() {
-        let of = |range: Range<u64>, other: Range<u64>| {
-            outside(&range, &other).map(|range| (range.start, range.end)).collect::<Vec<_>>()
-        };
-        assert_eq!(of(10..20, 12..15), [(10, 12), (15, 20)]);
-        assert_eq!(of(10..20, 5..15), [(15, 20)]);
-        assert_eq!(of(10..20, 15..25), [(10, 15)]);
-        assert_eq!(of(10..20, 0..30), []);
-        assert_eq!(of(10..20, 30..40), [(10, 20)]);
-        assert_eq!(of(10..20, 15..15), [(10, 20)]);
     }
 }
