@@ -31,13 +31,6 @@ pub struct Listing {
     pub unreadable: Vec<(PathBuf, Errno)>,
 }
 
-impl Listing {
-    fn sort(&mut self) {
-        [&mut self.anchors, &mut self.plain, &mut self.temporaries].into_iter().for_each(|paths| paths.sort());
-        self.unreadable.sort_by(|one, other| one.0.cmp(&other.0));
-    }
-}
-
 /// Examines files and everything below directories, many in parallel. Does not follow symbolic
 /// links in them, and skips the objects of targets. Reads the first bytes of every file. The
 /// results are sorted by path.
@@ -63,15 +56,22 @@ pub fn walk(runtime: &Runtime, roots: &[PathBuf]) -> Listing {
         }
         (waiting, follow) = (below, false);
     }
-    listing.sort();
+    listing.anchors.sort();
+    listing.plain.sort();
+    listing.temporaries.sort();
+    listing.unreadable.sort_by(|one, other| one.0.cmp(&other.0));
     listing
 }
 
 /// The files with objects on the targets in `directories`, if they still have the path where they
 /// were created.
 pub fn files_of(runtime: &Runtime, directories: &[PathBuf]) -> Listing {
-    let targets = directories.iter().filter_map(|path| Target::open(runtime.sys(), path, None).ok());
-    let mut paths: Vec<PathBuf> = targets.flat_map(|target| paths_on(&target)).collect();
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for target in directories.iter().filter_map(|path| Target::open(runtime.sys(), path, None).ok()) {
+        let found = target.list_objects().unwrap_or_default();
+        let copies = found.iter().filter(|found| found.object.is_none());
+        paths.extend(copies.filter_map(|found| Some(read_copy(&target, found.objects())?.path.into())));
+    }
     paths.sort();
     paths.dedup();
     paths.retain(|path| runtime.sys().stat_at(None, path, true).is_ok());
@@ -196,13 +196,6 @@ impl Stores {
         }
         files
     }
-}
-
-/// The paths at which the files were created whose `ID.manifest` lies on `target`.
-pub(super) fn paths_on(target: &Target) -> Vec<PathBuf> {
-    let found = target.list_objects().unwrap_or_default();
-    let copies = found.iter().filter(|found| found.object.is_none());
-    copies.filter_map(|found| Some(read_copy(target, found.objects())?.path.into())).collect()
 }
 
 pub(super) fn read_copy(target: &Target, of: Objects) -> Option<Manifest> {

@@ -53,9 +53,9 @@ impl Attributes {
             size_bytes: copies.iter().map(|(stats, layout)| file_size(stats, layout)).max().unwrap_or(0),
             permissions: first.map_or(anchor.st_mode & 0o777, |first| of_file(anchor.st_mode, first.st_mode)),
             blocks: original.map(|stat| stat.st_blocks as u64).sum(),
-            modified: latest(modified),
-            changed: latest(changed),
-            accessed: latest(accessed),
+            modified: latest(|stat| time(stat.st_mtime, stat.st_mtime_nsec)),
+            changed: latest(|stat| time(stat.st_ctime, stat.st_ctime_nsec)),
+            accessed: latest(|stat| time(stat.st_atime, stat.st_atime_nsec)),
         }
     }
 
@@ -220,18 +220,10 @@ fn file_size(objects: &[Stat], layout: &Layout) -> u64 {
     layout.file_size(&sizes)
 }
 
-pub(super) fn modified(stat: &Stat) -> Timespec {
-    Timespec { tv_sec: stat.st_mtime, tv_nsec: stat.st_mtime_nsec as _ }
+pub(crate) fn time(seconds: i64, nanoseconds: u64) -> Timespec {
+    Timespec { tv_sec: seconds, tv_nsec: nanoseconds as _ }
 }
 
-fn changed(stat: &Stat) -> Timespec {
-    Timespec { tv_sec: stat.st_ctime, tv_nsec: stat.st_ctime_nsec as _ }
-}
-
-fn accessed(stat: &Stat) -> Timespec {
-    Timespec { tv_sec: stat.st_atime, tv_nsec: stat.st_atime_nsec as _ }
-}
-
-pub(super) fn later(one: Timespec, other: Timespec) -> Timespec {
+fn later(one: Timespec, other: Timespec) -> Timespec {
     if (one.tv_sec, one.tv_nsec) >= (other.tv_sec, other.tv_nsec) { one } else { other }
 }

@@ -144,7 +144,7 @@ impl<'f> Patience<'f> {
             return Err(Errno::INTR);
         }
         let now_ns = self.copies.file.sys().now_ns();
-        if now_ns >= self.until_ns && !self.copies.overlay.turn().is_working() {
+        if now_ns >= self.until_ns && !self.copies.overlay.turn.is_working() {
             return Err(Errno::AGAIN);
         }
         self.copies.file.sys().sleep_until_ns(now_ns + PAUSE_NS);
@@ -305,7 +305,7 @@ mod tests {
         let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
         let copies = opened.file.copies().unwrap().unwrap();
         let patience = Patience { copies: &copies, until_ns: 0 };
-        let working = copies.overlay.turn().begin().unwrap();
+        let working = copies.overlay.turn.begin().unwrap();
         assert_eq!(patience.pause(), Ok(()), "its own thread is slow on a busy machine");
         drop(working);
         assert_eq!(patience.pause(), Err(Errno::AGAIN));

@@ -23,8 +23,8 @@ use crate::anchor::{Anchored, FileKey};
 use crate::error::{FileResult, LogOnce};
 use crate::forked::ForkSafe;
 use crate::manifest::Manifest;
-pub(crate) use attributes::without_write;
 pub use attributes::{Attributes, Change};
+pub(crate) use attributes::{time, without_write};
 pub use copy::IoOptions;
 pub(crate) use copy::{Lost, OpenCopy, OpenOrLost};
 pub use holes::Whence;
@@ -215,7 +215,7 @@ impl LogicalFile {
     }
 
     /// The usable copies, the original first.
-    fn present(&self) -> impl Iterator<Item = &OpenCopy> {
+    pub(crate) fn present(&self) -> impl Iterator<Item = &OpenCopy> {
         std::iter::once(self.original()).chain(self.parts.extra.iter().flatten())
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use stripewise_sys::{Dir, Kind, Mode, OFlags, SysRef, Timestamps};
 
 use super::LogicalFile;
-use super::attributes::{self, Attributes};
+use super::attributes::{OMIT, time};
 use super::copy::OpenCopy;
 use crate::error::{Errno, Logged, Result};
 use crate::paths::directory_of;
@@ -55,7 +55,7 @@ impl LogicalFile {
     /// and inside the library the objects' times count too.
     pub fn closing(&self) {
         if let Some(overlay) = self.overlay().filter(|overlay| !overlay.is_given_away()) {
-            overlay.turn().pause(self.sys());
+            overlay.turn.pause(self.sys());
             // A later process completes the rest.
             let _ = self.copies_if_joined().map_or(Ok(()), |copies| copies.bring_in_sync());
         }
@@ -90,11 +90,12 @@ impl LogicalFile {
     }
 
     fn try_update_anchor(&self) -> Result<()> {
-        let Attributes { modified, .. } = self.attributes()?;
-        if modified == attributes::modified(&self.sys().stat(self.anchor())?) {
+        let modified = self.attributes()?.modified;
+        let anchor = self.sys().stat(self.anchor())?;
+        if modified == time(anchor.st_mtime, anchor.st_mtime_nsec) {
             return Ok(());
         }
-        let times = Timestamps { last_access: attributes::OMIT, last_modification: modified };
+        let times = Timestamps { last_access: OMIT, last_modification: modified };
         // Only the owner may set a time; writes of other users leave the anchor's time older.
         let _ = self.sys().set_times(Kind::Open(self.anchor()), &times);
         Ok(())

@@ -1,7 +1,5 @@
 //! Writes manifests.
 
-use std::fmt::Write;
-
 use stripewise_cluster::OverlayKind;
 use stripewise_layout::{Layout, Region};
 use stripewise_target::TargetRef;
@@ -43,8 +41,7 @@ impl Manifest {
             created = quoted(&self.created),
         );
         if !self.anchor.is_unknown() {
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "anchor = \"{}\"", self.anchor);
+            text += &format!("anchor = \"{}\"\n", self.anchor);
         }
         format_layout(&self.path, "", &self.targets, &self.layout, &mut text)?;
         if let Some(copies) = &self.copies {
@@ -70,24 +67,23 @@ impl Copies {
         text.push_str("[overlay]\n");
         if let OverlayKind::Cache { mode, admission, capacity_per_server } = self.kind {
             let (mode, admission) = (mode.name(), admission.name());
-            // Writing to a String cannot fail.
-            let _ = writeln!(text, "mode = \"{mode}\"\nadmission = \"{admission}\"");
-            let _ = writeln!(text, "capacity_per_server = {capacity_per_server}");
+            *text += &format!("mode = \"{mode}\"\nadmission = \"{admission}\"\n");
+            *text += &format!("capacity_per_server = {capacity_per_server}\n");
         }
         let (lazy_close, durability) = (self.lazy_close, self.durability.name());
-        let _ = writeln!(text, "lazy_close = {lazy_close}\ndurability = \"{durability}\"");
+        *text += &format!("lazy_close = {lazy_close}\ndurability = \"{durability}\"\n");
         if let Some(background) = self.background {
-            let _ = writeln!(text, "background = {background}");
+            *text += &format!("background = {background}\n");
         }
         let Self { procs, procs_per_node, servers, .. } = self;
-        let _ = writeln!(text, "procs = {procs}\nprocs_per_node = {procs_per_node}\nservers = {servers}");
+        *text += &format!("procs = {procs}\nprocs_per_node = {procs_per_node}\nservers = {servers}\n");
         let kind = if self.is_cache() { CACHE } else { REPLICA };
         for ExtraCopy { name, id, groups, servers, pool_servers, targets, layout } in &self.list {
             let name = quoted(name);
-            let _ = writeln!(text, "[[copy]]\nkind = \"{kind}\"\nname = {name}\nid = \"{id}\"");
-            let _ = writeln!(text, "groups = {groups}\nservers = {servers}");
+            *text += &format!("[[copy]]\nkind = \"{kind}\"\nname = {name}\nid = \"{id}\"\n");
+            *text += &format!("groups = {groups}\nservers = {servers}\n");
             if !pool_servers.is_empty() {
-                let _ = writeln!(text, "pool_servers = {pool_servers:?}");
+                *text += &format!("pool_servers = {pool_servers:?}\n");
             }
             format_layout(path, "copy.", targets, layout, text)?;
         }
@@ -112,10 +108,16 @@ fn format_layout(
             ),
         })?;
         let (name, path, id) = (quoted(&target.name), quoted(path), quoted(&target.id));
-        // Writing to a String cannot fail.
-        let _ = write!(text, "[[{prefix}target]]\nname = {name}\npath = {path}\nid = {id}\n");
+        *text += &format!("[[{prefix}target]]\nname = {name}\npath = {path}\nid = {id}\n");
     }
-    layout.regions().iter().for_each(|region| format_region(prefix, region, text));
+    for Region { start, end, cycle } in layout.regions() {
+        *text += &format!("[[{prefix}region]]\nstart = {start}\n");
+        if let Some(end) = end {
+            *text += &format!("end = {end}\n");
+        }
+        let cycle: Vec<String> = cycle.iter().map(|s| format!("[{}, {}]", s.target, s.width)).collect();
+        *text += &format!("cycle = [{}]\n", cycle.join(", "));
+    }
     Ok(())
 }
 
@@ -157,15 +159,6 @@ fn patch(text: &mut String, key: &str, value: &str) {
     }
 }
 
-fn format_region(prefix: &str, region: &Region, text: &mut String) {
-    let _ = writeln!(text, "[[{prefix}region]]\nstart = {}", region.start);
-    if let Some(end) = region.end {
-        let _ = writeln!(text, "end = {end}");
-    }
-    let cycle: Vec<String> = region.cycle.iter().map(|s| format!("[{}, {}]", s.target, s.width)).collect();
-    let _ = writeln!(text, "cycle = [{}]", cycle.join(", "));
-}
-
 /// Quotes a TOML basic string.
 fn quoted(value: &str) -> String {
     let mut out = String::with_capacity(value.len() + 2);
@@ -173,9 +166,7 @@ fn quoted(value: &str) -> String {
     for c in value.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),
-            c if c.is_control() => {
-                let _ = write!(out, "\\u{:04x}", c as u32);
-            }
+            c if c.is_control() => out += &format!("\\u{:04x}", c as u32),
             c => out.push(c),
         }
     }

@@ -5,12 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use stripewise_sys::{Fd, IoVec, Kind, Mode, OFlags, SeekFrom, Stat, SysRef, Timespec, Timestamps};
+use stripewise_sys::{Fd, IoVec, Kind, Mode, OFlags, SeekFrom, Stat, SysRef, Timestamps};
 
 use super::extended;
 use crate::anchor::{self, FileKey};
 use crate::error::{Errno, FileError, FileResult, Result};
-use crate::file::{Change, IoOptions, LogicalFile};
+use crate::file::{Change, IoOptions, LogicalFile, time};
 use crate::runtime::Runtime;
 
 /// An open file, plain or managed.
@@ -94,7 +94,10 @@ impl Contents {
     }
 
     /// The stat(2) result of the file, with size, permissions, blocks and times of a managed file.
-    pub(super) fn stat(&self) -> Result<Stat> {
+    ///
+    /// # Errors
+    /// Same as fstat(2).
+    pub fn stat(&self) -> Result<Stat> {
         match self {
             Self::Plain(sys, fd) => sys.stat(fd.as_fd()),
             Self::Managed(file) => {
@@ -237,7 +240,6 @@ impl Contents {
         let plain = self.managed().is_none() && from.managed().is_none();
         extended::copy(self.sys(), Kind::Open(from.named_file()), Kind::Open(self.named_file()), plain)?;
         self.change(&Change::Mode(Mode::from_raw_mode(of.st_mode & bits)))?;
-        let time = |seconds, nanoseconds: u64| Timespec { tv_sec: seconds, tv_nsec: nanoseconds as _ };
         self.change(&Change::Times(Timestamps {
             last_access: time(of.st_atime, of.st_atime_nsec),
             last_modification: time(of.st_mtime, of.st_mtime_nsec),

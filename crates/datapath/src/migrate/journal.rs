@@ -100,13 +100,6 @@ impl Journal {
         Ok(())
     }
 
-    /// Removes the journal if no migration was in it.
-    pub fn remove_if_new(self) {
-        if self.found.is_none() {
-            let _ = self.remove();
-        }
-    }
-
     /// Removes the journal at the end of the migration.
     pub fn remove(self) -> Result<()> {
         match self.sys.unlink(None, &self.path) {

@@ -110,7 +110,9 @@ pub(crate) fn migrate_in_chunks(
     let (there, source) = match looked {
         Ok(looked) => looked,
         Err(error) => {
-            journal.remove_if_new();
+            if journal.found.is_none() {
+                let _ = journal.remove();
+            }
             return Err(error);
         }
     };

@@ -301,17 +301,6 @@ impl Runtime {
         }
     }
 
-    /// Removes the extent map of a file whose anchor is gone. Processes that have the file open
-    /// continue without it.
-    fn remove_map(&self, manifest: &Manifest, owner: u32) -> FileResult<()> {
-        if manifest.copies.is_none() {
-            return Ok(());
-        }
-        let spec = self.map_spec(manifest, owner)?;
-        forget_times(self.sys(), &spec);
-        Ok(stripewise_extents::repair::remove(self.sys(), &spec)?)
-    }
-
     /// The extent map of a file with several copies whose anchor belongs to `owner`.
     ///
     /// # Errors
@@ -339,8 +328,16 @@ impl Runtime {
             let targets = self.targets_of(copy.targets)?;
             Ok(ObjectSet::remove(&targets, copy.objects(owner))?)
         });
-        let map = self.remove_map(manifest, owner);
-        removed.fold(map, std::result::Result::and)
+        // Processes that have the file open continue without its map.
+        let map = || -> FileResult<()> {
+            if manifest.copies.is_some() {
+                let spec = self.map_spec(manifest, owner)?;
+                forget_times(self.sys(), &spec);
+                stripewise_extents::repair::remove(self.sys(), &spec)?;
+            }
+            Ok(())
+        };
+        removed.fold(map(), std::result::Result::and)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use stripewise_cluster::CacheMode;
+use stripewise_extents::CopyId;
 use stripewise_faulty::{Disk, Faulty, Journal};
 use stripewise_sys::OFlags;
 
@@ -242,7 +243,7 @@ fn a_write_that_only_a_copy_that_failed_can_take() {
     let stage = Stage::of(&Setup::cache(CacheMode::Sla, 1));
     let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
     let file = &opened.file;
-    assert!(file.copies().unwrap().unwrap().avoid(0, Errno::IO));
+    assert!(file.copies().unwrap().unwrap().avoid(CopyId::ORIGINAL, Errno::IO));
     assert_eq!(file.write(&pattern(1, 300), 0, 1), Ok(300));
     assert_eq!(file.all().unwrap(), pattern(1, 300));
 }

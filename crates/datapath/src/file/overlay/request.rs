@@ -111,8 +111,16 @@ impl<'f> CopySet<'f> {
         parts: &[Part],
     ) -> Few<Ended> {
         let mut ended = smallvec![Ended { done: 0, error: Some(Errno::IO) }; parts.len()];
+        let set_for = |share: &Share<'f>| share.copy.set_for(self.file.sys(), &share.pieces, options);
+        let requests: Few<_> = shares.iter().map(|share| (set_for(share), &*share.pieces)).collect();
+        let fan_out = &self.file.context.fan_out;
         // SAFETY: as promised by the caller.
-        let outcomes = unsafe { self.run(what, shares, options) };
+        let outcomes = unsafe {
+            match what {
+                Transfer::Read | Transfer::ReadBelow(_) => fan_out.read_sets(&requests),
+                Transfer::Write => fan_out.write_sets(&requests),
+            }
+        };
         for (share, mut outcomes) in shares.iter().zip(outcomes) {
             let mut first = 0;
             for (&index, &end) in share.parts.iter().zip(&share.ends) {
@@ -142,21 +150,6 @@ impl<'f> CopySet<'f> {
             ends.push(pieces.len());
         }
         Some(Share { copy, parts: of_copy, pieces, ends })
-    }
-
-    /// # Safety
-    /// Same as [`CopySet::transfer`].
-    unsafe fn run(&self, what: Transfer, shares: &[Share<'f>], options: IoOptions) -> Few<Few<Outcome>> {
-        let set_for = |share: &Share<'f>| share.copy.set_for(self.file.sys(), &share.pieces, options);
-        let requests: Few<_> = shares.iter().map(|share| (set_for(share), &*share.pieces)).collect();
-        let fan_out = &self.file.context.fan_out;
-        // SAFETY: as promised by the caller.
-        unsafe {
-            match what {
-                Transfer::Read | Transfer::ReadBelow(_) => fan_out.read_sets(&requests),
-                Transfer::Write => fan_out.write_sets(&requests),
-            }
-        }
     }
 }
 
@@ -208,9 +201,9 @@ pub(super) fn whole(parts: &[Part], ended: &[Ended]) -> (u64, Option<usize>) {
 
 impl CopySet<'_> {
     /// Copies the pieces of `range` (at most [`stripewise_policy::background::CHUNK_BYTES`]) that
-    /// are valid in copy `from` and
-    /// invalid in copy `to`. Returns the bytes that became valid; 0 if another process writes
-    /// there, if there is nothing to copy, or if a piece lies past the end of the file.
+    /// are valid in copy `from` and invalid in copy `to`. Returns the bytes that became valid; 0 if
+    /// another process writes there, if there is nothing to copy, or if a piece lies past the end
+    /// of the file.
     pub(crate) fn copy_between(
         &self,
         copier: &mut Copier<'_>,

@@ -40,6 +40,7 @@ pub(crate) struct Overlay {
     pub(crate) mapped: AtomicBool,
     /// The counts at the time of the last report, see [`LogicalFile::take_statistics`].
     pub(crate) reported: ForkSafe<Counts>,
+    /// Excludes background work while the file is closed.
     pub(crate) turn: Arc<Turn>,
     pub(crate) progress: Progress,
     pub(crate) activity: Activity,
@@ -180,11 +181,6 @@ impl Overlay {
         let map = self.slot.take(&self.context.sys);
         self.forget_reported();
         map
-    }
-
-    /// The turn that excludes background work while the file is closed.
-    pub fn turn(&self) -> &Arc<Turn> {
-        &self.turn
     }
 
     pub(crate) fn base(&self) -> Base<'_> {

@@ -25,7 +25,7 @@ impl LogicalFile {
     /// The background work of a file with several copies. Between two units it holds no reference
     /// to the file.
     pub(crate) fn as_work(self: &Arc<Self>) -> Option<Work> {
-        let (file, turn) = (Arc::downgrade(self), self.overlay()?.turn().clone());
+        let (file, turn) = (Arc::downgrade(self), self.overlay()?.turn.clone());
         Some(Arc::new(move || {
             if file.strong_count() == 0 {
                 return None;
