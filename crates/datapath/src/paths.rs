@@ -25,6 +25,10 @@ pub(crate) fn absolute(sys: &SysRef, dir: Dir<'_>, path: &Path) -> Result<PathBu
     Ok(whole)
 }
 
+pub(crate) fn absolute_if_possible(sys: &SysRef, dir: Dir<'_>, path: &Path) -> PathBuf {
+    absolute(sys, dir, path).unwrap_or_else(|_| path.to_owned())
+}
+
 /// The absolute path with the symbolic links of its directory followed.
 pub(crate) fn canonical(sys: &SysRef, dir: Dir<'_>, path: &Path) -> Result<PathBuf> {
     let name = path.file_name().ok_or(Errno::INVAL)?;

@@ -64,43 +64,39 @@ pub enum Kind {
 impl Kind {
     /// Whether the finding is a problem or only worth knowing.
     pub fn is_problem(self) -> bool {
-        !matches!(
-            self,
-            Self::Unborn
-                | Self::Unprotected
-                | Self::Temporary
-                | Self::UnusedCopy
-                | Self::Interrupted
-                | Self::Shared
-                | Self::Space
-        )
+        self.described().1
     }
 
     /// The name of the kind in one word, for people and programs.
     pub fn name(self) -> &'static str {
+        self.described().0
+    }
+
+    /// The name, and whether it is a problem.
+    fn described(self) -> (&'static str, bool) {
         match self {
-            Self::Unreadable => "unreadable",
-            Self::Target => "target",
-            Self::Manifest => "manifest",
-            Self::Object => "object",
-            Self::Length => "length",
-            Self::Truncate => "truncate",
-            Self::Duplicate => "duplicate",
-            Self::Copy => "copy",
-            Self::Access => "access",
-            Self::Shared => "shared",
-            Self::Destroyed => "destroyed",
-            Self::Map => "map",
-            Self::Node => "node",
-            Self::LostCopy => "lost-copy",
-            Self::UnusedCopy => "unused-copy",
-            Self::Interrupted => "interrupted",
-            Self::Differs => "differs",
-            Self::Space => "space",
-            Self::Orphan => "orphan",
-            Self::Unborn => "unborn",
-            Self::Unprotected => "unprotected",
-            Self::Temporary => "temporary",
+            Self::Unreadable => ("unreadable", true),
+            Self::Target => ("target", true),
+            Self::Manifest => ("manifest", true),
+            Self::Object => ("object", true),
+            Self::Length => ("length", true),
+            Self::Truncate => ("truncate", true),
+            Self::Duplicate => ("duplicate", true),
+            Self::Copy => ("copy", true),
+            Self::Access => ("access", true),
+            Self::Shared => ("shared", false),
+            Self::Destroyed => ("destroyed", true),
+            Self::Map => ("map", true),
+            Self::Node => ("node", true),
+            Self::LostCopy => ("lost-copy", true),
+            Self::UnusedCopy => ("unused-copy", false),
+            Self::Interrupted => ("interrupted", false),
+            Self::Differs => ("differs", true),
+            Self::Space => ("space", false),
+            Self::Orphan => ("orphan", true),
+            Self::Unborn => ("unborn", false),
+            Self::Unprotected => ("unprotected", false),
+            Self::Temporary => ("temporary", false),
         }
     }
 }

@@ -52,9 +52,19 @@ pub(super) fn check(
                 Finding::new(Kind::Temporary, temporary, text)
             }
             Fate::Overwritten(path, copy) => {
+                let text = format!(
+                    "was overwritten by a program that ran without stripewise, or emptied by a power cut; its {} are there. `fsck --repair` \
+                     with the name of its directory brings it back, if no other file was there, too, and sets aside what is there now",
+                    what(parts)
+                );
+                let finding = Finding::new(Kind::Destroyed, path, text);
                 // A user wrote this path on a target: repair only below a directory that was named.
-                let repair = options.repair && claims(path) == 1 && scope.has(path);
-                overwritten(runtime, path, copy, parts, repair)
+                if options.repair && claims(path) == 1 && scope.has(path) {
+                    let owner = parts[0].1.owner;
+                    finding.repair(restore::anchor(runtime, path, copy, owner, restore::Old::SetAside))
+                } else {
+                    finding
+                }
             }
             // The objects may belong to a damaged anchor elsewhere.
             Fate::Gone(copy) => {
@@ -127,18 +137,6 @@ fn what(parts: &Parts<'_>) -> String {
 
 fn bytes(parts: &Parts<'_>) -> u64 {
     parts.iter().filter(|(_, found)| found.object.is_some()).map(|(_, found)| found.size).sum()
-}
-
-fn overwritten(runtime: &Runtime, path: &Path, copy: &Manifest, parts: &Parts<'_>, repair: bool) -> Finding {
-    let text = format!(
-        "was overwritten by a program that ran without stripewise, or emptied by a power cut; its {} are there. `fsck --repair` \
-         with the name of its directory brings it back, if no other file was there, too, and sets aside what is there now",
-        what(parts)
-    );
-    let finding = Finding::new(Kind::Destroyed, path, text);
-    let owner = parts[0].1.owner;
-    let restore = || restore::anchor(runtime, path, copy, owner, restore::Old::SetAside);
-    if repair { finding.repair(restore()) } else { finding }
 }
 
 fn gone(copy: &Manifest, parts: &Parts<'_>, remove_them: bool) -> Finding {

@@ -7,6 +7,7 @@ use stripewise_sys::user::act_as;
 use stripewise_sys::{Kind, LockKind, Mode, OFlags, Stat, SysRef};
 use stripewise_target::{Access, ObjectSet, TargetError};
 
+use super::walk::read_copy;
 use crate::error::{FileError, FileResult};
 use crate::file::{SIZE_LOCK_BYTE, sync_directory, without_write};
 use crate::manifest::{Manifest, TEXT_BYTES_MAX};
@@ -123,8 +124,7 @@ pub(super) fn copy(runtime: &Runtime, path: &Path, manifest: &Manifest, owner: u
     let text = Manifest { pending_truncate: None, ..manifest.clone() }.format()?;
     let target =
         set.targets().first().ok_or_else(|| FileError::io(path, "find its first target")(Errno::IO))?;
-    let there = target.read_manifest_copy(set.objects(), TEXT_BYTES_MAX);
-    if there.is_ok_and(|there| Manifest::parse(&there, "copy").is_ok()) {
+    if read_copy(target, set.objects()).is_some() {
         let what =
             "write its manifest anew, as it says something else (remove it when no program uses the file),";
         return Err(FileError::io(path, what)(Errno::EXIST));

@@ -9,7 +9,7 @@ use stripewise_layout::Layout;
 use stripewise_sys::{OFlags, SysRef};
 use stripewise_target::{ObjectSet, Opening, Piece, Server, TargetError};
 
-use crate::error::{Errno, FileError, LogOnce, Logged, Result};
+use crate::error::{Errno, FileError, FileResult, LogOnce, Logged, Result};
 use crate::manifest::{CopyRef, Manifest};
 
 /// The smallest alignment that any device accepts for direct I/O, bytes.
@@ -151,18 +151,11 @@ impl OpenCopy {
     }
 }
 
-pub(crate) type OpenOrLost = std::result::Result<OpenCopy, Lost>;
+/// The error of a copy with a missing target or object is why it is lost.
+pub(crate) type OpenOrLost = FileResult<OpenCopy>;
 
-/// A copy with a missing target or object.
-#[derive(Clone, Debug)]
-pub(crate) struct Lost {
-    pub error: FileError,
-}
-
-impl Lost {
-    /// Logs the reason once on stderr and returns the errno for an application that needs the copy.
-    pub fn log_once(&self) -> Errno {
-        self.error.log_once();
-        Errno::IO
-    }
+/// Logs once on stderr why a copy is lost, and returns the errno for an application that needs it.
+pub(crate) fn log_lost(error: &FileError) -> Errno {
+    error.log_once();
+    Errno::IO
 }

@@ -9,7 +9,7 @@ use stripewise_target::{Outcome, Piece};
 use super::LogicalFile;
 use super::copy::IoOptions;
 use super::overlay::Request;
-use super::split::{leading, split, total};
+use super::split::{leading, lens, split, total};
 use crate::error::{Errno, LogOnce, Result};
 
 impl LogicalFile {
@@ -44,10 +44,10 @@ impl LogicalFile {
         let set = self.original().set_for(self.sys(), &pieces, options);
         // SAFETY: the caller's promise.
         let mut outcomes = unsafe { self.context.fan_out.read(set, &pieces) };
-        let (done, end) = leading(&pieces, &outcomes);
+        let (done, end) = leading(lens(&pieces), &outcomes);
         match end {
             None => Ok(done),
-            Some(Outcome { error: Some(error), .. }) => result(done, error),
+            Some((_, Outcome { error: Some(error), .. })) => result(done, error),
             // SAFETY: the caller's promise.
             Some(_) => unsafe { self.fill_gaps(&pieces, &mut outcomes, offset) },
         }
@@ -75,8 +75,8 @@ impl LogicalFile {
             }
             start += piece.len as u64;
         }
-        match leading(pieces, outcomes) {
-            (done, Some(Outcome { error: Some(error), .. })) => result(done, error),
+        match leading(lens(pieces), outcomes) {
+            (done, Some((_, Outcome { error: Some(error), .. }))) => result(done, error),
             (done, _) => Ok(done),
         }
     }
@@ -149,9 +149,9 @@ impl LogicalFile {
         let set = self.original().set_for(self.sys(), &pieces, options);
         // SAFETY: the caller's promise.
         let outcomes = unsafe { self.context.fan_out.write(set, &pieces) };
-        match leading(&pieces, &outcomes) {
+        match leading(lens(&pieces), &outcomes) {
             (done, None) => Ok(done),
-            (done, Some(end)) => result(done, end.error.unwrap_or(Errno::NOSPC)),
+            (done, Some((_, end))) => result(done, end.error.unwrap_or(Errno::NOSPC)),
         }
     }
 

@@ -20,13 +20,13 @@ use stripewise_sys::{Fd, SysRef};
 use stripewise_target::ObjectSet;
 
 use crate::anchor::{Anchored, FileKey};
-use crate::error::{FileResult, LogOnce};
+use crate::error::{FileError, FileResult, LogOnce};
 use crate::forked::ForkSafe;
 use crate::manifest::Manifest;
 pub use attributes::{Attributes, Change};
 pub(crate) use attributes::{time, without_write};
 pub use copy::IoOptions;
-pub(crate) use copy::{Lost, OpenCopy, OpenOrLost};
+pub(crate) use copy::{OpenCopy, OpenOrLost};
 pub use holes::Whence;
 pub(crate) use lock::SIZE_LOCK_BYTE;
 pub use mapping::MapExtent;
@@ -219,7 +219,7 @@ impl LogicalFile {
         std::iter::once(self.original()).chain(self.parts.extra.iter().flatten())
     }
 
-    fn lost(&self) -> impl Iterator<Item = &Lost> {
+    fn lost(&self) -> impl Iterator<Item = &FileError> {
         self.parts.extra.iter().filter_map(|copy| copy.as_ref().err())
     }
 

@@ -8,7 +8,7 @@ use stripewise_extents::Select;
 use stripewise_layout::MAX_OFFSET;
 
 use super::LogicalFile;
-use super::copy::OpenCopy;
+use super::copy::{OpenCopy, log_lost};
 use super::lock::SizeLock;
 use super::overlay::CopySet;
 use crate::error::{Errno, Logged, Result};
@@ -146,7 +146,7 @@ impl LogicalFile {
     /// Refuses to cut while a copy is lost: on its return, that copy would bring back the bytes cut
     /// off.
     fn refuse_if_lost(&self) -> Result<()> {
-        self.lost().next().map_or(Ok(()), |lost| Err(lost.log_once()))
+        self.lost().next().map_or(Ok(()), |lost| Err(log_lost(lost)))
     }
 
     /// posix_fallocate(3), or fallocate(2) with FALLOC_FL_KEEP_SIZE if `keep_size`.

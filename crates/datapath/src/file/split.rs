@@ -38,17 +38,24 @@ pub(super) fn split(layout: &Layout, offset: u64, len: u64, buffers: &[IoVec]) -
     pieces
 }
 
-/// Length of the leading part of the request that was done in full, and the outcome that ended it
-/// (`None` if all was done).
-pub(super) fn leading(pieces: &[Piece], outcomes: &[Outcome]) -> (usize, Option<Outcome>) {
+/// Length of the leading part of the request that was done in full, and the first outcome with its
+/// index that ended it (`None` if all was done). `lens` are the lengths that were asked for.
+pub(super) fn leading(
+    lens: impl IntoIterator<Item = usize>,
+    outcomes: &[Outcome],
+) -> (usize, Option<(usize, Outcome)>) {
     let mut done = 0;
-    for (piece, outcome) in pieces.iter().zip(outcomes) {
+    for (index, (len, outcome)) in lens.into_iter().zip(outcomes).enumerate() {
         done += outcome.done;
-        if outcome.done < piece.len {
-            return (done, Some(*outcome));
+        if outcome.done < len {
+            return (done, Some((index, *outcome)));
         }
     }
     (done, None)
+}
+
+pub(super) fn lens(pieces: &[Piece]) -> impl Iterator<Item = usize> {
+    pieces.iter().map(|piece| piece.len)
 }
 
 #[cfg(test)]

@@ -7,11 +7,16 @@ use std::sync::Arc;
 
 use stripewise_sys::{Fd, IoVec, Kind, Mode, OFlags, SeekFrom, Stat, SysRef, Timestamps};
 
+use super::error::MigrateError;
 use super::extended;
 use crate::anchor::{self, FileKey};
 use crate::error::{Errno, FileError, FileResult, Result};
 use crate::file::{Change, IoOptions, LogicalFile, time};
 use crate::runtime::Runtime;
+
+/// How long to wait for a program that has the file open, and the pause between polls, ns.
+const OPEN_PATIENCE_NS: u64 = 1_000_000_000;
+const OPEN_LOOK_NS: u64 = 5_000_000;
 
 /// An open file, plain or managed.
 pub enum Contents {
@@ -32,6 +37,12 @@ pub(super) struct Version {
     /// Time of the last change of bytes or attributes of a plain file; (0, 0) for a managed file,
     /// whose anchor is updated lazily.
     pub changed: (i64, i64),
+}
+
+impl Version {
+    pub fn chunk_count(&self, chunk_bytes: u64) -> u64 {
+        self.size.div_ceil(chunk_bytes)
+    }
 }
 
 impl Contents {
@@ -80,7 +91,7 @@ impl Contents {
     /// Whether another program of this node has the file open or mapped, as far as this can be
     /// known. The kernel knows on file systems with leases, for files of this user; for a file with
     /// several copies the extent map knows.
-    pub(super) fn is_open_elsewhere(&self) -> bool {
+    fn is_open_elsewhere(&self) -> bool {
         let is_open = |fd: BorrowedFd<'_>| self.sys().is_open_elsewhere(fd) == Ok(true);
         match self {
             Self::Plain(_, fd) => is_open(fd.as_fd()),
@@ -91,6 +102,21 @@ impl Contents {
                 is_open(file.anchor()) || (0..objects.targets().len()).any(mapped) || file.has_other_members()
             }
         }
+    }
+
+    /// Fails if another program has the file at `path` open: it would continue with the old file,
+    /// and its later writes would be lost. Waits for a program that only looks at the file or is
+    /// about to close it.
+    pub(super) fn refuse_if_open(&self, path: &Path) -> Result<(), MigrateError> {
+        let until_ns = self.sys().now_ns() + OPEN_PATIENCE_NS;
+        while self.is_open_elsewhere() {
+            let now_ns = self.sys().now_ns();
+            if now_ns >= until_ns {
+                return Err(MigrateError::InUse(path.into()));
+            }
+            self.sys().sleep_until_ns(now_ns + OPEN_LOOK_NS);
+        }
+        Ok(())
     }
 
     /// The stat(2) result of the file, with size, permissions, blocks and times of a managed file.

@@ -13,10 +13,6 @@ use crate::error::{Errno, FileError};
 use crate::file::sync_directory;
 use crate::runtime::Runtime;
 
-/// How long to wait for a program that has the file open, and the pause between polls, ns.
-const OPEN_PATIENCE_NS: u64 = 1_000_000_000;
-const OPEN_LOOK_NS: u64 = 5_000_000;
-
 /// How to copy the bytes of a long file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
@@ -66,7 +62,7 @@ impl<'a> Job<'a> {
             return Err(MigrateError::Changed(self.path.into()));
         }
         // A program may have opened the file during the copy.
-        self.refuse_if_open()?;
+        self.source.refuse_if_open(self.path)?;
         // Only a managed file has objects, which are removed with it.
         let renamed = match managed {
             true => self.runtime.rename(None, temporary, None, self.path, 0),
@@ -74,10 +70,6 @@ impl<'a> Job<'a> {
         };
         renamed.map_err(self.io("replace"))?;
         sync_directory(sys, None, self.path).map_err(self.io("sync the directory of"))
-    }
-
-    pub(super) fn refuse_if_open(&self) -> Result<()> {
-        refuse_if_open(self.runtime, self.path, &self.source)
     }
 
     /// Creates the temporary. Until it is complete, only its owner may access it.
@@ -90,25 +82,6 @@ impl<'a> Job<'a> {
         let data = (self.stat.st_blocks as u64).saturating_mul(512);
         self.place.check_space(self.runtime, self.path, self.version.size, data)
     }
-}
-
-pub(super) fn chunk_count(version: &Version, chunk_bytes: u64) -> u64 {
-    version.size.div_ceil(chunk_bytes)
-}
-
-/// Fails if another program has the file open: it would continue with the old file, and its later
-/// writes would be lost. Waits for a program that only looks at the file or is about to close it.
-pub(super) fn refuse_if_open(runtime: &Runtime, path: &Path, source: &Contents) -> Result<()> {
-    let sys = runtime.sys();
-    let until_ns = sys.now_ns() + OPEN_PATIENCE_NS;
-    while source.is_open_elsewhere() {
-        let now_ns = sys.now_ns();
-        if now_ns >= until_ns {
-            return Err(MigrateError::InUse(path.into()));
-        }
-        sys.sleep_until_ns(now_ns + OPEN_LOOK_NS);
-    }
-    Ok(())
 }
 
 /// The phase of a long operation.

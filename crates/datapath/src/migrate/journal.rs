@@ -153,7 +153,7 @@ fn parse(text: &str) -> Option<(Header, Vec<Option<u32>>)> {
     if next != "begin" {
         return None;
     }
-    let chunks = source.size.div_ceil(chunk_bytes);
+    let chunks = source.chunk_count(chunk_bytes);
     // A damaged journal may give any size: allow no more chunks than its lines could name.
     let mut sums = vec![None; chunks.min(text.len() as u64) as usize];
     for line in lines {

@@ -6,7 +6,7 @@ use std::sync::{Mutex, mpsc};
 use super::contents::{Contents, Version};
 use super::copy::{checksum, copy_range};
 use super::error::{MigrateError, Result};
-use super::job::{Job, Pace, Phase, Progress, chunk_count};
+use super::job::{Job, Pace, Phase, Progress};
 use super::journal::Journal;
 
 impl Job<'_> {
@@ -21,7 +21,7 @@ impl Job<'_> {
         destination: &Contents,
         mut sums: Vec<Option<u32>>,
     ) -> Result<()> {
-        sums.resize(chunk_count(&self.version, self.pace.chunk_bytes) as usize, None);
+        sums.resize(self.version.chunk_count(self.pace.chunk_bytes) as usize, None);
         self.copy_chunks(journal, destination, &mut sums)?;
         destination.set_size(self.version.size).map_err(self.io("set the size of the copy of"))?;
         destination.settle().map_err(self.io("bring in sync the copy of"))?;
@@ -40,7 +40,7 @@ impl Job<'_> {
         destination.sync().map_err(self.io("sync the copy of"))
     }
 
-    fn give_attributes(&self, destination: &Contents) -> Result<()> {
+    pub(super) fn give_attributes(&self, destination: &Contents) -> Result<()> {
         destination
             .take_attributes(&self.stat, &self.source)
             .map_err(self.io("set the attributes of the copy of"))

@@ -29,8 +29,8 @@ pub use contents::Contents;
 pub use copy::copy_file;
 pub use error::MigrateError;
 use error::Result;
+use job::Job;
 pub(crate) use job::Pace;
-use job::{Job, chunk_count, refuse_if_open};
 pub use job::{Phase, Progress};
 use journal::{Header, Journal};
 use place::Place;
@@ -103,7 +103,7 @@ pub(crate) fn migrate_in_chunks(
     let looked = opened.and_then(|source| {
         let there = is_there(runtime, path, &source, goal)?;
         if !there {
-            refuse_if_open(runtime, path, &source)?;
+            source.refuse_if_open(path)?;
         }
         Ok((there, source))
     });
@@ -144,8 +144,8 @@ fn finish_earlier(runtime: &Runtime, path: &Path, now: &Contents, journal: &Jour
     let Some((header, sums)) = &journal.found else { return };
     let Some(replaced) = &header.replaced else { return };
     let temporary = path.with_file_name(&header.destination);
-    let all_copied = sums.len() as u64 == chunk_count(&header.source, header.chunk_bytes)
-        && sums.iter().all(Option::is_some);
+    let all_copied =
+        sums.len() as u64 == header.source.chunk_count(header.chunk_bytes) && sums.iter().all(Option::is_some);
     let renamed = runtime.sys().stat_at(None, &temporary, false).err() == Some(Errno::NOENT);
     let is_it = now.managed().is_none_or(|file| header.destination == temporary_name(file.manifest().id));
     if let (true, true, true, Ok(old)) =

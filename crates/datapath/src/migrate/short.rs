@@ -61,7 +61,7 @@ pub(super) fn run(job: &mut Job<'_>) -> Result<()> {
     if !clear(&sys, path).map_err(job.io("remove what an earlier run left of"))? {
         return Err(MigrateError::Busy(path.into()));
     }
-    job.refuse_if_open()?;
+    job.source.refuse_if_open(path)?;
     job.check_space()?;
     let temporary = temporary_for(path);
     let copy = job.make(id_for(path))?;
@@ -76,30 +76,20 @@ pub(super) fn run(job: &mut Job<'_>) -> Result<()> {
 impl Job<'_> {
     /// Steps 3 to 6.
     fn fill_short(&mut self, copy: &Contents) -> Result<()> {
+        let total = self.version.size;
         for _ in 0..2 {
-            let sum = self.copy_whole(copy)?;
-            if self.checksum_whole(copy)? == sum {
+            let tell = |done| (self.progress)(Progress { phase: Phase::Copy, done, total });
+            let sum = copy_range(&self.source, copy, (0, total), tell).map_err(self.io("copy"))?;
+            copy.set_size(total).map_err(self.io("set the size of the copy of"))?;
+            self.give_attributes(copy)?;
+            copy.sync().map_err(self.io("sync the copy of"))?;
+            copy.forget().map_err(self.io("read back the copy of"))?;
+            let tell = |done| (self.progress)(Progress { phase: Phase::Verify, done, total });
+            if checksum(copy, (0, total), tell).map_err(self.io("read back the copy of"))? == sum {
                 return Ok(());
             }
         }
         Err(MigrateError::Damaged(self.path.into()))
-    }
-
-    fn copy_whole(&mut self, copy: &Contents) -> Result<u32> {
-        let total = self.version.size;
-        let tell = |done| (self.progress)(Progress { phase: Phase::Copy, done, total });
-        let sum = copy_range(&self.source, copy, (0, total), tell).map_err(self.io("copy"))?;
-        copy.set_size(total).map_err(self.io("set the size of the copy of"))?;
-        copy.take_attributes(&self.stat, &self.source).map_err(self.io("set the attributes of the copy of"))?;
-        copy.sync().map_err(self.io("sync the copy of"))?;
-        Ok(sum)
-    }
-
-    fn checksum_whole(&mut self, copy: &Contents) -> Result<u32> {
-        copy.forget().map_err(self.io("read back the copy of"))?;
-        let total = self.version.size;
-        let tell = |done| (self.progress)(Progress { phase: Phase::Verify, done, total });
-        checksum(copy, (0, total), tell).map_err(self.io("read back the copy of"))
     }
 }
 

@@ -88,8 +88,7 @@ impl Runtime {
         new.dir = dir.map_err(io("create the anchor"))?;
         let stat = sys.stat(anchor.as_fd()).map_err(io("create the anchor"))?;
         let mode = Mode::from_raw_mode(stat.st_mode & 0o7777);
-        let absolute = paths::absolute(sys, new.dir(), path);
-        let absolute = absolute.unwrap_or_else(|_| path.to_owned());
+        let absolute = paths::absolute_if_possible(sys, new.dir(), path);
         let identity = sys.identity(anchor.as_fd()).map_err(io("create the anchor"))?;
         let created = utc(sys.wall_ns() / 1_000_000_000);
         let manifest = Arc::new(blueprint.manifest(id, &absolute, created, identity));

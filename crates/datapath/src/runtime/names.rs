@@ -79,10 +79,8 @@ impl Runtime {
         let Some(anchored) = self.read_manifest(anchor.as_fd(), FileKey::of(&stat), path)? else {
             return Ok(None);
         };
-        let absolute = paths::absolute(self.sys(), None, path).unwrap_or_else(|_| path.to_owned());
-        let file = self.load(FileKey::of(&stat), absolute, anchored, anchor, true)?;
-        file.join()?;
-        Ok(Some(self.enter(file)))
+        let absolute = paths::absolute_if_possible(self.sys(), None, path);
+        self.load_and_enter(absolute, anchored, anchor).map(Some)
     }
 
     /// truncate(2) of a managed file. Returns false, without doing anything, if the file is not
@@ -91,10 +89,6 @@ impl Runtime {
     /// # Errors
     /// Same as truncate(2).
     pub fn truncate(&self, path: &Path, size: u64) -> Result<bool> {
-        let stat = self.sys().stat_at(None, path, true)?;
-        if !anchor::is_possible(&stat) {
-            return Ok(false);
-        }
         match self.open_file(path) {
             Ok(Some(file)) if file.is_writable() => file.truncate(size).map(|()| true),
             Ok(Some(file)) => Err(self.why_read_only(&file)),
@@ -167,7 +161,7 @@ impl Runtime {
         }
         let Some((anchor, anchored)) = looked else { return Ok(done) };
         let path = anchored.manifest.path.clone().into();
-        self.load(FileKey::of(&stat), path, anchored, anchor, false).logged()?.change(change).map(|()| true)
+        self.load(path, anchored, anchor, false).logged()?.change(change).map(|()| true)
     }
 
     /// The manifest of the file at `path`; `None` if it is not managed or does not exist.

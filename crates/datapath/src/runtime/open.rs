@@ -12,7 +12,7 @@ use stripewise_target::{ObjectSet, Opening, TargetError};
 use super::Runtime;
 use crate::anchor::{self, Anchored, FileKey};
 use crate::error::{FileError, FileResult, LogOnce, Logged};
-use crate::file::{FileParts, LogicalFile, Lost, OpenCopy, OpenOrLost, Overlay, Rates, check_times};
+use crate::file::{FileParts, LogicalFile, OpenCopy, OpenOrLost, Overlay, Rates, check_times};
 use crate::manifest::{CopyRef, Manifest};
 use crate::paths;
 use crate::{Errno, Result, notice};
@@ -78,10 +78,10 @@ impl Runtime {
         if exclusive {
             return Ok(Opened::Plain(raw.give()));
         }
-        match self.attach_public(&raw, (dir, path), None, flags).logged()? {
-            Some(file) => Ok(Opened::Managed(raw.give(), file)),
-            None => Ok(Opened::Plain(raw.give())),
-        }
+        Ok(match self.attach_public(&raw, (dir, path), None, flags).logged()? {
+            Some(file) => Opened::Managed(raw.give(), file),
+            None => Opened::Plain(raw.give()),
+        })
     }
 
     /// Opens a file that is known to be managed. `None`: another process has replaced it meanwhile.
@@ -211,10 +211,9 @@ impl Runtime {
     /// Logs that a removed file cannot be opened, and returns EIO. Its objects lost their names
     /// with it. Only processes that had it open before hold descriptors of them.
     fn removed(&self, fd: BorrowedFd<'_>) -> Errno {
-        let path = self.path_of(fd);
-        let path = path.display();
         notice::warn_once(&format!(
-            "{path}: was removed; only programs that had opened it themselves by then can use it"
+            "{}: was removed; only programs that had opened it themselves by then can use it",
+            self.path_of(fd).display()
         ));
         Errno::IO
     }
@@ -248,23 +247,28 @@ impl Runtime {
             return Ok(Some(file));
         }
         let path = match name {
-            Some((dir, path)) => paths::absolute(self.sys(), dir, path).unwrap_or_else(|_| path.to_owned()),
+            Some((dir, path)) => paths::absolute_if_possible(self.sys(), dir, path),
             None => self.path_of(fd),
         };
-        let anchored = match found {
-            Some(found) => Some(found),
-            None => self.read_anchor(fd, stat, &path)?,
-        };
-        let Some(anchored) = anchored else { return Ok(None) };
+        let found = found.map_or_else(|| self.read_anchor(fd, stat, &path), |found| Ok(Some(found)))?;
+        let Some(anchored) = found else { return Ok(None) };
         let anchor = self.reopen(fd, stat, name).map_err(FileError::io(&path, "open"))?;
-        let file = self.load(FileKey::of(stat), path, anchored, anchor, true)?;
+        self.load_and_enter(path, anchored, anchor).map(Some)
+    }
+
+    pub(super) fn load_and_enter(
+        &self,
+        path: PathBuf,
+        anchored: Anchored,
+        anchor: Fd,
+    ) -> FileResult<Arc<LogicalFile>> {
+        let file = self.load(path, anchored, anchor, true)?;
         file.join()?;
-        Ok(Some(self.enter(file)))
+        Ok(self.enter(file))
     }
 
     pub(super) fn load(
         &self,
-        key: FileKey,
         path: PathBuf,
         anchored: Anchored,
         anchor: Fd,
@@ -272,7 +276,7 @@ impl Runtime {
     ) -> FileResult<LogicalFile> {
         let manifest = &anchored.manifest;
         let stat = self.sys().stat(anchor.as_fd()).map_err(FileError::io(&path, "stat"))?;
-        let owner = stat.st_uid;
+        let (key, owner) = (FileKey::of(&stat), stat.st_uid);
         self.refuse_copied(manifest, anchor.as_fd(), &path)?;
         writable = writable && self.refuse_read_only(anchor.as_fd()) != Err(Errno::ROFS);
         let open = |writable: bool| {
@@ -298,7 +302,7 @@ impl Runtime {
         check_times(&times, &original)?;
         let checked = |copy: OpenOrLost| {
             let copy = copy?;
-            check_times(&times, &copy).map_err(|error| Lost { error }).map(|()| copy)
+            check_times(&times, &copy).map(|()| copy)
         };
         let extra = extra.into_iter().map(checked).collect();
         let parts =
@@ -370,7 +374,7 @@ impl Runtime {
         Ok(Some(Overlay::new(context, manifest, copies, spec, rates)))
     }
 
-    /// Opens copies 1, 2, ...; a copy with a missing target or object becomes [`Lost`].
+    /// Opens copies 1, 2, ...; one with a missing target or object is lost.
     ///
     /// # Errors
     /// This process is out of descriptors or memory, or may not use a copy.
@@ -382,7 +386,7 @@ impl Runtime {
     ) -> FileResult<Vec<OpenOrLost>> {
         let open = |copy| match self.open_copy(manifest, copy, owner, writable) {
             Err(error) if is_ours(error.errno()) => Err(error),
-            opened => Ok(opened.map_err(|error| Lost { error })),
+            opened => Ok(opened),
         };
         manifest.all_copies().skip(1).map(open).collect()
     }

@@ -89,8 +89,8 @@ impl Runtime {
             return Ok(None);
         }
         let anchor = Fd::duplicate(fd.as_fd())?;
-        let path = paths::absolute(self.sys(), dir, path).unwrap_or_else(|_| path.to_owned());
-        match self.load(FileKey::of(&stat), path, anchored, anchor, false) {
+        let path = paths::absolute_if_possible(self.sys(), dir, path);
+        match self.load(path, anchored, anchor, false) {
             Ok(file) => file.correct_stat(&mut stat).map(|()| Some(stat)),
             // No report if the file was removed meanwhile.
             Err(_) if self.sys().stat(fd.as_fd())?.st_nlink == 0 => Ok(None),

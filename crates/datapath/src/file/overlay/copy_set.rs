@@ -6,10 +6,12 @@ use std::sync::atomic::Ordering;
 
 use stripewise_cluster::Counts;
 use stripewise_extents::{CopyId, Counter, Map, MapError, Mask, Select, Span};
-use stripewise_policy::Kind;
+use stripewise_policy::{Kind, Redirected};
+use stripewise_target::Few;
 
 use super::choice::{Choice, Part};
 use super::slot::MapRef;
+use super::space::Reservation;
 use super::state::{Overlay, UnderWay};
 use super::statistics::counts;
 use crate::error::{Errno, Logged, Result};
@@ -151,10 +153,26 @@ impl<'f> CopySet<'f> {
         UnderWay(&self.overlay.under_way)
     }
 
-    pub(crate) fn policy_request(&self, kind: Kind, offset: u64, len: u64) -> stripewise_policy::Request {
+    /// Asks the policy which copies serve a request in `range`, see [`Choice::choose`].
+    pub(super) fn redirect(
+        &self,
+        kind: Kind,
+        range: Range<u64>,
+        spans: &[stripewise_policy::Span],
+        allowed: Mask,
+        space: &mut Reservation<'_>,
+        parts: &mut Few<Part>,
+    ) -> Redirected {
         let file = self.overlay.manifest.id.0.as_chunks::<8>().0.first();
         let file = file.map_or(0, |first| u64::from_ne_bytes(*first));
-        stripewise_policy::Request { file, kind, offset, len }
+        let request =
+            stripewise_policy::Request { file, kind, offset: range.start, len: range.end - range.start };
+        let data = &self.overlay.context.data;
+        let redirected = self.choice().choose(data, &request, spans, allowed, space, parts);
+        if redirected.critical.is_some() {
+            self.map.count(Counter::Critical, 1);
+        }
+        redirected
     }
 
     pub(crate) fn count_hits(&self, parts: &[Part]) {

@@ -6,10 +6,11 @@ use std::ops::{ControlFlow, Range};
 use stripewise_extents::{CopyId, Select, Span};
 use stripewise_policy::background::{self, PIECES_MAX, Pace};
 use stripewise_sys::IoVec;
+use stripewise_target::Outcome;
 
 use super::choice::Part;
 use super::copy_set::CopySet;
-use super::request::{Ended, Request, Transfer};
+use super::request::{Request, Transfer};
 use crate::error::{Errno, Logged, Result};
 use crate::file::LogicalFile;
 use crate::file::copy::{IoOptions, OpenCopy};
@@ -167,34 +168,30 @@ impl CopySet<'_> {
         while let Some(span) = self.first_missing(to, at..size)? {
             let whole = span.start..Pace::UNLIMITED.piece_end(span.start).min(size);
             let chunk = self.chunk(to, &span, whole, PIECES_MAX)?;
-            let range = span.start..span.end.min(chunk.end);
-            at = range.end;
+            at = span.end.min(chunk.end);
+            let len = at - span.start;
             let Some(from) = self.source(&span) else {
-                pass.left += range.end - range.start;
+                pass.left += len;
                 continue;
             };
-            match self.copy_chunk(chunk, from, to)? {
-                Some(bytes) => {
-                    if bytes == 0 {
-                        pass.left += range.end - range.start;
-                        pass.busy += range.end - range.start;
-                    }
-                    pass.bytes += bytes;
-                    if tell(bytes).is_break() {
-                        return Ok(Pass { stopped: true, ..pass });
-                    }
+            let copied = self.copy_chunk(chunk, from, to)?;
+            match copied {
+                Some(0) => {
+                    pass.left += len;
+                    pass.busy += len;
                 }
-                None if looked == looks => {
-                    return Ok(Pass { left: pass.left + range.end - range.start, ..pass });
-                }
+                Some(bytes) => pass.bytes += bytes,
+                None if looked == looks => return Ok(Pass { left: pass.left + len, ..pass }),
                 None => {
                     looked += 1;
-                    at = range.start;
-                    if tell(0).is_break() {
-                        return Ok(Pass { stopped: true, ..pass });
-                    }
-                    self.file.sys().sleep_until_ns(self.file.sys().now_ns() + LOOK_NS);
+                    at = span.start;
                 }
+            }
+            if tell(copied.unwrap_or(0)).is_break() {
+                return Ok(Pass { stopped: true, ..pass });
+            }
+            if copied.is_none() {
+                self.file.sys().sleep_until_ns(self.file.sys().now_ns() + LOOK_NS);
             }
         }
         Ok(pass)
@@ -316,8 +313,8 @@ impl CopySet<'_> {
         // SAFETY: `into` is borrowed exclusively.
         let ended = unsafe { self.transfer_unmarked(Transfer::ReadBelow(size), &request, &part) };
         match ended.first() {
-            Some(Ended { done, .. }) if *done == span.len() => Ok(()),
-            Some(Ended { error: Some(error), .. }) => Err(*error),
+            Some(Outcome { done, .. }) if *done as u64 == span.len() => Ok(()),
+            Some(Outcome { error: Some(error), .. }) => Err(*error),
             _ => Err(Errno::IO),
         }
     }

@@ -3,14 +3,14 @@
 use stripewise_extents::{CopyId, Counter, Mask, ReadGuard, Span};
 use stripewise_model::Op;
 use stripewise_policy::Kind;
-use stripewise_target::Few;
+use stripewise_target::{Few, Outcome};
 
 use super::choice::{Part, spans_of};
 use super::copy_set::CopySet;
-use super::request::{Ended, Request, Transfer, whole};
+use super::request::{Request, Transfer, whole};
 use super::space::Reservation;
 use crate::error::Logged;
-use crate::file::copy::Lost;
+use crate::file::copy::log_lost;
 use crate::{Errno, Result, notice};
 
 impl CopySet<'_> {
@@ -33,12 +33,12 @@ impl CopySet<'_> {
                 continue;
             }
             let (done, last) = whole(&parts, &ended);
-            match last.map(|last| (&parts[last], ended[last])) {
-                Some((part, Ended { error: Some(error), done: of_part })) => {
-                    if self.may_avoid(&guard, part, of_part, error) {
+            match last {
+                Some((index, Outcome { error: Some(error), done: of_part })) => {
+                    if self.may_avoid(&guard, &parts[index], of_part as u64, error) {
                         continue;
                     }
-                    return if done > 0 { Ok(done as usize) } else { Err(error) };
+                    return if done > 0 { Ok(done) } else { Err(error) };
                 }
                 // The gap is a hole, the end of the file, or data that another process is writing
                 // right now.
@@ -49,7 +49,7 @@ impl CopySet<'_> {
                 _ if done == 0 && end.is_some() => return Err(end.unwrap_or(Errno::IO)),
                 _ => {
                     self.count_read(&parts, &ended);
-                    return Ok(done as usize);
+                    return Ok(done);
                 }
             }
         }
@@ -67,28 +67,19 @@ impl CopySet<'_> {
         let log_lost = |first| known.get(first).map_or(Errno::IO, |span| self.log_lost(span));
         let mut parts = Few::new();
         let Some(end) = spans.last().map(|last| last.end) else { return (parts, Some(log_lost(0))) };
-        let asked = self.policy_request(kind, request.offset, end - request.offset);
-        let redirected = self.choice().choose(
-            &self.overlay.context.data,
-            &asked,
-            &spans,
-            Mask::NONE,
-            &mut Reservation::none(),
-            &mut parts,
-        );
-        if redirected.critical.is_some() {
-            self.map.count(Counter::Critical, 1);
-        }
+        let range = request.offset..end;
+        let no_space = &mut Reservation::none();
+        let redirected = self.redirect(kind, range.clone(), &spans, Mask::NONE, no_space, &mut parts);
         if let (true, Some(copy)) = (redirected.newly_wanted, redirected.critical) {
             // A range that cannot be queued is not prefetched.
-            let _ = self.map.add_hint(request.offset..end, CopyId::new(copy));
+            let _ = self.map.add_hint(range, CopyId::new(copy));
         }
         (parts, lost.map(log_lost))
     }
 
-    fn count_read(&self, parts: &[Part], ended: &[Ended]) {
+    fn count_read(&self, parts: &[Part], ended: &[Outcome]) {
         for (part, ended) in parts.iter().zip(ended) {
-            self.map.count(Counter::Read(CopyId::new(part.copy)), ended.done);
+            self.map.count(Counter::Read(CopyId::new(part.copy)), ended.done as u64);
         }
         self.count_hits(parts);
     }
@@ -102,7 +93,7 @@ impl CopySet<'_> {
             span.start,
             span.end
         ));
-        span.mask.iter().filter_map(extra).map(Lost::log_once).last().unwrap_or(Errno::IO)
+        span.mask.iter().filter_map(extra).map(log_lost).last().unwrap_or(Errno::IO)
     }
 
     /// After a copy failed: if other copies can serve the range, avoids the failed copy from now on

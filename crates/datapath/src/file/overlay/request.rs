@@ -11,7 +11,7 @@ use super::choice::Part;
 use super::copy_set::CopySet;
 use crate::error::{Errno, Logged, Result};
 use crate::file::copy::{IoOptions, OpenCopy};
-use crate::file::split::{leading, split};
+use crate::file::split::{leading, lens, split};
 
 /// An application's request. Its memory is the first `len` bytes of the buffers.
 #[derive(Clone, Copy)]
@@ -26,14 +26,6 @@ impl Request<'_> {
     pub fn range(&self) -> Range<u64> {
         self.offset..self.offset + self.len
     }
-}
-
-/// The result of one range: the bytes done from its start, and the error that ended it early. A
-/// short read without an error met the end of an object.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ended {
-    pub done: u64,
-    pub error: Option<Errno>,
 }
 
 /// The direction of a transfer.
@@ -57,12 +49,18 @@ struct Share<'f> {
 }
 
 impl<'f> CopySet<'f> {
-    /// Transfers all ranges at once, each from or to its copy, and returns the result of each. A
-    /// lost copy gives EIO. Marks the servers as in use, so that background work yields.
+    /// Transfers all ranges at once, each from or to its copy, and returns the outcome of each. A
+    /// short read without an error met the end of an object. A lost copy gives EIO. Marks the
+    /// servers as in use, so that background work yields.
     ///
     /// # Safety
     /// Same as `LogicalFile::read_at` or `LogicalFile::write_at`.
-    pub(super) unsafe fn transfer(&self, what: Transfer, request: &Request<'_>, parts: &[Part]) -> Few<Ended> {
+    pub(super) unsafe fn transfer(
+        &self,
+        what: Transfer,
+        request: &Request<'_>,
+        parts: &[Part],
+    ) -> Few<Outcome> {
         let shares = self.shares(request, parts);
         let mark = |now_ns| {
             for share in &shares {
@@ -90,7 +88,7 @@ impl<'f> CopySet<'f> {
         what: Transfer,
         request: &Request<'_>,
         parts: &[Part],
-    ) -> Few<Ended> {
+    ) -> Few<Outcome> {
         // SAFETY: as promised by the caller.
         unsafe { self.transfer_shares(what, request.options, &self.shares(request, parts), parts) }
     }
@@ -109,8 +107,8 @@ impl<'f> CopySet<'f> {
         options: IoOptions,
         shares: &[Share<'f>],
         parts: &[Part],
-    ) -> Few<Ended> {
-        let mut ended = smallvec![Ended { done: 0, error: Some(Errno::IO) }; parts.len()];
+    ) -> Few<Outcome> {
+        let mut ended = smallvec![Outcome { done: 0, error: Some(Errno::IO) }; parts.len()];
         let set_for = |share: &Share<'f>| share.copy.set_for(self.file.sys(), &share.pieces, options);
         let requests: Few<_> = shares.iter().map(|share| (set_for(share), &*share.pieces)).collect();
         let fan_out = &self.file.context.fan_out;
@@ -129,8 +127,8 @@ impl<'f> CopySet<'f> {
                     // SAFETY: as promised by the caller.
                     unsafe { fill(pieces, outcomes, parts[index].start, size) };
                 }
-                let (done, last) = leading(pieces, outcomes);
-                ended[index] = Ended { done: done as u64, error: last.and_then(|last| last.error) };
+                let (done, last) = leading(lens(pieces), outcomes);
+                ended[index] = Outcome { done, error: last.and_then(|(_, last)| last.error) };
                 first = end;
             }
         }
@@ -186,17 +184,9 @@ fn cut(buffers: &[IoVec], mut skip: u64) -> Few<IoVec> {
     rest
 }
 
-/// The result of the whole request: the leading bytes done, and the index of the range that ended
-/// it early.
-pub(super) fn whole(parts: &[Part], ended: &[Ended]) -> (u64, Option<usize>) {
-    let mut done = 0;
-    for (index, (part, ended)) in parts.iter().zip(ended).enumerate() {
-        done += ended.done;
-        if ended.done < part.end - part.start {
-            return (done, Some(index));
-        }
-    }
-    (done, None)
+/// The leading part of the whole request that was done, see [`leading`].
+pub(super) fn whole(parts: &[Part], ended: &[Outcome]) -> (usize, Option<(usize, Outcome)>) {
+    leading(parts.iter().map(|part| (part.end - part.start) as usize), ended)
 }
 
 impl CopySet<'_> {
@@ -244,9 +234,6 @@ impl CopySet<'_> {
     }
 }
 
-fn complete(parts: &[Part], ended: &[Ended]) -> Result<()> {
-    match whole(parts, ended) {
-        (_, None) => Ok(()),
-        (_, Some(index)) => Err(ended[index].error.unwrap_or(Errno::IO)),
-    }
+fn complete(parts: &[Part], ended: &[Outcome]) -> Result<()> {
+    whole(parts, ended).1.map_or(Ok(()), |(_, last)| Err(last.error.unwrap_or(Errno::IO)))
 }

@@ -5,12 +5,12 @@ use stripewise_cluster::Durability;
 use stripewise_extents::{CopyId, Counter, Mask, Span, WriteGuard};
 use stripewise_model::Op;
 use stripewise_policy::{Kind, ORIGINAL, possible_copy};
-use stripewise_target::Few;
+use stripewise_target::{Few, Outcome};
 
 use super::choice::{Part, spans_of};
 use super::copy_set::CopySet;
 use super::read::is_of_device;
-use super::request::{Ended, Request, Transfer, whole};
+use super::request::{Request, Transfer, whole};
 use super::space::{Reservation, without};
 use crate::error::{LogOnce, Logged};
 use crate::{Errno, Result, notice};
@@ -54,7 +54,7 @@ impl CopySet<'_> {
                 let ended = unsafe { writer.write(&parts) };
                 written = writer.written;
                 let (done, last) = whole(&parts, &ended);
-                let error = last.and_then(|last| ended[last].error);
+                let error = last.and_then(|(_, last)| last.error);
                 if done > 0 || error != Some(BEING_MADE) {
                     let changed = guard.changed_map();
                     drop(guard);
@@ -63,7 +63,7 @@ impl CopySet<'_> {
                         return Err(error.unwrap_or(Errno::NOSPC));
                     }
                     self.count_hits(&parts);
-                    return Ok((done as usize, changed));
+                    return Ok((done, changed));
                 }
             }
             // A copier is working on the only copy that could be written to, or on the only one
@@ -98,13 +98,8 @@ impl CopySet<'_> {
             mask => mask,
         });
         let allowed = known.iter().fold(present, |allowed, span| allowed.minus(forbidden(span)));
-        let asked = self.policy_request(kind, request.offset, request.len);
         let mut parts = Few::new();
-        let redirected =
-            self.choice().choose(&self.overlay.context.data, &asked, &spans, allowed, reservation, &mut parts);
-        if redirected.critical.is_some() {
-            self.map.count(Counter::Critical, 1);
-        }
+        self.redirect(kind, request.range(), &spans, allowed, reservation, &mut parts);
         let mut chosen = Few::new();
         for part in parts {
             for span in known.iter().filter(|span| span.start < part.end && part.start < span.end) {
@@ -159,11 +154,11 @@ impl Writer<'_, '_> {
     ///
     /// # Safety
     /// Same as `LogicalFile::write_at`.
-    unsafe fn write(&mut self, parts: &[Part]) -> Few<Ended> {
+    unsafe fn write(&mut self, parts: &[Part]) -> Few<Outcome> {
         // SAFETY: the caller's promise.
         let mut ended = unsafe { self.once(parts) };
         for (part, ended) in parts.iter().zip(&mut ended) {
-            let Ended { done, error: Some(error) } = *ended else { continue };
+            let Outcome { done, error: Some(error) } = *ended else { continue };
             if part.copy == ORIGINAL || !is_of_device(error) {
                 continue;
             }
@@ -171,22 +166,22 @@ impl Writer<'_, '_> {
                 "{}: a copy cannot be written to ({error}); the original is used",
                 self.copies.file.path().display()
             ));
-            let rest = Part { start: part.start + done, end: part.end, copy: ORIGINAL };
+            let rest = Part { start: part.start + done as u64, end: part.end, copy: ORIGINAL };
             // SAFETY: the caller's promise.
             let again = unsafe { self.once(&[rest]) }[0];
-            *ended = Ended { done: done + again.done, error: again.error };
+            *ended = Outcome { done: done + again.done, error: again.error };
         }
         ended
     }
 
     /// # Safety
     /// Same as `LogicalFile::write_at`.
-    unsafe fn once(&mut self, parts: &[Part]) -> Few<Ended> {
+    unsafe fn once(&mut self, parts: &[Part]) -> Few<Outcome> {
         for part in parts {
             let prepared = self.guard.prepare(part.start..part.end, CopyId::new(part.copy));
             if let Err(error) = prepared {
                 let error = Some(error.log_once());
-                return smallvec![Ended { done: 0, error }; parts.len()];
+                return smallvec![Outcome { done: 0, error }; parts.len()];
             }
         }
         // SAFETY: the caller's promise.
@@ -195,14 +190,14 @@ impl Writer<'_, '_> {
             if ended.done == 0 {
                 continue;
             }
-            let (end, copy) = (part.start + ended.done, CopyId::new(part.copy));
+            let (end, copy) = (part.start + ended.done as u64, CopyId::new(part.copy));
             match self.guard.wrote(part.start..end, copy) {
                 Ok(()) => {
-                    self.copies.map.count(Counter::Written(copy), ended.done);
+                    self.copies.map.count(Counter::Written(copy), ended.done as u64);
                     self.written.push(Part { end, ..*part });
                 }
                 // The range counts as not written.
-                Err(error) => *ended = Ended { done: 0, error: Some(error.log_once()) },
+                Err(error) => *ended = Outcome { done: 0, error: Some(error.log_once()) },
             }
         }
         ended
