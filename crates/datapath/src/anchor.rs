@@ -106,7 +106,6 @@ pub(crate) fn head(sys: &SysRef, fd: BorrowedFd<'_>, path: &Path) -> FileResult<
     Ok(head.starts_with(MAGIC).then_some(head))
 }
 
-/// Parses the manifest that begins with `head`.
 pub(crate) fn parse(sys: &SysRef, fd: BorrowedFd<'_>, head: &[u8], path: &Path) -> FileResult<Anchored> {
     let name = path.to_string_lossy();
     let length = Manifest::text_length(head, &name)?;

@@ -73,7 +73,6 @@ impl Checked<'_> {
         if inspect_again { self.inspect() } else { Ok(found) }
     }
 
-    /// Checks the map and the write lease of the file.
     fn map(&mut self, found: Inspection) -> Result<Inspection> {
         let (repair, sys) = (self.options.repair, self.runtime.sys().clone());
         let state = match &found.map {

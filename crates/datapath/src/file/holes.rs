@@ -70,7 +70,6 @@ impl LogicalFile {
         Ok(first)
     }
 
-    /// Searches one object from object offset `from`.
     fn find(&self, fd: BorrowedFd<'_>, whence: Whence, from: u64) -> Result<Option<u64>> {
         let to = match whence {
             Whence::Data => SeekFrom::Data(from),

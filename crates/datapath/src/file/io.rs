@@ -176,7 +176,6 @@ impl LogicalFile {
     }
 }
 
-/// The result of a transfer that ended with `error` after `done` bytes.
 fn result(done: usize, error: Errno) -> Result<usize> {
     if done > 0 { Ok(done) } else { Err(error) }
 }

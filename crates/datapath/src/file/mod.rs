@@ -44,7 +44,6 @@ pub(crate) struct FileParts {
     pub anchor: Fd,
     /// Descriptor of `ID.manifest`.
     pub manifest_copy: Fd,
-    /// Copy 0.
     pub original: OpenCopy,
     /// Copies 1, 2, ...
     pub extra: Vec<OpenOrLost>,

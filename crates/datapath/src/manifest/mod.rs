@@ -155,7 +155,6 @@ pub(crate) fn family(id: FileId) -> FileId {
 }
 
 impl Manifest {
-    /// Copy 0.
     pub(crate) fn original(&self) -> CopyRef<'_> {
         let Self { id, ref targets, ref layout, .. } = *self;
         CopyRef { number: CopyId::ORIGINAL, name: "original", is_cache: false, id, targets, layout }

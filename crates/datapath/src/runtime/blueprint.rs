@@ -66,7 +66,6 @@ impl Runtime {
         }
     }
 
-    /// Opens the targets of a shape.
     pub(crate) fn resolve(&self, shape: Shape<'_>, missing: Missing) -> Result<Blueprint, TargetError> {
         let (layout, original) = self.place(shape.layout())?;
         let mut common = Manifest {
@@ -113,13 +112,11 @@ impl Runtime {
         Ok(Blueprint { common, targets })
     }
 
-    /// The blueprint of an existing file.
     pub(crate) fn blueprint_of(&self, manifest: &Manifest) -> Result<Blueprint, TargetError> {
         let targets = manifest.all_copies().map(|copy| self.targets_of(copy.targets));
         Ok(Blueprint { targets: targets.collect::<Result<_, _>>()?, common: manifest.clone() })
     }
 
-    /// Opens the targets that a manifest names.
     pub(crate) fn targets_of(&self, targets: &[TargetRef]) -> Result<Vec<Arc<Target>>, TargetError> {
         targets.iter().map(|target| self.targets.named(target)).collect()
     }

@@ -139,7 +139,6 @@ impl NewFile {
         self.file.as_ref()
     }
 
-    /// The temporary name.
     pub fn temporary(&self) -> &Path {
         &self.temporary
     }
@@ -286,7 +285,6 @@ impl Runtime {
         Mode::from_raw_mode(anchor.st_mode & 0o7000 | permissions)
     }
 
-    /// Enters a file that keeps its temporary name.
     pub(crate) fn keep_temporary(&self, new: NewFile) -> Result<Arc<LogicalFile>> {
         new.keep().map(|file| self.enter(file)).ok_or(Errno::IO)
     }

@@ -56,12 +56,10 @@ impl TargetTable {
         Ok(prepared[index].get_or_insert(target).clone())
     }
 
-    /// The directory of the plan's target `index`.
     pub fn planned_path(&self, index: u32) -> Option<&Path> {
         self.planned.get(index as usize).map(|planned| planned.path.as_path())
     }
 
-    /// Opens a target that a manifest names.
     pub fn named(&self, reference: &TargetRef) -> Result<Arc<Target>, TargetError> {
         self.opened.get(reference)
     }

@@ -30,7 +30,6 @@ const USED: usize = 1;
 const COUNTING: u64 = 0;
 const USING: u64 = 1;
 
-/// The words that this process has mapped.
 pub(crate) struct Spaces {
     sys: SysRef,
     words: SharedWords,

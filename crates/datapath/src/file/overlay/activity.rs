@@ -131,7 +131,6 @@ impl Activity {
         }
     }
 
-    /// Records the duration of a request that has ended.
     pub fn took(&self, ns: u64) {
         let known = self.took_ns.load(Ordering::Relaxed);
         self.took_ns.store(recent_ns(known, ns), Ordering::Relaxed);

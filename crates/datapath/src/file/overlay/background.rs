@@ -31,7 +31,6 @@ impl Background {
         Arc::new(Self { sys, works: ForkSafe::default(), running: AtomicBool::new(false), around })
     }
 
-    /// Adds the background work of a file.
     pub fn add(self: &Arc<Self>, work: Work) {
         self.works.lock().push(work);
         self.start();
@@ -112,7 +111,6 @@ impl Turn {
         (!self.paused.load(Ordering::SeqCst)).then_some(working)
     }
 
-    /// Whether the background thread is at work right now.
     pub fn is_working(&self) -> bool {
         self.working.load(Ordering::SeqCst)
     }

@@ -55,8 +55,8 @@ fn decide(manifest: &Manifest, copies: &Copies, rates: &Rates, procs: (u32, u32)
 
 /// The layouts and server classes of the copies as the models expect them: over individual servers,
 /// with the servers of a pool listed one by one and numbered consecutively across all copies.
-/// `targets` holds, per copy, the number in the cluster of each target. `None` if the cluster has no
-/// class for a server.
+/// `targets` holds, per copy, the number in the cluster of each target. `None` if the cluster has
+/// no class for a server.
 fn modelled(
     manifest: &Manifest,
     cluster: &Cluster,

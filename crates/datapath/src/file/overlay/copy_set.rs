@@ -79,7 +79,6 @@ impl<'f> CopySet<'f> {
         self.file.present().filter(|copy| copy.is_cache())
     }
 
-    /// The open copies.
     pub(crate) fn present_mask(&self) -> Mask {
         self.file.present().fold(Mask::NONE, |mask, copy| mask.with(copy.number()))
     }
@@ -89,7 +88,6 @@ impl<'f> CopySet<'f> {
         Mask::from_bits(self.overlay.failing.load(Ordering::Relaxed))
     }
 
-    /// The rule that decides which copy serves a request.
     pub(crate) fn choice(&self) -> Arc<Choice> {
         let procs = self.procs();
         let Overlay { manifest, copies, rates, choice, .. } = self.overlay;

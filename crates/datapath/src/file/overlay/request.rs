@@ -93,7 +93,6 @@ impl<'f> CopySet<'f> {
         unsafe { self.transfer_shares(what, request.options, &self.shares(request, parts), parts) }
     }
 
-    /// Splits the ranges of a request by copy.
     fn shares(&self, request: &Request<'_>, parts: &[Part]) -> Few<Share<'f>> {
         let used = parts.iter().fold(Mask::NONE, |used, part| used.with(CopyId::new(part.copy)));
         used.iter().filter_map(|number| self.share(number, request, parts)).collect()

@@ -56,7 +56,6 @@ impl<'f> CopySet<'f> {
         self.accounts(copy)?.iter().map(Account::used_per_server).max()
     }
 
-    /// Releases the space of these ranges of a copy.
     pub(crate) fn give_space(&self, copy: &OpenCopy, ranges: &[Range<u64>]) {
         let mut bytes = vec![0; copy.objects().len()];
         let mut of_range = bytes.clone();
@@ -75,7 +74,6 @@ impl<'f> CopySet<'f> {
 /// The space of a file's cache copies as seen by one request, and what the request has reserved.
 pub(super) struct Reservation<'a> {
     copies: Option<&'a CopySet<'a>>,
-    /// The reservations: copy and range.
     pub taken: Vec<(CopyId, Range<u64>)>,
 }
 

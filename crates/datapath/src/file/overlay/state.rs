@@ -192,7 +192,6 @@ impl Overlay {
         *self.reported.lock() = Counts::default();
     }
 
-    /// Whether this process has the file mapped.
     pub fn has_mapped(&self) -> bool {
         self.mapped.load(Ordering::Acquire)
     }
