@@ -18,7 +18,7 @@ use crate::{notice, paths};
 pub(crate) struct Blueprint {
     /// What the manifests of all files of this blueprint have in common: everything except ids,
     /// path, time of creation, and anchor.
-    common: Manifest,
+    common: Box<Manifest>,
     /// The targets of each copy, the original first.
     targets: Vec<Vec<Arc<Target>>>,
 }
@@ -68,7 +68,7 @@ impl Runtime {
 
     pub(crate) fn resolve(&self, shape: Shape<'_>, missing: Missing) -> Result<Blueprint, TargetError> {
         let (layout, original) = self.place(shape.layout())?;
-        let mut common = Manifest {
+        let mut common = Box::new(Manifest {
             // Set for each file.
             id: FileId([0; 16]),
             path: String::new(),
@@ -78,7 +78,7 @@ impl Runtime {
             targets: references(&original),
             layout,
             copies: None,
-        };
+        });
         let mut targets = vec![original];
         let (Some(overlay), Some(plan)) = (shape.overlay(), self.plan()) else {
             return Ok(Blueprint { common, targets });
@@ -114,7 +114,7 @@ impl Runtime {
 
     pub(crate) fn blueprint_of(&self, manifest: &Manifest) -> Result<Blueprint, TargetError> {
         let targets = manifest.all_copies().map(|copy| self.targets_of(copy.targets));
-        Ok(Blueprint { targets: targets.collect::<Result<_, _>>()?, common: manifest.clone() })
+        Ok(Blueprint { targets: targets.collect::<Result<_, _>>()?, common: Box::new(manifest.clone()) })
     }
 
     pub(crate) fn targets_of(&self, targets: &[TargetRef]) -> Result<Vec<Arc<Target>>, TargetError> {
@@ -230,7 +230,7 @@ impl Blueprint {
     pub fn manifest(&self, id: FileId, path: &Path, created: String, anchor: Identity) -> Manifest {
         let path = path.to_string_lossy().into_owned();
         let mut manifest =
-            Manifest { id, path, created, anchor, pending_truncate: None, ..self.common.clone() };
+            Manifest { id, path, created, anchor, pending_truncate: None, ..Manifest::clone(&self.common) };
         let list = manifest.copies.iter_mut().flat_map(|copies| &mut copies.list);
         for (number, copy) in (1..).zip(list) {
             copy.id = copy_id(id, number);
