@@ -12,12 +12,12 @@ use crate::index::Entry;
 use crate::joined::Joined;
 use crate::journal::Locked;
 use crate::shared::{self, COPIER_BYTE, Counter, Extent, SlotState, Word};
-use crate::{CopyId, Map, MapError, Mask, Result};
+use crate::{CopyId, Map, Mask, Result, Span};
 
 /// The right to copy and evict. One process of the node holds it per file, until it is dropped or
 /// the process ends.
 pub struct Copier<'m> {
-    joined: &'m Joined,
+    pub(crate) joined: &'m Joined,
     for_own_mapping: bool,
     _lock: Locked<'m>,
 }
@@ -56,29 +56,23 @@ impl Map {
         let path = joined.spec.run_dir.join(shared::LOCK);
         // A description of its own: all threads share the description that holds the block.
         let file = joined.sys.open(None, &path, OFlags::RDWR, Mode::empty()).map_err(io(&path, "open"))?;
-        let same = joined.is_lock(&file).map_err(io(&path, "stat"))?;
-        if !same {
-            return Err(MapError::Lost {
-                path: joined.place.path.clone(),
-                run_dir: joined.spec.run_dir.clone(),
-            });
+        let identity =
+            |fd| joined.sys.stat(fd).map(|stat| (stat.st_dev, stat.st_ino)).map_err(io(&path, "stat"));
+        if identity(file.as_fd())? != identity(joined.block.lock.as_fd())? {
+            return Err(joined.spec.lost());
         }
         let taken = joined.sys.try_lock(file.as_fd(), COPIER_BYTE, 1, LockKind::Exclusive);
         if !taken.map_err(io(&path, "lock"))? {
             return Ok(None);
         }
-        let lock = Locked::new(&joined.sys, &joined.held, file);
+        let lock = Locked::new(&joined.place, file);
         // The previous copier may have died during an operation.
         joined.shared.slot().clear();
         Ok(Some(Copier { joined, for_own_mapping: false, _lock: lock }))
     }
 }
 
-impl<'m> Copier<'m> {
-    pub(crate) fn joined(&self) -> &'m Joined {
-        self.joined
-    }
-
+impl Copier<'_> {
     /// Lets this copier work although this process has called [`Map::set_mapped`]. The process is
     /// about to map the file: all writes already go to one copy, no mapping exists yet, and the
     /// copier brings data that is valid elsewhere to that copy. Pins of other processes' mappings,
@@ -139,13 +133,7 @@ impl<'m> Copier<'m> {
         joined.shared.slot().begin(range, destination, extent);
         let work = Work(joined);
         reach("look at pins");
-        let pinned = joined.shared.is_pinned(
-            &joined.sys,
-            joined.lock.as_fd(),
-            &joined.block,
-            parts,
-            self.for_own_mapping,
-        );
+        let pinned = joined.shared.is_pinned(&joined.block, parts, self.for_own_mapping);
         if pinned {
             joined.shared.count(&joined.block, Counter::GivenUp, 1);
             return None;
@@ -180,7 +168,7 @@ impl<'m> Copier<'m> {
         // From here on writers need not wait; they only avoid the copy.
         joined.shared.slot().set(SlotState::Tainted);
         let mut writer = commit.writer(false);
-        evicted.changed.iter().for_each(|(range, mask)| writer.change(range.clone(), *mask));
+        evicted.changed.iter().for_each(|&span| writer.change(span));
         commit.put(writer, false)?;
         joined.shared.word(Word::Evictions).fetch_add(1, Ordering::SeqCst);
         reach("punch");
@@ -197,23 +185,18 @@ impl<'m> Copier<'m> {
 #[derive(Debug, Default)]
 struct Evicted {
     /// Ranges removed from the copy, with the copies where they are still valid.
-    changed: Vec<(Range<u64>, Mask)>,
+    changed: Vec<Span>,
     /// Ranges to punch: neither the map nor the journal names the copy there.
     punched: Vec<Range<u64>>,
 }
 
 impl Evicted {
     fn bytes(&self) -> u64 {
-        self.changed.iter().map(|(range, _)| range.end - range.start).sum()
+        self.changed.iter().map(Span::len).sum()
     }
 }
 
 impl Joined {
-    fn is_lock(&self, file: &stripewise_sys::Fd) -> stripewise_sys::Result<bool> {
-        let (one, other) = (self.sys.stat(file.as_fd())?, self.sys.stat(self.lock.as_fd())?);
-        Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
-    }
-
     fn is_pending(&self, range: &Range<u64>) -> Result<bool> {
         let txn = self.read()?;
         let committed = self.index.state(&txn)?.committed;
@@ -243,7 +226,7 @@ impl Joined {
             }
             let rest = part.mask.without(copy);
             if part.mask.contains(copy) {
-                evicted.changed.push((part.start..part.end, rest));
+                evicted.changed.push(Span::new(part.start..part.end, rest));
             }
             add_range(&mut evicted.punched, &part);
             Some(rest)
@@ -308,7 +291,7 @@ impl CopyGuard<'_> {
         let to = |part: Entry| is_as_noted(&self.noted, &part).then(|| part.mask.with(self.to));
         let changed = joined.index.change(&mut txn, self.range.clone(), to)?;
         for range in &changed {
-            joined.index.add_hint(&mut txn, range.clone(), self.to, false)?;
+            joined.index.remove_hints(&mut txn, range.clone(), Mask::only(self.to))?;
         }
         let bytes = |ranges: &[Range<u64>]| ranges.iter().map(|range| range.end - range.start).sum::<u64>();
         if !changed.is_empty() {

@@ -12,11 +12,11 @@ use crate::error::io;
 use crate::hooks::reach;
 use crate::index::Index;
 use crate::joined::{Joined, exists, put_all};
-use crate::journal::{Commit, HEADER_BYTES, Header, Held, JOIN_BYTE, Journal, Locked, Place, Position};
+use crate::journal::{Commit, HEADER_BYTES, Header, JOIN_BYTE, Journal, Locked, Place, Position};
 use crate::lmdb::{self, Env, Limits, Space};
-use crate::shared::{self, Geometry, Opened, SharedState, Whose, Word};
+use crate::shared::{self, Geometry, Opened, SharedState, Word};
 use crate::spec::is_private;
-use crate::{CopyId, MapError, MapSpec, Mask, Node, Result, Span};
+use crate::{CopyId, MapError, MapSpec, Mask, Result, Span};
 
 /// Sizes of a new index and shared state.
 #[derive(Clone, Copy, Debug)]
@@ -47,47 +47,38 @@ struct Joining<'a> {
     spec: &'a MapSpec,
     tuning: &'a Tuning,
     place: &'a Place,
-    held: &'a Held,
     header: Header,
 }
 
-pub(crate) fn join(sys: &SysRef, spec: &Arc<MapSpec>, tuning: &Tuning) -> Result<Box<Joined>> {
+pub(crate) fn join(sys: &SysRef, spec: &MapSpec, tuning: &Tuning) -> Result<Box<Joined>> {
     let header = checked(spec)?;
     spec.check_owner(sys)?;
     reach("join");
     let place = Place::new(sys, spec)?;
-    let held = Held::default();
-    let joining = Joining { sys, spec, tuning, place: &place, held: &held, header };
-    let (lock, shared, block, env, header) = {
+    let joining = Joining { sys, spec, tuning, place: &place, header };
+    let (shared, block, env, header) = {
         let locked = joining.lock_journal()?;
-        let header = locked.as_ref().map_or(Ok(header), |locked| joining.header_of(locked.file()))?;
+        let header = locked.as_ref().map_or(Ok(header), |locked| joining.header_of(locked.as_fd()))?;
         let (lock, shared, env, _new_lock) = joining.attach(locked.as_ref())?;
-        let claimed = shared.claim(sys, lock.as_fd()).map_err(io(&spec.run_dir, "claim a block"))?;
+        let claimed = shared.claim(sys, lock).map_err(io(&spec.run_dir, "claim a block"))?;
         let limit = tuning.geometry.blocks;
         let full = || MapError::Full { path: spec.run_dir.join(shared::FILE), limit };
         let block = claimed.ok_or_else(full)?;
         reach("joined");
-        (lock, shared, block, env, header)
+        (shared, block, env, header)
     };
     // Dead readers would keep pages from being reused.
     env.clear_dead_readers();
     let index = Index::new(env, header.default);
-    let (sys, spec) = (sys.clone(), named_as(&shared, spec));
-    Ok(Box::new(Joined { sys, spec, header, place, held, lock, shared, block, index, cache: Cache::new() }))
-}
-
-/// The parameters with the node's name as the journal and the other processes of this boot have it.
-fn named_as(shared: &SharedState, spec: &Arc<MapSpec>) -> Arc<MapSpec> {
-    match shared.node_name() {
-        Some(name) if name != spec.node.name => {
-            let node = Node { name, boot: spec.node.boot };
-            Arc::new(MapSpec { node, ..(**spec).clone() })
-        }
-        _ => spec.clone(),
+    let (sys, mut spec) = (sys.clone(), spec.clone());
+    if let Some(name) = shared.node_name() {
+        spec.node.name = name;
     }
+    Ok(Box::new(Joined { sys, spec, header, place, block, shared, index, cache: Cache::new() }))
 }
 
-fn checked(spec: &MapSpec) -> Result<Header> {
+/// The header of a new journal of the file.
+pub(crate) fn checked(spec: &MapSpec) -> Result<Header> {
     let all = u16::from(spec.default.bits()) >> spec.copies.min(CopyId::LIMIT) == 0;
     if !(1..=CopyId::LIMIT).contains(&spec.copies) || spec.default.is_empty() || !all {
         let path = spec.journal();
@@ -99,26 +90,22 @@ fn checked(spec: &MapSpec) -> Result<Header> {
 impl<'a> Joining<'a> {
     /// Takes the join lock; `None` for a file that has lost its last name, and its journal with it.
     fn lock_journal(&self) -> Result<Option<Locked<'a>>> {
-        match self.place.lock(self.held, JOIN_BYTE, self.spec.create) {
+        match self.place.lock(JOIN_BYTE, self.spec.create) {
             Err(MapError::Missing { .. }) if self.is_unlinked() => Ok(None),
             locked => locked.map(Some),
         }
     }
 
     fn is_unlinked(&self) -> bool {
-        let shared = SharedState::open(self.sys, &self.spec.run_dir, self.whose());
+        let shared = SharedState::open(self.sys, self.spec);
         matches!(shared, Ok(Opened::Ready(shared)) if shared.is(Word::Unlinked))
     }
 
-    fn whose(&self) -> Whose {
-        Whose { id: self.spec.id, boot: self.spec.node.boot }
-    }
-
     /// Reads and checks the journal's header. Writes the header if the journal is being created.
-    fn header_of(&self, file: &Fd) -> Result<Header> {
+    fn header_of(&self, file: BorrowedFd<'_>) -> Result<Header> {
         let path = &self.place.path;
-        let bytes = self.sys.read_start(file.as_fd(), HEADER_BYTES).map_err(io(path, "read"))?;
-        match Header::decode(&bytes) {
+        let bytes = self.sys.read_start(file, HEADER_BYTES).map_err(io(path, "read"))?;
+        match Header::decode(&bytes, path) {
             Ok(found) if found.id != self.header.id => {
                 Err(MapError::Foreign { path: path.clone(), problem: "another id".to_owned() })
             }
@@ -130,14 +117,14 @@ impl<'a> Joining<'a> {
             // The creation of the journal never completed, so nothing was ever written to the file.
             Err(_) if self.spec.create && bytes.len() <= HEADER_BYTES => {
                 let made = (|| {
-                    self.sys.write_all_at(file.as_fd(), &self.header.encode(), 0)?;
-                    self.sys.sync(file.as_fd())
+                    self.sys.write_all_at(file, &self.header.encode(), 0)?;
+                    self.sys.sync(file)
                 })();
                 made.map_err(io(path, "create"))?;
                 self.place.sync_dir()?;
                 Ok(self.header)
             }
-            Err(bad) => Err(bad.into_error(path)),
+            Err(bad) => Err(bad),
         }
     }
 
@@ -145,8 +132,7 @@ impl<'a> Joining<'a> {
     fn attach(&self, locked: Option<&Locked<'_>>) -> Result<(Fd, SharedState, Arc<Env>, Option<Locked<'a>>)> {
         let run_dir = &self.spec.run_dir;
         let lock = self.open_lock(&run_dir.join(shared::LOCK))?;
-        let opened = SharedState::open(self.sys, run_dir, self.whose());
-        match opened.map_err(io(&run_dir.join(shared::FILE), "open"))? {
+        match SharedState::open(self.sys, self.spec)? {
             Opened::Ready(shared) if self.has_index() => match Env::open(self.sys, run_dir, None) {
                 Ok(env) => return Ok((lock, shared, env, None)),
                 Err(error) if self.is_used(&lock)? => return Err(error),
@@ -159,8 +145,8 @@ impl<'a> Joining<'a> {
             _ => {}
         }
         match locked {
-            Some(locked) => self.rebuild(locked.file()).map(|(shared, env, new)| (lock, shared, env, new)),
-            None => Err(self.lost()),
+            Some(locked) => self.rebuild(locked.as_fd()).map(|(shared, env, new)| (lock, shared, env, new)),
+            None => Err(self.spec.lost()),
         }
     }
 
@@ -169,10 +155,6 @@ impl<'a> Joining<'a> {
         self.make_run_dir()?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
         self.sys.open(None, path, flags, PRIVATE_FILE).map_err(io(path, "open"))
-    }
-
-    fn lost(&self) -> MapError {
-        MapError::Lost { path: self.place.path.clone(), run_dir: self.spec.run_dir.clone() }
     }
 
     fn has_index(&self) -> bool {
@@ -208,24 +190,21 @@ impl<'a> Joining<'a> {
 
     /// Rebuilds the index and the shared state from the journal. Returns the new journal's lock as
     /// well if the journal had to be rewritten.
-    fn rebuild(&self, journal: &Fd) -> Result<(SharedState, Arc<Env>, Option<Locked<'a>>)> {
+    fn rebuild(&self, journal: BorrowedFd<'_>) -> Result<(SharedState, Arc<Env>, Option<Locked<'a>>)> {
         let path = &self.place.path;
-        let read = Journal::read_from(self.sys, journal.as_fd(), path)?;
+        let read = Journal::read_from(self.sys, journal, path)?;
         let (spans, collapsed) = match &read.opened {
             None => (read.spans.clone(), false),
             Some(node) if !node.is_same_machine(&self.spec.node) => {
                 return Err(MapError::OtherNode { path: path.clone(), node: node.name.clone() });
             }
-            Some(node) if node.boot == self.spec.node.boot => return Err(self.lost()),
+            Some(node) if node.boot == self.spec.node.boot => return Err(self.spec.lost()),
             Some(_) => (collapsed(&read), true),
         };
         self.wipe()?;
-        let run_dir = &self.spec.run_dir;
-        let shared = SharedState::create(self.sys, run_dir, self.whose(), self.tuning.geometry);
-        let shared = shared.map_err(io(&run_dir.join(shared::FILE), "create"))?;
+        let shared = SharedState::create(self.sys, self.spec, self.tuning.geometry)?;
         let env = self.make_index(&shared, &spans, read.default)?;
-        shared.set_node_name(&self.spec.node.name);
-        let stat = self.sys.stat(journal.as_fd()).map_err(io(path, "stat"))?;
+        let stat = self.sys.stat(journal).map_err(io(path, "stat"))?;
         Position { end: read.valid_bytes, next: read.next }.store(&shared);
         // The needed length instead of the actual one: otherwise a journal that is never rewritten
         // could double in length with every session.
@@ -234,7 +213,7 @@ impl<'a> Joining<'a> {
         let mut new_lock = None;
         if collapsed {
             let node = &self.spec.node;
-            let mut commit = Commit::begin(self.place, &shared, self.held, read.header(), node, true)?;
+            let mut commit = Commit::begin(self.place, &shared, read.header(), node, true)?;
             let mut writer = commit.writer(true);
             put_all(&mut writer, &spans, read.default);
             commit.put(writer, true)?;
@@ -290,14 +269,10 @@ pub(crate) fn is_used(sys: &SysRef, lock: BorrowedFd<'_>) -> stripewise_sys::Res
 /// The map after a power cut. Valid copies may differ by writes that were never synced, so one of
 /// them, the lowest, is kept.
 pub(crate) fn collapsed(journal: &Journal) -> Vec<Span> {
-    let one = |span: &Span| match span.mask.lowest() {
-        Some(copy) => Span { mask: Mask::only(copy), ..*span },
-        None => *span,
-    };
-    let (mut spans, default) = (Vec::new(), journal.default);
+    let mut spans = Vec::new();
     for span in &journal.parts() {
-        let span = one(span);
-        if span.mask != default {
+        let span = span.in_lowest();
+        if span.mask != journal.default {
             crate::cache::add(&mut spans, span);
         }
     }

@@ -1,21 +1,20 @@
 //! The state that a process keeps for a map that it has joined.
 
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::path::Path;
-use std::sync::Arc;
 
-use stripewise_sys::{Fd, SysRef};
+use stripewise_sys::SysRef;
 
 use crate::cache::{self, Cache, Known};
 use crate::error::io;
 use crate::hooks::{self, reach};
 use crate::index::{Entry, Index};
-use crate::journal::{Commit, Header, Held, Place, Writer};
+use crate::journal::{Commit, Header, Place, Writer};
 use crate::lmdb::{CHANGE, ReadTxn, Space, WriteTxn};
 use crate::shared::{self, Block, OPENED, Pin, SharedState, Stamp, Word, of_segment, segments};
 use crate::wait::Wait;
-use crate::{MapError, MapSpec, Mask, Result, Span};
+use crate::{MapSpec, Mask, Result, Span};
 
 /// A request that touches more segments than this bypasses the cache and reads the index once.
 const SEGMENTS_MAX: u64 = 256;
@@ -24,24 +23,37 @@ const LISTED_AT_ONCE: usize = 4096;
 
 pub(crate) struct Joined {
     pub sys: SysRef,
-    pub spec: Arc<MapSpec>,
+    /// The parameters, with the node's name as the journal and the other processes of this boot
+    /// have it.
+    pub spec: MapSpec,
     pub header: Header,
     pub place: Place,
-    pub held: Held,
-    /// The open file description of `board.lock` whose lock owns the block.
-    pub lock: Fd,
-    pub shared: SharedState,
     pub block: Block,
+    pub shared: SharedState,
     pub index: Index,
     pub cache: Cache,
+}
+
+/// A pin of a range, released on drop.
+pub(crate) struct Pinned<'m> {
+    joined: &'m Joined,
+    pin: Pin,
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        if !hooks::dead() {
+            self.joined.shared.unpin(&self.joined.block, &self.pin);
+        }
+    }
 }
 
 impl Joined {
     /// Closes inherited descriptors in a forked child. The rest belongs to the parent and is
     /// leaked.
     pub fn abandon(&self) {
-        self.held.close_inherited();
-        let own = [self.lock.as_raw_fd(), self.place.dir.as_raw_fd(), self.shared.raw_fd()];
+        self.place.held.close_inherited();
+        let own = [self.block.lock.as_raw_fd(), self.place.dir.as_raw_fd(), self.shared.raw_fd()];
         own.into_iter().for_each(stripewise_sys::fd::close_inherited);
         self.index.env.abandon();
     }
@@ -153,25 +165,19 @@ impl Joined {
     }
 
     /// Pins a non-empty range.
-    pub fn pin(&self, range: &Range<u64>) -> Pin {
+    pub fn pin(&self, range: &Range<u64>) -> Pinned<'_> {
         let mut wait = Wait::new(&self.sys);
         loop {
             if let Some(pin) = self.shared.pin(&self.block, range) {
-                return pin;
+                return Pinned { joined: self, pin };
             }
             wait.pause();
         }
     }
 
-    pub fn unpin(&self, pin: &Pin) {
-        if !hooks::dead() {
-            self.shared.unpin(&self.block, pin);
-        }
-    }
-
     /// Takes the commit lock.
     pub fn commit(&self, has_join_lock: bool) -> Result<Commit<'_, '_>> {
-        Commit::begin(&self.place, &self.shared, &self.held, self.header, &self.spec.node, has_join_lock)
+        Commit::begin(&self.place, &self.shared, self.header, &self.spec.node, has_join_lock)
     }
 
     /// Takes the commit lock for a sync. A broken journal has to be rewritten; then this waits
@@ -213,11 +219,10 @@ impl Joined {
     /// Checks that the shared state still has its name. If it was removed, other processes cannot
     /// find it and would create their own, so no process may begin to write under this one.
     fn shared_state_has_its_name(&self) -> Result<()> {
-        let lost = || MapError::Lost { path: self.place.path.clone(), run_dir: self.spec.run_dir.clone() };
         let path = self.spec.run_dir.join(shared::FILE);
-        let named = self.sys.stat_at(None, &path, false).map_err(|_| lost())?;
+        let named = self.sys.stat_at(None, &path, false).map_err(|_| self.spec.lost())?;
         let own = self.shared.identity(&self.sys).map_err(io(&path, "stat"))?;
-        if (named.st_dev, named.st_ino) == own { Ok(()) } else { Err(lost()) }
+        if (named.st_dev, named.st_ino) == own { Ok(()) } else { Err(self.spec.lost()) }
     }
 
     /// Calls `visit` with entries that cover all of `range`, gaps included, until it returns false.
@@ -249,7 +254,7 @@ pub(crate) fn collect(spans: &mut Vec<Span>, part: Entry) -> bool {
 /// Adds everything that a new journal has to list.
 pub(crate) fn put_all(writer: &mut Writer, spans: &[Span], default: Mask) {
     for span in spans.iter().filter(|span| span.mask != default) {
-        writer.change(span.range(), span.mask);
+        writer.change(*span);
     }
 }
 
@@ -261,7 +266,7 @@ pub(crate) fn exists(sys: &SysRef, path: &Path) -> bool {
 impl Drop for Joined {
     fn drop(&mut self) {
         if !hooks::dead() {
-            self.shared.release(&self.sys, self.lock.as_fd(), &self.block);
+            self.shared.release(&self.block);
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::{MapError, Result};
 
 pub(crate) fn leave(joined: Box<Joined>, sync_data: impl FnOnce() -> stripewise_sys::Result<()>) -> Result<()> {
     reach("leave");
-    let _join = match joined.place.lock(&joined.held, JOIN_BYTE, false) {
+    let _join = match joined.place.lock(JOIN_BYTE, false) {
         // The file or its journal was removed.
         Err(MapError::Missing { .. }) => None,
         lock => Some(lock?),

@@ -47,7 +47,7 @@ impl Map {
         }
         let mut txn = joined.write()?;
         for range in hints {
-            joined.index.add_hint(&mut txn, range, copy, true)?;
+            joined.index.add_hint(&mut txn, range, copy)?;
         }
         txn.commit()
     }

@@ -3,18 +3,17 @@
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::ptr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use stripewise_sys::SysRef;
+use stripewise_sys::{LockKind, SysRef};
 
 use crate::fork::PidLock;
 use crate::hooks::reach;
 use crate::join::{self, Tuning};
 use crate::joined::Joined;
-use crate::shared::{Counter, Extent, Met, SlotState, Word};
+use crate::shared::{COPIER_BYTE, Counter, Met, SlotState, Word, Working};
 use crate::wait::Wait;
-use crate::{CopyId, MapSpec, Result, prefetch};
+use crate::{MapSpec, Result, prefetch};
 
 /// The extent map of a file, joined by this process. All threads of a process can share one map;
 /// two maps of the same file in a process share the index environment.
@@ -27,7 +26,7 @@ use crate::{CopyId, MapSpec, Result, prefetch};
 /// Ranges are byte ranges of the file; the largest possible byte offset is `u64::MAX - 1`.
 pub struct Map {
     sys: SysRef,
-    spec: Arc<MapSpec>,
+    spec: MapSpec,
     tuning: Tuning,
     /// Null in a forked child that has not joined yet.
     joined: AtomicPtr<Joined>,
@@ -52,12 +51,11 @@ impl Map {
     }
 
     pub(crate) fn join_tuned(sys: SysRef, spec: MapSpec, tuning: Tuning) -> Result<Self> {
-        let spec = Arc::new(spec);
         let joined = join::join(&sys, &spec, &tuning)?;
         if joined.living() <= 1 {
             prefetch::recall(&joined);
         }
-        let spec = Arc::new(MapSpec { create: false, ..(*spec).clone() });
+        let spec = MapSpec { create: false, ..spec };
         let joined = AtomicPtr::new(Box::into_raw(joined));
         Ok(Self { sys, spec, tuning, joined, joining: PidLock::new(()) })
     }
@@ -140,16 +138,14 @@ impl Map {
     /// As [`Map::begin_write`].
     pub fn set_mapped(&self, mapped: bool) -> Result<()> {
         let joined = self.joined()?;
-        if mapped {
-            joined.ensure_opened()?;
-        }
         if !mapped {
             joined.shared.pin_everything(&joined.block, false);
             return Ok(());
         }
+        joined.ensure_opened()?;
         joined.shared.set(Word::Mapped, 1);
         joined.shared.pin_everything(&joined.block, true);
-        joined.wait_for_copier(&(0..u64::MAX))?;
+        joined.wait_for_copier(&(0..u64::MAX));
         joined.wait_for_pins();
         Ok(())
     }
@@ -158,7 +154,8 @@ impl Map {
     /// copy. The caller must hold a [`crate::WriteGuard`] from before this call until the write is
     /// done.
     pub fn is_mapped(&self) -> Result<bool> {
-        Ok(self.joined()?.is_mapped())
+        let joined = self.joined()?;
+        Ok(joined.shared.is_everything_pinned(&joined.block))
     }
 
     /// Adds `by` to a counter of this process.
@@ -194,31 +191,16 @@ impl Drop for Map {
     }
 }
 
-/// A copier operation that overlaps a pinned range.
-#[derive(Clone, Debug)]
-pub(crate) struct Working {
-    /// The copy that the operation writes to or evicts from; `None` if no copy may be changed.
-    pub copy: Option<CopyId>,
-    pub part: Range<u64>,
-    /// Number of the operation.
-    pub work: u64,
-    pub extent: Extent,
-}
-
 impl Joined {
     pub fn living(&self) -> usize {
-        self.shared.living(&self.sys, self.lock.as_fd(), &self.block)
-    }
-
-    fn is_mapped(&self) -> bool {
-        self.shared.is_everything_pinned(&self.sys, self.lock.as_fd(), &self.block)
+        self.shared.living(&self.block)
     }
 
     /// Waits until every pin that is set now has been released, or its process has died.
     fn wait_for_pins(&self) {
         let mut wait = Wait::new(&self.sys);
         for pin in self.shared.pins() {
-            while self.shared.is_still_set(&self.sys, self.lock.as_fd(), &self.block, &pin) {
+            while self.shared.is_still_set(&self.block, &pin) {
                 wait.pause();
             }
         }
@@ -226,15 +208,13 @@ impl Joined {
 
     /// Returns the copier operation that overlaps `range`, if any: its copy must not be written to
     /// there. The caller holds a pin on `range`. Waits while the copier changes the map there.
-    pub fn meet_copier(&self, range: &Range<u64>) -> Result<Option<Working>> {
+    pub fn meet_copier(&self, range: &Range<u64>) -> Option<Working> {
         let mut wait = Wait::new(&self.sys);
         reach("look at slot");
         loop {
             match self.shared.slot().meet(range) {
-                Met::Nobody => return Ok(None),
-                Met::Destination { copy, part, work, extent } => {
-                    return Ok(Some(Working { copy, part, work, extent }));
-                }
+                Met::Nobody => return None,
+                Met::Destination(working) => return Some(working),
                 Met::Finishing => {
                     if wait.pause() {
                         self.bury_copier(SlotState::Finishing);
@@ -245,9 +225,9 @@ impl Joined {
     }
 
     /// Waits until no copier operation overlaps `range`. The caller holds a pin on `range`.
-    pub fn wait_for_copier(&self, range: &Range<u64>) -> Result<()> {
+    pub fn wait_for_copier(&self, range: &Range<u64>) {
         let mut wait = Wait::new(&self.sys);
-        while let Some(Working { work, .. }) = self.meet_copier(range)? {
+        while let Some(Working { work, .. }) = self.meet_copier(range) {
             // A tainted operation does not change the map any more, so the slot can be reset
             // whenever its owner turns out to be dead.
             if !self.shared.slot().taint(work) {
@@ -259,18 +239,16 @@ impl Joined {
                 }
             }
         }
-        Ok(())
     }
 
     /// Sets the slot to idle if it is in `state` and its owner is dead.
     fn bury_copier(&self, state: SlotState) {
         let slot = self.shared.slot();
         let Some(work) = slot.work_in(state) else { return };
-        let byte = crate::shared::COPIER_BYTE;
-        let kind = stripewise_sys::LockKind::Exclusive;
-        if let Ok(true) = self.sys.try_lock(self.lock.as_fd(), byte, 1, kind) {
+        let lock = self.block.lock.as_fd();
+        if let Ok(true) = self.sys.try_lock(lock, COPIER_BYTE, 1, LockKind::Exclusive) {
             slot.bury(work, state);
-            let _ = self.sys.unlock(self.lock.as_fd(), byte, 1);
+            let _ = self.sys.unlock(lock, COPIER_BYTE, 1);
         }
     }
 }

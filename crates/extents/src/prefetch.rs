@@ -74,7 +74,7 @@ fn put(joined: &Joined, hints: &[Span]) -> Result<()> {
         let mut txn = joined.write()?;
         for span in spans {
             for copy in span.mask.iter().filter(|copy| copy.index() < joined.spec.copies) {
-                joined.index.add_hint(&mut txn, span.range(), copy, true)?;
+                joined.index.add_hint(&mut txn, span.range(), copy)?;
             }
         }
         txn.commit()?;

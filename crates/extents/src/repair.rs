@@ -11,12 +11,12 @@ use stripewise_sys::{Errno, Mode, OFlags, SysRef};
 
 use crate::error::{caller, io};
 use crate::index::Index;
-use crate::join::{collapsed, is_used};
+use crate::join::{checked, collapsed, is_used};
 use crate::joined::{collect, put_all};
-use crate::journal::{Held, JOIN_BYTE, Journal, Locked, Place, Writer, write_new};
+use crate::journal::{COMMIT_BYTE, Header, JOIN_BYTE, Journal, Locked, Place, Writer, write_new};
 use crate::leave::remove_run_dir;
 use crate::lmdb::Env;
-use crate::shared::{self, Opened, SharedState, Whose, Word};
+use crate::shared::{self, Opened, SharedState, Word};
 use crate::{CopyId, MapError, MapSpec, Mask, Node, Result, Span};
 
 /// Result of a repair.
@@ -71,13 +71,12 @@ pub fn reset(
     sync_data: impl FnOnce() -> stripewise_sys::Result<()>,
 ) -> Result<Report> {
     let repair = Repair::begin(sys, spec)?;
-    let (locked, journal) = match repair.journal() {
+    let locked = match repair.journal() {
         Ok(_) => return Ok(Report::default()),
-        Err(MapError::Missing { .. } | MapError::Damaged { .. }) => {
-            (repair.place.lock(&repair.held, JOIN_BYTE, true)?, repair.empty())
-        }
+        Err(MapError::Missing { .. } | MapError::Damaged { .. }) => repair.place.lock(JOIN_BYTE, true)?,
         Err(error) => return Err(error),
     };
+    let header = checked(spec)?;
     let spans = match repair.live()? {
         Some(live) => {
             let spans = repair.spans_of(live)?;
@@ -89,7 +88,7 @@ pub fn reset(
     // An existing index does not know the new journal.
     remove_run_dir(sys, &spec.run_dir);
     let fell_back = spans.iter().filter(|span| span.end == u64::MAX).copied().collect();
-    repair.write(&locked, &journal, &spans).map(|report| Report { fell_back, ..report })
+    repair.write(&locked, &header, &spans).map(|report| Report { fell_back, ..report })
 }
 
 /// Cuts off an incomplete batch at the end of the journal of a closed file. The changes in that
@@ -102,7 +101,7 @@ pub fn trim(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
     let (locked, journal) = repair.journal()?;
     let at_rest = journal.opened.is_none() && repair.live()?.is_none();
     if journal.cut_bytes > 0 && at_rest {
-        repair.write(&locked, &journal, &journal.spans)
+        repair.write(&locked, &journal.header(), &journal.spans)
     } else {
         Ok(Report::default())
     }
@@ -140,7 +139,7 @@ pub fn forget(sys: &SysRef, spec: &MapSpec, copy: CopyId, size: u64, drop_dirty:
     let behind = behind.map(|span| Span { start: span.start.max(size), ..*span });
     let all = parts.iter().map(without).chain(behind);
     all.filter(|span| span.mask != journal.default).for_each(|span| crate::cache::add(&mut spans, span));
-    repair.write(&locked, &journal, &spans).map(|report| Report { fell_back: only, ..report })
+    repair.write(&locked, &journal.header(), &spans).map(|report| Report { fell_back: only, ..report })
 }
 
 /// Removes the journal of a file that is being removed. Processes that have the file open continue
@@ -150,18 +149,18 @@ pub fn forget(sys: &SysRef, spec: &MapSpec, copy: CopyId, size: u64, drop_dirty:
 /// # Errors
 /// As unlink(2).
 pub fn remove(sys: &SysRef, spec: &MapSpec) -> Result<()> {
-    let (place, held) = (Place::new(sys, spec)?, Held::default());
-    let _join = match place.lock(&held, JOIN_BYTE, false) {
+    let place = Place::new(sys, spec)?;
+    let _join = match place.lock(JOIN_BYTE, false) {
         Err(MapError::Missing { .. }) => None,
         lock => Some(lock?),
     };
     // Root may also remove other users' files; their processes will find the journal missing.
-    let shared = spec.is_owners(sys).then(|| open_shared(sys, spec));
+    let shared = spec.is_owners(sys).then(|| SharedState::open(sys, spec));
     if let Some(Ok(Opened::Ready(shared))) = &shared {
         shared.set(Word::Unlinked, 1);
     }
     // A commit that is in progress finishes first, and the next one sees `Unlinked`.
-    let _commit = match place.lock(&held, crate::journal::COMMIT_BYTE, false) {
+    let _commit = match place.lock(COMMIT_BYTE, false) {
         Err(MapError::Missing { .. }) => None,
         lock => Some(lock?),
     };
@@ -178,11 +177,6 @@ pub fn remove(sys: &SysRef, spec: &MapSpec) -> Result<()> {
     Ok(())
 }
 
-fn open_shared(sys: &SysRef, spec: &MapSpec) -> Result<Opened> {
-    let whose = Whose { id: spec.id, boot: spec.node.boot };
-    SharedState::open(sys, &spec.run_dir, whose).map_err(io(&spec.run_dir.join(shared::FILE), "open"))
-}
-
 /// Whether a process of this node has joined the map.
 fn used(sys: &SysRef, spec: &MapSpec) -> Result<bool> {
     let path = spec.run_dir.join(shared::LOCK);
@@ -197,13 +191,12 @@ struct Repair<'a> {
     sys: &'a SysRef,
     spec: &'a MapSpec,
     place: Place,
-    held: Held,
 }
 
 impl<'a> Repair<'a> {
     fn begin(sys: &'a SysRef, spec: &'a MapSpec) -> Result<Self> {
         spec.check_owner(sys)?;
-        let repair = Self { sys, spec, place: Place::new(sys, spec)?, held: Held::default() };
+        let repair = Self { sys, spec, place: Place::new(sys, spec)? };
         if used(sys, spec)? {
             return Err(io(&spec.run_dir, "repair, while a process has the file open")(Errno::BUSY));
         }
@@ -212,8 +205,8 @@ impl<'a> Repair<'a> {
 
     /// Takes the join lock and reads the journal.
     fn journal(&self) -> Result<(Locked<'_>, Journal)> {
-        let locked = self.place.lock(&self.held, JOIN_BYTE, false)?;
-        let journal = Journal::read_from(self.sys, locked.file().as_fd(), &self.place.path)?;
+        let locked = self.place.lock(JOIN_BYTE, false)?;
+        let journal = Journal::read_from(self.sys, locked.as_fd(), &self.place.path)?;
         if journal.id != self.spec.id {
             let path = self.place.path.clone();
             return Err(MapError::Foreign { path, problem: "another id".to_owned() });
@@ -221,23 +214,9 @@ impl<'a> Repair<'a> {
         Ok((locked, journal))
     }
 
-    /// The journal of a file about which nothing is known yet.
-    fn empty(&self) -> Journal {
-        Journal {
-            id: self.spec.id,
-            copies: self.spec.copies,
-            default: self.spec.default,
-            opened: None,
-            spans: Vec::new(),
-            valid_bytes: 0,
-            cut_bytes: 0,
-            next: 1,
-        }
-    }
-
     /// The index, if the shared state exists and the index can be opened.
     fn live(&self) -> Result<Option<Arc<Env>>> {
-        match open_shared(self.sys, self.spec)? {
+        match SharedState::open(self.sys, self.spec)? {
             Opened::Ready(_) => Ok(Env::open(self.sys, &self.spec.run_dir, None).ok()),
             _ => Ok(None),
         }
@@ -254,19 +233,18 @@ impl<'a> Repair<'a> {
     fn collapse(&self, locked: &Locked<'_>, journal: &Journal) -> Result<Report> {
         let spans = collapsed(journal);
         let fell_back = journal.parts().into_iter().filter(|span| span.mask.len() > 1);
-        let one = |span: Span| Span { mask: span.mask.lowest().map_or(span.mask, Mask::only), ..span };
-        let fell_back = fell_back.map(one).collect();
+        let fell_back = fell_back.map(Span::in_lowest).collect();
         // Left by another boot or an incomplete rebuild.
         remove_run_dir(self.sys, &self.spec.run_dir);
-        self.write(locked, journal, &spans).map(|report| Report { fell_back, ..report })
+        self.write(locked, &journal.header(), &spans).map(|report| Report { fell_back, ..report })
     }
 
     /// Writes a closed journal that lists `spans`.
-    fn write(&self, locked: &Locked<'_>, journal: &Journal, spans: &[Span]) -> Result<Report> {
+    fn write(&self, locked: &Locked<'_>, header: &Header, spans: &[Span]) -> Result<Report> {
         let mut writer = Writer::new(1);
-        put_all(&mut writer, spans, journal.default);
+        put_all(&mut writer, spans, header.default);
         let (bytes, _) = writer.finish();
-        write_new(&self.place, &self.held, &journal.header(), &bytes, Some(locked.file()), |_| {})?;
+        write_new(&self.place, header, &bytes, Some(locked.as_fd()), |_| {})?;
         let dirty = spans.iter().filter(|span| !span.mask.contains(CopyId::ORIGINAL)).copied().collect();
         Ok(Report { repaired: true, fell_back: Vec::new(), dirty })
     }

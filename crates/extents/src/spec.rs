@@ -150,6 +150,11 @@ impl MapSpec {
         }
     }
 
+    /// The error of a map whose index or shared state is gone.
+    pub(crate) fn lost(&self) -> MapError {
+        MapError::Lost { path: self.journal(), run_dir: self.run_dir.clone() }
+    }
+
     /// Whether this process may join the map.
     pub fn is_owners(&self, sys: &SysRef) -> bool {
         self.check_owner(sys).is_ok()

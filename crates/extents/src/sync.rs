@@ -78,17 +78,15 @@ impl Joined {
         let mut writer = commit.writer(whole);
         if whole {
             let default = self.index.map.default;
-            let put = |entry: crate::index::Entry| {
+            self.index.map.visit(&txn, 0..u64::MAX, |entry| {
                 if entry.mask != default {
-                    writer.change(entry.start..entry.end, entry.mask);
+                    writer.change(entry.span());
                 }
                 true
-            };
-            self.index.map.visit(&txn, 0..u64::MAX, put)?;
+            })?;
         } else {
             for &segment in &segments {
-                let put = |entry: crate::index::Entry| writer.change(entry.start..entry.end, entry.mask);
-                self.index.pending_in(&txn, segment, state.committed, put)?;
+                self.index.pending_in(&txn, segment, state.committed, |entry| writer.change(entry.span()))?;
             }
         }
         Ok(List { synced: txn.id(), segments, writer })

@@ -8,17 +8,17 @@ use std::ops::Range;
 
 use crate::hooks::reach;
 use crate::index::Entry;
-use crate::joined::Joined;
-use crate::shared::{Extent, Pin, SlotState};
-use crate::{Copier, Map, Result};
+use crate::joined::{Joined, Pinned};
+use crate::shared::{Extent, SlotState};
+use crate::{Copier, CopyId, Map, Mask, Result};
 
 /// Maximum number of entries that one transaction changes.
 const AT_ONCE: usize = 4096;
 
 /// A truncate in progress. Until it is dropped, no copier works after the new size.
 pub struct TruncateGuard<'m> {
-    joined: &'m Joined,
-    pin: Option<Pin>,
+    /// `None` if no bytes are after the new size.
+    _pin: Option<Pinned<'m>>,
 }
 
 impl Map {
@@ -31,14 +31,13 @@ impl Map {
     pub fn begin_truncate(&self, to: u64) -> Result<TruncateGuard<'_>> {
         let joined = self.joined()?;
         joined.ensure_opened()?;
-        let mut guard = TruncateGuard { joined, pin: None };
-        let range = to..u64::MAX;
+        let (range, mut pin) = (to..u64::MAX, None);
         if !range.is_empty() {
             reach("pin");
-            guard.pin = Some(joined.pin(&range));
-            joined.wait_for_copier(&range)?;
+            pin = Some(joined.pin(&range));
+            joined.wait_for_copier(&range);
         }
-        Ok(guard)
+        Ok(TruncateGuard { _pin: pin })
     }
 
     /// Calls [`Copier::forget_behind`] unless another process or thread is the copier. Returns
@@ -68,7 +67,7 @@ impl Copier<'_> {
         size: impl FnOnce() -> stripewise_sys::Result<u64>,
     ) -> Result<bool> {
         let range = to..u64::MAX;
-        let joined = self.joined();
+        let joined = self.joined;
         let all = std::slice::from_ref(&range);
         let Some(work) = self.work(&range, all, None, Extent::Everywhere) else { return Ok(false) };
         // After the slot is set: a process that extends the file from now on taints the operation.
@@ -95,7 +94,7 @@ impl Joined {
             self.change(part, |_| Some(default))?;
         }
         let mut txn = self.write()?;
-        self.index.clear_hints(&mut txn, range)?;
+        self.index.remove_hints(&mut txn, range, Mask::all(CopyId::LIMIT))?;
         txn.commit()
     }
 
@@ -113,13 +112,5 @@ impl Joined {
             count < AT_ONCE
         })?;
         Ok(part)
-    }
-}
-
-impl Drop for TruncateGuard<'_> {
-    fn drop(&mut self) {
-        if let Some(pin) = &self.pin {
-            self.joined.unpin(pin);
-        }
     }
 }

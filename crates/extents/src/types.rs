@@ -155,6 +155,11 @@ impl Span {
         Self { start: self.start.max(range.start), end: self.end.min(range.end), ..self }
     }
 
+    /// The span with the lowest of its valid copies alone.
+    pub(crate) fn in_lowest(self) -> Self {
+        Self { mask: self.mask.lowest().map_or(self.mask, Mask::only), ..self }
+    }
+
     /// The byte range of the span.
     pub const fn range(&self) -> Range<u64> {
         self.start..self.end

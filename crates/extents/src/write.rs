@@ -4,9 +4,8 @@ use std::ops::Range;
 
 use crate::error::caller;
 use crate::hooks::reach;
-use crate::joined::Joined;
-use crate::map::Working;
-use crate::shared::{Extent, Pin};
+use crate::joined::{Joined, Pinned};
+use crate::shared::{Extent, Working};
 use crate::{CopyId, Map, Mask, Result, Span};
 
 /// A write of a range in progress, from before its first byte is written until the guard is
@@ -19,7 +18,7 @@ pub struct WriteGuard<'m> {
     joined: &'m Joined,
     range: Range<u64>,
     /// `None` if the range is empty.
-    pin: Option<Pin>,
+    pin: Option<Pinned<'m>>,
     spans: Vec<Span>,
     forbidden: Option<(CopyId, Vec<Range<u64>>)>,
     changed: bool,
@@ -59,7 +58,7 @@ impl<'m> WriteGuard<'m> {
     /// again, because the copied range has become valid meanwhile.
     fn look(&mut self) -> Result<bool> {
         let joined = self.joined;
-        let met = joined.meet_copier(&self.range)?;
+        let met = joined.meet_copier(&self.range);
         self.spans = joined.spans(&self.range, true)?.0;
         let Some(Working { copy, part, work, extent }) = met else { return Ok(true) };
         let parts = match (extent, copy) {
@@ -178,14 +177,6 @@ impl<'m> WriteGuard<'m> {
         self.spans = spans;
         self.mark_forbidden();
         Ok(())
-    }
-}
-
-impl Drop for WriteGuard<'_> {
-    fn drop(&mut self) {
-        if let Some(pin) = &self.pin {
-            self.joined.unpin(pin);
-        }
     }
 }
 

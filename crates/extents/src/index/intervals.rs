@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::entry::Entry;
 use crate::lmdb::{Table, Txn, WriteTxn};
-use crate::{Mask, Result};
+use crate::{Mask, Result, Span};
 
 /// A table of entries that never overlap. A byte without an entry has the mask `default` and
 /// sequence number 0.
@@ -97,39 +97,28 @@ impl Intervals {
         mut to: impl FnMut(Entry) -> Option<Mask>,
         mut note: impl FnMut(&mut WriteTxn<'_>, Event) -> Result<()>,
     ) -> Result<Vec<Range<u64>>> {
-        let mut changes: Vec<(Range<u64>, Mask)> = Vec::new();
-        let mut entries = 0;
+        let (mut changes, mut entries) = (Vec::new(), 0);
         self.parts(txn, range, |part| {
             entries += 1;
             if let Some(mask) = to(part).filter(|&mask| mask != part.mask) {
-                match changes.last_mut() {
-                    Some((last, same)) if last.end == part.start && *same == mask => last.end = part.end,
-                    _ => changes.push((part.start..part.end, mask)),
-                }
+                crate::cache::add(&mut changes, Span { mask, ..part.span() });
             }
             true
         })?;
         if !changes.is_empty() {
             txn.room(pages(entries))?;
         }
-        for (range, mask) in &changes {
-            self.assign(txn, range.clone(), *mask, &mut note)?;
+        for change in &changes {
+            self.assign(txn, change.range(), change.mask, &mut note)?;
         }
-        Ok(changes.into_iter().map(|(range, _)| range).collect())
+        Ok(changes.iter().map(Span::range).collect())
     }
 
-    /// Removes the whole entries that `which` selects; their bytes then have the default mask.
-    pub fn remove(
-        &self,
-        txn: &mut WriteTxn<'_>,
-        range: Range<u64>,
-        mut which: impl FnMut(Entry) -> bool,
-    ) -> Result<()> {
+    /// Removes the entries in `range` that have the default mask, which their bytes keep.
+    pub fn remove_defaults(&self, txn: &mut WriteTxn<'_>, range: Range<u64>) -> Result<()> {
         let mut gone = Vec::new();
         self.visit(txn, range, |entry| {
-            if which(entry) {
-                gone.push(entry);
-            }
+            gone.extend(Some(entry).filter(|entry| entry.mask == self.default));
             true
         })?;
         if !gone.is_empty() {

@@ -165,20 +165,16 @@ impl Index {
         self.put_state(txn, &state)
     }
 
-    /// Adds or removes `copy` in the prefetch queue for `range`.
-    pub fn add_hint(&self, txn: &mut WriteTxn<'_>, range: Range<u64>, copy: CopyId, hints: bool) -> Result<()> {
-        let to = |part: Entry| Some(if hints { part.mask.with(copy) } else { part.mask.without(copy) });
-        self.hints.change(txn, range.clone(), to, |_, _| Ok(()))?;
-        if !hints {
-            self.hints.remove(txn, range, |entry| entry.mask.is_empty())?;
-        }
-        Ok(())
+    /// Adds `range` to the prefetch queue of `copy`.
+    pub fn add_hint(&self, txn: &mut WriteTxn<'_>, range: Range<u64>, copy: CopyId) -> Result<()> {
+        self.hints.change(txn, range, |part| Some(part.mask.with(copy)), |_, _| Ok(())).map(drop)
     }
 
-    /// Removes `range` from the prefetch queue of all copies.
-    pub fn clear_hints(&self, txn: &mut WriteTxn<'_>, range: Range<u64>) -> Result<()> {
-        self.hints.change(txn, range.clone(), |_| Some(Mask::NONE), |_, _| Ok(()))?;
-        self.hints.remove(txn, range, |entry| entry.mask.is_empty())
+    /// Removes `range` from the prefetch queues of `copies`.
+    pub fn remove_hints(&self, txn: &mut WriteTxn<'_>, range: Range<u64>, copies: Mask) -> Result<()> {
+        let to = |part: Entry| Some(copies.iter().fold(part.mask, Mask::without));
+        self.hints.change(txn, range.clone(), to, |_, _| Ok(()))?;
+        self.hints.remove_defaults(txn, range)
     }
 
     /// Fills an empty index with the ranges of a journal, in order, all of them committed.

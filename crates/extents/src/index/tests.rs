@@ -107,7 +107,11 @@ impl Pair {
             }
             Step::Want(range, copy, hints) => {
                 let id = CopyId::new(usize::from(*copy));
-                self.index.add_hint(&mut txn, range.clone(), id, *hints).unwrap();
+                if *hints {
+                    self.index.add_hint(&mut txn, range.clone(), id).unwrap();
+                } else {
+                    self.index.remove_hints(&mut txn, range.clone(), Mask::only(id)).unwrap();
+                }
                 for byte in &mut model[bytes_of(range)] {
                     byte.hints = if *hints { byte.hints | 1 << copy } else { byte.hints & !(1 << copy) };
                 }

@@ -1,14 +1,14 @@
 //! Changes of the journal. The commit lock serializes the processes of the node; changes by other
 //! nodes are detected.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use stripewise_sys::{Errno, Fd, Kind, LockKind, Mode};
+use stripewise_sys::{Errno, Kind, LockKind, Mode};
 
 use super::contents::Journal;
 use super::format::{Batch, HEADER_BYTES, Header, Writer, decode_batch};
-use super::place::{COMMIT_BYTE, Held, JOIN_BYTE, Locked, Place};
+use super::place::{COMMIT_BYTE, JOIN_BYTE, Locked, Place};
 use crate::error::io;
 use crate::hooks::reach;
 use crate::shared::{OPENED, PERHAPS_OPENED, SharedState, Word};
@@ -49,7 +49,6 @@ impl Position {
 pub(crate) struct Commit<'a, 'b> {
     place: &'a Place,
     shared: &'b SharedState,
-    held: &'a Held,
     header: Header,
     node: &'b Node,
     /// `None`: the file has lost its last name, and its journal with it.
@@ -74,15 +73,14 @@ impl<'a, 'b> Commit<'a, 'b> {
     pub fn begin(
         place: &'a Place,
         shared: &'b SharedState,
-        held: &'a Held,
         header: Header,
         node: &'b Node,
         has_join_lock: bool,
     ) -> Result<Self> {
         let join = if has_join_lock { JoinLock::Callers } else { JoinLock::Perhaps };
-        let mut commit = Self { place, shared, held, header, node, file: None, join };
+        let mut commit = Self { place, shared, header, node, file: None, join };
         if !shared.is(Word::Unlinked) {
-            commit.file = Some(place.lock(held, COMMIT_BYTE, true)?);
+            commit.file = Some(place.lock(COMMIT_BYTE, true)?);
         }
         // A process that removes the file sets `Unlinked` first, and then waits for the commit
         // lock.
@@ -99,7 +97,7 @@ impl<'a, 'b> Commit<'a, 'b> {
     /// that do not share the index.
     fn catch_up(&self) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
-        let stat = self.place.sys.stat(file.file().as_fd()).map_err(io(&self.place.path, "stat"))?;
+        let stat = self.place.sys.stat(file.as_fd()).map_err(io(&self.place.path, "stat"))?;
         let (shared, size) = (self.shared, stat.st_size as u64);
         if stat.st_ino == shared.get(Word::JournalInode) {
             let position = Position::load(shared);
@@ -112,7 +110,7 @@ impl<'a, 'b> Commit<'a, 'b> {
             // The journal was removed and `Place::lock` created it; the next sync rewrites it.
             shared.set(Word::JournalBroken, 1);
         } else if stat.st_ino == shared.get(Word::JournalNewInode) {
-            let journal = Journal::read_from(&self.place.sys, file.file().as_fd(), &self.place.path)?;
+            let journal = Journal::read_from(&self.place.sys, file.as_fd(), &self.place.path)?;
             // The rename may not be on disk yet.
             self.place.sync_dir().inspect_err(|_| self.set_broken())?;
             self.set_opened(Some(journal.opened.is_some()));
@@ -125,8 +123,8 @@ impl<'a, 'b> Commit<'a, 'b> {
 
     fn catch_up_with_tail(&self, mut position: Position) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
-        let bytes = self.place.sys.read_start(file.file().as_fd(), usize::MAX);
-        let bytes = bytes.map_err(io(&self.place.path, "read"))?;
+        let bytes =
+            self.place.sys.read_start(file.as_fd(), usize::MAX).map_err(io(&self.place.path, "read"))?;
         let before = position;
         let mut opened = None;
         while let Some((batch, len)) =
@@ -198,7 +196,7 @@ impl<'a, 'b> Commit<'a, 'b> {
     pub fn may_rewrite(&mut self) -> Result<bool> {
         let Some(file) = &self.file else { return Ok(false) };
         if self.join == JoinLock::Perhaps {
-            let taken = self.place.sys.try_lock(file.file().as_fd(), JOIN_BYTE, 1, LockKind::Exclusive);
+            let taken = self.place.sys.try_lock(file.as_fd(), JOIN_BYTE, 1, LockKind::Exclusive);
             if taken.map_err(io(&self.place.path, "lock"))? {
                 self.join = JoinLock::Taken;
             }
@@ -222,7 +220,7 @@ impl<'a, 'b> Commit<'a, 'b> {
     /// intent.
     pub fn reopen(&mut self) -> Result<()> {
         let failed = || io(&self.place.path, "write the intent, after an error,")(Errno::IO);
-        let file = self.file.as_ref().ok_or_else(failed)?.file();
+        let file = self.file.as_ref().ok_or_else(failed)?;
         let bytes =
             self.place.sys.read_start(file.as_fd(), usize::MAX).map_err(io(&self.place.path, "read"))?;
         let end = Position::load(self.shared).end;
@@ -231,7 +229,7 @@ impl<'a, 'b> Commit<'a, 'b> {
             return Err(failed());
         }
         let mut writer = Writer::new(1);
-        journal.spans.iter().for_each(|span| writer.change(span.range(), span.mask));
+        journal.spans.iter().for_each(|&span| writer.change(span));
         writer.opened(self.node);
         self.put(writer, true)
     }
@@ -239,7 +237,10 @@ impl<'a, 'b> Commit<'a, 'b> {
     /// Appends the batches of a [`Commit::writer`] and syncs the journal, or with `whole` rewrites
     /// the journal with them.
     pub fn put(&mut self, writer: Writer, whole: bool) -> Result<()> {
-        if whole { self.rewrite(writer) } else { self.append(writer) }
+        if self.file.is_none() {
+            return Ok(());
+        }
+        if whole { self.rewrite(writer).inspect_err(|_| self.set_broken()) } else { self.append(writer) }
     }
 
     /// Returns the locks that a new journal was created with.
@@ -256,9 +257,9 @@ impl<'a, 'b> Commit<'a, 'b> {
             return Err(io(&self.place.path, "append, after an error,")(Errno::IO));
         }
         let position = Position::load(self.shared);
-        let opens = writer.opens();
+        let opens = writer.opens;
         let (bytes, next) = writer.finish();
-        let (sys, fd) = (&self.place.sys, file.file().as_fd());
+        let (sys, fd) = (&self.place.sys, file.as_fd());
         self.announce(opens);
         let written = (|| {
             // A dead process may have written part of a longer batch, whose rest must not follow
@@ -282,26 +283,19 @@ impl<'a, 'b> Commit<'a, 'b> {
     }
 
     fn rewrite(&mut self, writer: Writer) -> Result<()> {
-        if self.file.is_none() {
-            return Ok(());
-        }
-        self.replace(writer).inspect_err(|_| self.set_broken())
-    }
-
-    fn replace(&mut self, writer: Writer) -> Result<()> {
-        let opens = Some(writer.opens() == Some(true));
+        let opens = Some(writer.opens == Some(true));
         let (bytes, next) = writer.finish();
         self.announce(opens);
-        let old = self.file.as_ref().map(Locked::file);
+        let old = self.file.as_ref().map(AsFd::as_fd);
         let note = |inode| self.shared.set(Word::JournalNewInode, inode);
-        let (new, inode) = write_new(self.place, self.held, &self.header, &bytes, old, note)?;
+        let (new, inode) = write_new(self.place, &self.header, &bytes, old, note)?;
         reach("renamed");
         self.set_opened(opens);
         let size = (HEADER_BYTES + bytes.len()) as u64;
         self.shared.set(Word::JournalBroken, 0);
         self.adopt(Position { end: size, next }, size, inode);
         if self.join == JoinLock::Taken {
-            let _ = self.place.sys.unlock(new.file().as_fd(), JOIN_BYTE, 1);
+            let _ = self.place.sys.unlock(new.as_fd(), JOIN_BYTE, 1);
             self.join = JoinLock::Perhaps;
         }
         self.file = Some(new);
@@ -310,7 +304,7 @@ impl<'a, 'b> Commit<'a, 'b> {
 
     fn sync_file(&self) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
-        self.place.sys.sync_data(file.file().as_fd()).map_err(io(&self.place.path, "sync"))
+        self.place.sys.sync_data(file.as_fd()).map_err(io(&self.place.path, "sync"))
     }
 }
 
@@ -319,23 +313,21 @@ impl<'a, 'b> Commit<'a, 'b> {
 /// the rename.
 pub(crate) fn write_new<'a>(
     place: &'a Place,
-    held: &'a Held,
     header: &Header,
     batches: &[u8],
-    old: Option<&Fd>,
+    old: Option<BorrowedFd<'_>>,
     note: impl FnOnce(u64),
 ) -> Result<(Locked<'a>, u64)> {
     let (sys, dir) = (&place.sys, Some(place.dir.as_fd()));
     let (name, new_name) = (Path::new(&place.name), place.new_name());
     let failed = |errno| io(&place.path, "write anew")(errno);
-    let new = place.create_anew(&new_name).map_err(failed)?;
-    let new = Locked::new(sys, held, new);
-    let fd = new.file().as_fd();
+    let new = Locked::new(place, place.create_anew(&new_name).map_err(failed)?);
+    let fd = new.as_fd();
     let inode = (|| {
         // Before the rename, so that a process that opens the journal afterwards waits.
         sys.lock(fd, 0, 2, LockKind::Exclusive)?;
         if let Some(old) = old {
-            let old = sys.stat(old.as_fd())?;
+            let old = sys.stat(old)?;
             sys.set_mode(Kind::Open(fd), Mode::from_raw_mode(old.st_mode & 0o7777))?;
             let _ = sys.set_owner(Kind::Open(fd), None, Some(old.st_gid));
         }

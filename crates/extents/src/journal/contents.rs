@@ -1,13 +1,12 @@
 //! The contents of a journal, for rebuilding the index and for tools.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
 use stripewise_sys::{Errno, OFlags, SysRef};
 
-use super::format::{BadHeader, Batch, HEADER_BYTES, Header, VERSION, Writer, decode_batch};
+use super::format::{Batch, HEADER_BYTES, Header, Writer, decode_batch};
 use super::place::Place;
 use crate::error::io;
 use crate::{MapError, MapSpec, Mask, Node, Result, Span};
@@ -59,26 +58,27 @@ impl Journal {
     /// # Errors
     /// Only for a bad header: any damage after the header ends the journal there.
     pub fn parse(bytes: &[u8], path: &Path) -> Result<Self> {
-        let header = Header::decode(bytes).map_err(|bad| bad.into_error(path))?;
-        let (mut masks, mut opened) = (BTreeMap::new(), None);
+        let header = Header::decode(bytes, path)?;
+        let (mut known, mut opened) = (BTreeMap::new(), None);
         let (mut at, mut next) = (HEADER_BYTES, 1);
         while let Some((batch, len)) = decode_batch(&bytes[at..], next, header.copies) {
             match batch {
                 Batch::Opened(node) => opened = Some(node),
                 Batch::Clean => opened = None,
-                Batch::Changes(changes) => {
-                    changes.into_iter().for_each(|(range, mask)| assign(&mut masks, range, mask));
-                }
+                Batch::Changes(changes) => changes.into_iter().for_each(|span| assign(&mut known, span)),
             }
             at += len;
             next += 1;
         }
+        let mut spans = Vec::new();
+        let listed = known.into_values().filter(|span| span.mask != header.default);
+        listed.for_each(|span| crate::cache::add(&mut spans, span));
         Ok(Self {
             id: header.id,
             copies: usize::from(header.copies),
             default: header.default,
             opened,
-            spans: joined(&masks, header.default),
+            spans,
             valid_bytes: at as u64,
             cut_bytes: (bytes.len() - at) as u64,
             next,
@@ -92,7 +92,7 @@ impl Journal {
     /// Length in bytes of a journal that lists the same map and nothing else.
     pub(crate) fn needed_bytes(&self) -> u64 {
         let mut writer = Writer::new(1);
-        self.spans.iter().for_each(|span| writer.change(span.range(), span.mask));
+        self.spans.iter().for_each(|&span| writer.change(span));
         (HEADER_BYTES + writer.finish().0.len()) as u64
     }
 
@@ -113,43 +113,14 @@ impl Journal {
     }
 }
 
-impl BadHeader {
-    pub(crate) fn into_error(self, path: &Path) -> MapError {
-        let path = path.to_owned();
-        match self {
-            Self::Damaged(problem) => MapError::Damaged { path, problem: problem.to_owned() },
-            Self::Version(found) => {
-                MapError::Version { path, found: u64::from(found), known: u64::from(VERSION) }
-            }
-        }
+/// Replaces what is known about the range of `new`. The spans, by their starts, never overlap.
+fn assign(spans: &mut BTreeMap<u64, Span>, new: Span) {
+    let before = spans.range(..new.end).rev().map(|(_, &old)| old);
+    let overlapping: Vec<Span> = before.take_while(|old| old.end > new.start).collect();
+    for old in overlapping {
+        spans.remove(&old.start);
+        let rest = [old.cut(&(0..new.start)), old.cut(&(new.end..u64::MAX))];
+        spans.extend(rest.into_iter().filter(|rest| !rest.is_empty()).map(|rest| (rest.start, rest)));
     }
-}
-
-/// Masks by start of their range: (end, mask). The ranges never overlap.
-type Masks = BTreeMap<u64, (u64, Mask)>;
-
-fn assign(masks: &mut Masks, range: Range<u64>, mask: Mask) {
-    if let Some((&start, &(end, old))) = masks.range(..range.start).next_back()
-        && end > range.start
-    {
-        masks.insert(start, (range.start, old));
-        if end > range.end {
-            masks.insert(range.end, (end, old));
-        }
-    }
-    while let Some((&start, &(end, old))) = masks.range(range.clone()).next() {
-        masks.remove(&start);
-        if end > range.end {
-            masks.insert(range.end, (end, old));
-        }
-    }
-    masks.insert(range.start, (range.end, mask));
-}
-
-fn joined(masks: &Masks, default: Mask) -> Vec<Span> {
-    let mut spans = Vec::new();
-    for (&start, &(end, mask)) in masks.iter().filter(|(_, (_, mask))| *mask != default) {
-        crate::cache::add(&mut spans, Span::new(start..end, mask));
-    }
-    spans
+    spans.insert(new.start, new);
 }

@@ -1,8 +1,8 @@
 //! The journal's bytes. All numbers are little-endian.
 
-use std::ops::Range;
+use std::path::Path;
 
-use crate::{Mask, Node};
+use crate::{MapError, Mask, Node, Result, Span};
 
 /// Version of the format.
 pub(crate) const VERSION: u32 = 1;
@@ -25,13 +25,6 @@ pub(crate) struct Header {
     pub default: Mask,
 }
 
-/// Why a header is invalid.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum BadHeader {
-    Damaged(&'static str),
-    Version(u32),
-}
-
 impl Header {
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
@@ -45,18 +38,20 @@ impl Header {
         bytes
     }
 
-    pub fn decode(bytes: &[u8]) -> Result<Self, BadHeader> {
-        let bytes = bytes.get(..HEADER_BYTES).ok_or(BadHeader::Damaged("shorter than its header"))?;
+    /// Decodes the header of the journal at `path`.
+    pub fn decode(bytes: &[u8], path: &Path) -> Result<Self> {
+        let damaged = |problem: &str| MapError::Damaged { path: path.to_owned(), problem: problem.to_owned() };
+        let bytes = bytes.get(..HEADER_BYTES).ok_or_else(|| damaged("shorter than its header"))?;
         if bytes[..8] != MAGIC {
-            return Err(BadHeader::Damaged("not a journal of extents"));
+            return Err(damaged("not a journal of extents"));
         }
-        let version = number(&bytes[8..12]) as u32;
-        if version != VERSION {
-            return Err(BadHeader::Version(version));
+        let version = number(&bytes[8..12]);
+        if version != u64::from(VERSION) {
+            return Err(MapError::Version { path: path.to_owned(), found: version, known: VERSION.into() });
         }
         let (body, checksum) = bytes.split_at(HEADER_BYTES - CHECKSUM_BYTES);
         if u64::from(crc32fast::hash(body)) != number(checksum) {
-            return Err(BadHeader::Damaged("wrong checksum of the header"));
+            return Err(damaged("wrong checksum of the header"));
         }
         let header = Self {
             id: bytes[12..28].try_into().unwrap_or_default(),
@@ -65,7 +60,7 @@ impl Header {
         };
         let all = u16::from(header.default.bits()) < 1 << header.copies.min(8);
         if !(1..=8).contains(&header.copies) || header.default.is_empty() || !all {
-            return Err(BadHeader::Damaged("impossible copies in the header"));
+            return Err(damaged("impossible copies in the header"));
         }
         Ok(header)
     }
@@ -77,20 +72,15 @@ pub(crate) enum Batch {
     /// This node has opened the file for writing.
     Opened(Node),
     /// New masks of ranges, in order.
-    Changes(Vec<(Range<u64>, Mask)>),
+    Changes(Vec<Span>),
     /// The file is closed, and everything written to it is synced.
     Clean,
 }
 
-impl Batch {
-    const fn kind(&self) -> u8 {
-        match self {
-            Self::Opened(_) => 1,
-            Self::Changes(_) => 2,
-            Self::Clean => 3,
-        }
-    }
-}
+/// The kinds of batches.
+const OPENED: u8 = 1;
+const CHANGES: u8 = 2;
+const CLEAN: u8 = 3;
 
 /// Encodes batches that will be appended to a journal.
 #[derive(Clone, Debug)]
@@ -100,7 +90,7 @@ pub(crate) struct Writer {
     /// The batch of changes that is being written.
     open: Option<Changes>,
     /// Whether the file is open after these batches; `None` if they leave that unchanged.
-    opens: Option<bool>,
+    pub opens: Option<bool>,
 }
 
 /// An incomplete batch of changes.
@@ -112,8 +102,7 @@ struct Changes {
     count: u32,
     /// The end of the range before the last one.
     before: u64,
-    last: Range<u64>,
-    mask: Mask,
+    last: Span,
 }
 
 impl Writer {
@@ -132,46 +121,41 @@ impl Writer {
         self.bytes.extend(node.boot);
         let name = node.name.as_bytes();
         self.bytes.extend(&name[..name.len().min(NODE_NAME_BYTES_MAX)]);
-        self.end(start, Batch::Opened(node.clone()).kind(), 1);
+        self.end(start, OPENED, 1);
         self.opens = Some(true);
     }
 
     pub fn clean(&mut self) {
         self.close();
         let start = self.begin();
-        self.end(start, Batch::Clean.kind(), 0);
+        self.end(start, CLEAN, 0);
         self.opens = Some(false);
     }
 
     /// Adds a changed range. Ranges come in order, since the last batch of another kind.
-    pub fn change(&mut self, range: Range<u64>, mask: Mask) {
+    pub fn change(&mut self, span: Span) {
         let changes = match self.open.take() {
-            Some(open) if open.last.end == range.start && open.mask == mask => {
+            Some(open) if open.last.end == span.start && open.last.mask == span.mask => {
                 self.bytes.truncate(open.last_at);
-                Changes { last: open.last.start..range.end, ..open }
+                Changes { last: Span { end: span.end, ..open.last }, ..open }
             }
             Some(open) if self.bytes.len() - open.payload < PAYLOAD_BYTES => {
                 let (last_at, before) = (self.bytes.len(), open.last.end);
-                Changes { last_at, count: open.count + 1, before, last: range, mask, ..open }
+                Changes { last_at, count: open.count + 1, before, last: span, ..open }
             }
             full => {
                 self.open = full;
                 self.close();
                 let payload = self.begin();
-                Changes { payload, last_at: payload, count: 1, before: 0, last: range, mask }
+                Changes { payload, last_at: payload, count: 1, before: 0, last: span }
             }
         };
-        let Range { start, end } = changes.last;
+        let Span { start, end, mask, .. } = changes.last;
         put_varint(&mut self.bytes, start - changes.before);
         // Length 0, which no range has, stands for a range without end.
         put_varint(&mut self.bytes, if end == u64::MAX { 0 } else { end - start });
         self.bytes.push(mask.bits());
         self.open = Some(changes);
-    }
-
-    /// Whether the file is open after these batches; `None` if they leave that unchanged.
-    pub fn opens(&self) -> Option<bool> {
-        self.opens
     }
 
     /// The bytes, and the sequence number of the next batch.
@@ -188,7 +172,7 @@ impl Writer {
 
     fn close(&mut self) {
         if let Some(Changes { payload, count, .. }) = self.open.take() {
-            self.end(payload, 2, count);
+            self.end(payload, CHANGES, count);
         }
     }
 
@@ -228,18 +212,18 @@ pub(crate) fn decode_batch(bytes: &[u8], next: u64, copies: u8) -> Option<(Batch
     }
     let payload = &bytes[BATCH_HEADER_BYTES..end];
     let batch = match header[4] {
-        1 => Batch::Opened(Node {
+        OPENED => Batch::Opened(Node {
             boot: payload.get(..16)?.try_into().ok()?,
             name: String::from_utf8_lossy(&payload[16..]).into_owned(),
         }),
-        2 => Batch::Changes(decode_changes(payload, count, copies)?),
-        3 => Batch::Clean,
+        CHANGES => Batch::Changes(decode_changes(payload, count, copies)?),
+        CLEAN => Batch::Clean,
         _ => return None,
     };
     Some((batch, end + CHECKSUM_BYTES))
 }
 
-fn decode_changes(mut payload: &[u8], count: u64, copies: u8) -> Option<Vec<(Range<u64>, Mask)>> {
+fn decode_changes(mut payload: &[u8], count: u64, copies: u8) -> Option<Vec<Span>> {
     let mut changes = Vec::new();
     let mut at = 0u64;
     while !payload.is_empty() {
@@ -254,7 +238,7 @@ fn decode_changes(mut payload: &[u8], count: u64, copies: u8) -> Option<Vec<(Ran
         if start >= at {
             return None;
         }
-        changes.push((start..at, Mask::from_bits(mask)));
+        changes.push(Span::new(start..at, Mask::from_bits(mask)));
     }
     (changes.len() as u64 == count).then_some(changes)
 }

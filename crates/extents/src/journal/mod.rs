@@ -12,4 +12,4 @@ pub(crate) use commit::limit_bytes;
 pub(crate) use commit::{Commit, Position, write_new};
 pub use contents::Journal;
 pub(crate) use format::{HEADER_BYTES, Header, Writer};
-pub(crate) use place::{COMMIT_BYTE, Held, JOIN_BYTE, Locked, Place};
+pub(crate) use place::{COMMIT_BYTE, JOIN_BYTE, Locked, Place};

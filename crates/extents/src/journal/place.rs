@@ -1,7 +1,7 @@
 //! The location of a journal and its locks.
 
 use std::ffi::OsString;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -48,40 +48,37 @@ impl Held {
 
 /// A lock of bytes of a file, held by an open file description of its own and released on drop.
 pub(crate) struct Locked<'a> {
-    sys: &'a SysRef,
-    held: &'a Held,
-    /// `None` only during drop.
-    file: Option<Fd>,
+    place: &'a Place,
+    file: Fd,
 }
 
 impl<'a> Locked<'a> {
     /// Takes over a description that already holds its locks.
-    pub fn new(sys: &'a SysRef, held: &'a Held, file: Fd) -> Self {
-        held.add(file.as_raw_fd());
-        Self { sys, held, file: Some(file) }
+    pub fn new(place: &'a Place, file: Fd) -> Self {
+        place.held.add(file.as_raw_fd());
+        Self { place, file }
     }
+}
 
-    pub fn file(&self) -> &Fd {
-        match &self.file {
-            Some(file) => file,
-            None => unreachable!("taken only on drop"),
-        }
+impl AsFd for Locked<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 }
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        let Some(file) = self.file.take() else { return };
         if !hooks::dead() {
             // Unlocked explicitly, because a child forked meanwhile holds a duplicate of the
             // descriptor.
-            let _ = self.sys.unlock(file.as_fd(), 0, 0);
+            let _ = self.place.sys.unlock(self.file.as_fd(), 0, 0);
         }
-        self.held.remove(file.as_raw_fd());
+        // The descriptor is closed after this.
+        self.place.held.remove(self.file.as_raw_fd());
     }
 }
 
-/// The directory and the name of a journal.
+/// The directory and the name of a journal, and the locks that this process holds there.
 pub(crate) struct Place {
     pub sys: SysRef,
     pub dir: Fd,
@@ -90,6 +87,7 @@ pub(crate) struct Place {
     pub path: PathBuf,
     /// User id of the owner of these files.
     owner: u32,
+    pub held: Held,
 }
 
 impl Place {
@@ -103,7 +101,8 @@ impl Place {
             dir = below.map_err(failed(spec.journal_base.join(&spec.journal_below)))?;
         }
         let owner = spec.owner.unwrap_or_else(|| sys.user());
-        Ok(Self { sys: sys.clone(), dir, name: spec.journal_name.clone(), path: spec.journal(), owner })
+        let (name, path, held) = (spec.journal_name.clone(), spec.journal(), Held::default());
+        Ok(Self { sys: sys.clone(), dir, name, path, owner, held })
     }
 
     /// The name of a file next to the journal.
@@ -151,7 +150,7 @@ impl Place {
 
     /// Waits for the lock of `byte` of the journal, and ensures that the locked file still has the
     /// journal's name. `create`: create the journal if it is missing.
-    pub fn lock<'a>(&'a self, held: &'a Held, byte: u64, create: bool) -> Result<Locked<'a>> {
+    pub fn lock(&self, byte: u64, create: bool) -> Result<Locked<'_>> {
         let (sys, name) = (&self.sys, Path::new(&self.name));
         loop {
             let file = match self.open(name, OFlags::RDWR) {
@@ -163,8 +162,8 @@ impl Place {
                 Err(Errno::PERM) => return Err(io(&self.path, "use, as it is another user's,")(Errno::PERM)),
                 file => file.map_err(io(&self.path, "open"))?,
             };
-            let locked = Locked::new(sys, held, file);
-            let fd = locked.file().as_fd();
+            let locked = Locked::new(self, file);
+            let fd = locked.as_fd();
             sys.lock(fd, byte, 1, LockKind::Exclusive).map_err(io(&self.path, "lock"))?;
             // The journal may have been replaced while this call waited.
             let own = sys.stat(fd).map_err(io(&self.path, "stat"))?;

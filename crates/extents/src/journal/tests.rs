@@ -47,7 +47,7 @@ fn write(all: &[Said]) -> Vec<u8> {
                 for (gap, len, mask) in changes {
                     let range = at + gap..at + gap + len;
                     at = range.end;
-                    writer.change(range, Mask::from_bits(*mask));
+                    writer.change(Span::new(range, Mask::from_bits(*mask)));
                 }
                 writer.end_changes();
             }
@@ -178,7 +178,7 @@ fn headers_that_cannot_be_are_refused_by_name() {
 #[test]
 fn a_range_to_the_end_of_everything() {
     let mut writer = Writer::new(1);
-    writer.change(7..u64::MAX, Mask::from_bits(2));
+    writer.change(Span::new(7..u64::MAX, Mask::from_bits(2)));
     let mut bytes = HEADER.encode().to_vec();
     bytes.extend(writer.finish().0);
     assert_eq!(parse(&bytes).unwrap().spans, [Span::new(7..u64::MAX, Mask::from_bits(2))]);
@@ -188,7 +188,7 @@ fn a_range_to_the_end_of_everything() {
 fn a_random_4_kib_extent_takes_about_5_bytes() {
     let mut writer = Writer::new(1);
     for number in 0..10_000u64 {
-        writer.change(number * 16384..number * 16384 + 4096, Mask::from_bits(2));
+        writer.change(Span::new(number * 16384..number * 16384 + 4096, Mask::from_bits(2)));
     }
     let bytes = writer.finish().0.len();
     assert!(bytes < 10_000 * 6, "{bytes}");
@@ -197,7 +197,7 @@ fn a_random_4_kib_extent_takes_about_5_bytes() {
 #[test]
 fn a_damaged_mask_is_not_believed() {
     let mut writer = Writer::new(1);
-    writer.change(0..10, Mask::from_bits(2));
+    writer.change(Span::new(0..10, Mask::from_bits(2)));
     let mut bytes = HEADER.encode().to_vec();
     bytes.extend(writer.finish().0);
     let mask = bytes.len() - 5;

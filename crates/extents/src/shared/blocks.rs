@@ -1,10 +1,10 @@
 //! Blocks: the pins and counters of one process in the shared state.
 
 use std::ops::Range;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-use stripewise_sys::{LockKind, SysRef};
+use stripewise_sys::{Fd, LockKind, SysRef};
 
 use super::counters::{COUNTERS, Counter};
 use super::{BLOCK_WORDS, FIRST_BLOCK_BYTE, SharedState, Word};
@@ -17,14 +17,16 @@ const EVERYTHING: usize = PINS - 1;
 const FIRST_PIN: usize = 8;
 const FIRST_COUNTER: usize = FIRST_PIN + 2 * PINS;
 
-/// The block of a process, owned by the OFD lock of the open file description `lock`.
-#[derive(Debug)]
+/// The block of a process.
 pub(crate) struct Block {
-    pub(super) number: usize,
+    sys: SysRef,
+    /// The open file description of `board.lock` whose lock owns the block.
+    pub lock: Fd,
+    number: usize,
     /// Pins that threads of this process have reserved: bit n is pin n.
     taken: AtomicU64,
     /// Counter values left by earlier owners of the block.
-    pub(super) before: [u64; COUNTERS],
+    before: [u64; COUNTERS],
 }
 
 /// A pin that a thread has reserved and set.
@@ -44,15 +46,15 @@ impl SharedState {
         &self.words.words()[self.geometry.words_before_blocks() + block * BLOCK_WORDS + word]
     }
 
-    pub(super) fn blocks_used(&self) -> usize {
+    fn blocks_used(&self) -> usize {
         (self.get(Word::BlocksUsed) as usize).min(self.geometry.blocks)
     }
 
     /// Claims a free block for the process that owns the open file description `lock` of
     /// `board.lock`; `None` if no block is free. Only one process at a time may call this.
-    pub fn claim(&self, sys: &SysRef, lock: BorrowedFd<'_>) -> stripewise_sys::Result<Option<Block>> {
+    pub fn claim(&self, sys: &SysRef, lock: Fd) -> stripewise_sys::Result<Option<Block>> {
         for number in 0..self.geometry.blocks {
-            if !sys.try_lock(lock, FIRST_BLOCK_BYTE + number as u64, 1, LockKind::Exclusive)? {
+            if !sys.try_lock(lock.as_fd(), FIRST_BLOCK_BYTE + number as u64, 1, LockKind::Exclusive)? {
                 continue;
             }
             let first = (self.geometry.words_before_blocks() + number * BLOCK_WORDS) * size_of::<u64>();
@@ -65,7 +67,8 @@ impl SharedState {
             self.word(Word::BlocksUsed).fetch_max(number as u64 + 1, Ordering::AcqRel);
             let before =
                 std::array::from_fn(|counter| self.counter_word(number, counter).load(Ordering::Relaxed));
-            return Ok(Some(Block { number, taken: AtomicU64::new(1 << EVERYTHING), before }));
+            let taken = AtomicU64::new(1 << EVERYTHING);
+            return Ok(Some(Block { sys: sys.clone(), lock, number, taken, before }));
         }
         Ok(None)
     }
@@ -76,22 +79,22 @@ impl SharedState {
     }
 
     /// Releases the block.
-    pub fn release(&self, sys: &SysRef, lock: BorrowedFd<'_>, block: &Block) {
+    pub fn release(&self, block: &Block) {
         self.clear_block(block.number);
-        let _ = sys.unlock(lock, FIRST_BLOCK_BYTE + block.number as u64, 1);
+        let _ = block.sys.unlock(block.lock.as_fd(), FIRST_BLOCK_BYTE + block.number as u64, 1);
     }
 
     /// Whether the owner of a block is alive; a dead owner's block is cleared. `own` is the block
     /// of the calling process.
-    fn is_alive(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: usize, number: usize) -> bool {
-        if number == own {
+    fn is_alive(&self, own: &Block, number: usize) -> bool {
+        if number == own.number {
             return true;
         }
-        let byte = FIRST_BLOCK_BYTE + number as u64;
-        match sys.try_lock(lock, byte, 1, LockKind::Exclusive) {
+        let (byte, lock) = (FIRST_BLOCK_BYTE + number as u64, own.lock.as_fd());
+        match own.sys.try_lock(lock, byte, 1, LockKind::Exclusive) {
             Ok(true) => {
                 self.clear_block(number);
-                let _ = sys.unlock(lock, byte, 1);
+                let _ = own.sys.unlock(lock, byte, 1);
                 false
             }
             // An error proves nothing, so the process counts as alive.
@@ -100,22 +103,15 @@ impl SharedState {
     }
 
     /// Number of live processes that own a block.
-    pub fn living(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: &Block) -> usize {
+    pub fn living(&self, own: &Block) -> usize {
         let claimed = |&number: &usize| self.block_word(number, 0).load(Ordering::Acquire) != 0;
-        let alive = |&number: &usize| self.is_alive(sys, lock, own.number, number);
+        let alive = |&number: &usize| self.is_alive(own, number);
         (0..self.blocks_used()).filter(claimed).filter(alive).count()
     }
 
     /// Whether a live process has pinned a byte of `ranges`, which are sorted.
     /// `but_own_everything`: ignore this process's own pin of everything.
-    pub fn is_pinned(
-        &self,
-        sys: &SysRef,
-        lock: BorrowedFd<'_>,
-        own: &Block,
-        ranges: &[Range<u64>],
-        but_own_everything: bool,
-    ) -> bool {
+    pub fn is_pinned(&self, own: &Block, ranges: &[Range<u64>], but_own_everything: bool) -> bool {
         fence(Ordering::SeqCst);
         let overlaps = |number: usize, pin: usize| {
             if but_own_everything && (number, pin) == (own.number, EVERYTHING) {
@@ -131,7 +127,7 @@ impl SharedState {
             ranges.get(first).is_some_and(|range| range.start < end)
         };
         let pinned = |&number: &usize| (0..PINS).any(|pin| overlaps(number, pin));
-        (0..self.blocks_used()).filter(pinned).any(|number| self.is_alive(sys, lock, own.number, number))
+        (0..self.blocks_used()).filter(pinned).any(|number| self.is_alive(own, number))
     }
 
     fn pin_words(&self, block: usize, pin: usize) -> (&AtomicU64, &AtomicU64) {
@@ -182,12 +178,12 @@ impl SharedState {
     }
 
     /// Whether a live process has pinned everything. The caller must hold a pin itself.
-    pub fn is_everything_pinned(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: &Block) -> bool {
+    pub fn is_everything_pinned(&self, own: &Block) -> bool {
         if self.get(Word::Mapped) == 0 {
             return false;
         }
         let set = |&number: &usize| self.pin_words(number, EVERYTHING).1.load(Ordering::SeqCst) != 0;
-        (0..self.blocks_used()).filter(set).any(|number| self.is_alive(sys, lock, own.number, number))
+        (0..self.blocks_used()).filter(set).any(|number| self.is_alive(own, number))
     }
 
     /// All pins of threads that are set, in all blocks.
@@ -198,8 +194,8 @@ impl SharedState {
     }
 
     /// Whether a pin is still set to the same range, and its process is alive.
-    pub fn is_still_set(&self, sys: &SysRef, lock: BorrowedFd<'_>, own: &Block, seen: &Seen) -> bool {
-        self.pinned(seen.block, seen.pin) == seen.range && self.is_alive(sys, lock, own.number, seen.block)
+    pub fn is_still_set(&self, own: &Block, seen: &Seen) -> bool {
+        self.pinned(seen.block, seen.pin) == seen.range && self.is_alive(own, seen.block)
     }
 
     fn pinned(&self, block: usize, pin: usize) -> Range<u64> {
@@ -208,7 +204,7 @@ impl SharedState {
         start.load(Ordering::SeqCst)..end
     }
 
-    pub(super) fn counter_word(&self, block: usize, counter: usize) -> &AtomicU64 {
+    fn counter_word(&self, block: usize, counter: usize) -> &AtomicU64 {
         self.block_word(block, FIRST_COUNTER + counter)
     }
 }

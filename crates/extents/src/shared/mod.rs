@@ -16,17 +16,17 @@ mod slot;
 mod tests;
 
 use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_sys::{Errno, Fd, Mode, OFlags, SharedMap, SysRef};
 
-use crate::CopyId;
+use crate::error::io;
+use crate::{CopyId, MapSpec, Result};
 
 pub(crate) use blocks::{Block, Pin};
 pub use counters::Counter;
 pub(crate) use seqlocks::{Stamp, of_segment, segments};
-pub(crate) use slot::{Extent, Met, Slot, SlotState};
+pub(crate) use slot::{Extent, Met, Slot, SlotState, Working};
 
 /// Version of the layout of the shared state and of the index, and of the meaning of their words.
 pub(crate) const VERSION: u64 = 4;
@@ -127,13 +127,6 @@ pub(crate) struct SharedState {
     geometry: Geometry,
 }
 
-/// The file and the boot that a shared state belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Whose {
-    pub id: [u8; 16],
-    pub boot: [u8; 16],
-}
-
 /// Result of [`SharedState::open`].
 #[derive(Debug)]
 pub(crate) enum Opened {
@@ -168,21 +161,20 @@ impl Geometry {
 impl SharedState {
     /// Creates a shared state that is not yet ready. An old one in the directory must have been
     /// removed.
-    pub fn create(
-        sys: &SysRef,
-        run_dir: &Path,
-        whose: Whose,
-        geometry: Geometry,
-    ) -> stripewise_sys::Result<Self> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-        let file = sys.open(None, &run_dir.join(FILE), flags, Mode::RUSR | Mode::WUSR)?;
-        let bytes = (geometry.words() * size_of::<u64>()) as u64;
-        sys.truncate(file.as_fd(), bytes)?;
-        sys.allocate(file.as_fd(), 0, (geometry.words_before_blocks() * size_of::<u64>()) as u64, true)?;
-        let words = sys.map_shared(file.as_fd(), geometry.words())?;
-        let shared = Self { words, file, geometry };
-        let [id, id_rest] = halves(whose.id);
-        let [boot, boot_rest] = halves(whose.boot);
+    pub fn create(sys: &SysRef, spec: &MapSpec, geometry: Geometry) -> Result<Self> {
+        let path = spec.run_dir.join(FILE);
+        let made = (|| {
+            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+            let file = sys.open(None, &path, flags, Mode::RUSR | Mode::WUSR)?;
+            let bytes = (geometry.words() * size_of::<u64>()) as u64;
+            sys.truncate(file.as_fd(), bytes)?;
+            sys.allocate(file.as_fd(), 0, (geometry.words_before_blocks() * size_of::<u64>()) as u64, true)?;
+            let words = sys.map_shared(file.as_fd(), geometry.words())?;
+            Ok(Self { words, file, geometry })
+        })();
+        let shared = made.map_err(io(&path, "create"))?;
+        let [id, id_rest] = halves(spec.id);
+        let [boot, boot_rest] = halves(spec.node.boot);
         let values = [
             (Word::Magic, MAGIC),
             (Word::Version, VERSION),
@@ -194,16 +186,20 @@ impl SharedState {
             (Word::Blocks, geometry.blocks as u64),
         ];
         values.iter().for_each(|&(word, value)| shared.set(word, value));
+        shared.set_node_name(&spec.node.name);
         Ok(shared)
     }
 
     /// Maps the existing shared state.
-    pub fn open(sys: &SysRef, run_dir: &Path, whose: Whose) -> stripewise_sys::Result<Opened> {
-        let file = match sys.open(None, &run_dir.join(FILE), OFlags::RDWR, Mode::empty()) {
-            Ok(file) => file,
-            Err(Errno::NOENT) => return Ok(Opened::None),
-            Err(error) => return Err(error),
-        };
+    pub fn open(sys: &SysRef, spec: &MapSpec) -> Result<Opened> {
+        let path = spec.run_dir.join(FILE);
+        match sys.open(None, &path, OFlags::RDWR, Mode::empty()) {
+            Err(Errno::NOENT) => Ok(Opened::None),
+            file => file.and_then(|file| Self::map(sys, file, spec)).map_err(io(&path, "open")),
+        }
+    }
+
+    fn map(sys: &SysRef, file: Fd, spec: &MapSpec) -> stripewise_sys::Result<Opened> {
         let header_bytes = HEADER_WORDS * size_of::<u64>();
         // A single read may return fewer bytes than the header.
         let header = sys.read_start(file.as_fd(), header_bytes)?;
@@ -215,11 +211,13 @@ impl SharedState {
             u64::from_ne_bytes(header[at..at + size_of::<u64>()].try_into().unwrap_or_default())
         };
         let same = |first, rest, bytes| [word(first), word(rest)] == halves(bytes);
-        if word(Word::Magic) != MAGIC || word(Word::Ready) != 1 || !same(Word::Boot, Word::BootRest, whose.boot)
+        if word(Word::Magic) != MAGIC
+            || word(Word::Ready) != 1
+            || !same(Word::Boot, Word::BootRest, spec.node.boot)
         {
             return Ok(Opened::None);
         }
-        if word(Word::Version) != VERSION || !same(Word::Id, Word::IdRest, whose.id) {
+        if word(Word::Version) != VERSION || !same(Word::Id, Word::IdRest, spec.id) {
             return Ok(Opened::Other { version: word(Word::Version) });
         }
         let geometry =
@@ -258,9 +256,8 @@ impl SharedState {
         self.get(word) != 0
     }
 
-    /// Stores the node's name, before the shared state is ready. A name that is too long is left
-    /// out.
-    pub fn set_node_name(&self, name: &str) {
+    /// Stores the node's name. A name that is too long is left out.
+    fn set_node_name(&self, name: &str) {
         if name.len() > NODE_NAME_WORDS * size_of::<u64>() {
             return;
         }

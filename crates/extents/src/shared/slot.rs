@@ -40,15 +40,21 @@ pub(super) const EVERYWHERE: u64 = 1 << 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
     Nobody,
-    /// Operation `work` is in progress. `copy`, if any, must not be written to in the range `part`.
-    Destination {
-        copy: Option<CopyId>,
-        part: Range<u64>,
-        work: u64,
-        extent: Extent,
-    },
+    Destination(Working),
     /// The copier is changing the map: look again.
     Finishing,
+}
+
+/// A copier operation in progress that overlaps a pinned range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Working {
+    /// The copy that the operation writes to or evicts from; `None` if no copy may be changed.
+    pub copy: Option<CopyId>,
+    /// The common part of the operation's range and the pinned one.
+    pub part: Range<u64>,
+    /// Number of the operation.
+    pub work: u64,
+    pub extent: Extent,
 }
 
 /// The copier slot of a shared state.
@@ -126,7 +132,7 @@ impl Slot<'_> {
                 _ if part.is_empty() => Met::Nobody,
                 SlotState::Finishing => Met::Finishing,
                 SlotState::Active if extent == Extent::Everywhere && !self.taint(work) => continue,
-                _ => Met::Destination { copy, part, work, extent },
+                _ => Met::Destination(Working { copy, part, work, extent }),
             };
             return met;
         }

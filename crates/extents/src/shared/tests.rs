@@ -1,25 +1,21 @@
 //! Tests of the shared state alone.
 
-use std::os::fd::AsFd;
-use std::sync::Arc;
-
-use stripewise_sys::{Real, SysRef};
 use tempfile::TempDir;
 
 use super::*;
 use crate::CopyId;
 use crate::index::SEGMENT;
+use crate::tests::support::{Stage, node, real};
 
 const GEOMETRY: Geometry = Geometry { seqlocks: 8, blocks: 4 };
-const WHOSE: Whose = Whose { id: [7; 16], boot: [9; 16] };
 
-fn real() -> SysRef {
-    Arc::new(Real)
+fn spec_in(dir: &TempDir) -> MapSpec {
+    MapSpec { run_dir: dir.path().to_owned(), ..Stage::cached().spec }
 }
 
 fn made() -> (TempDir, SharedState) {
     let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let shared = SharedState::create(&real(), dir.path(), WHOSE, GEOMETRY).unwrap();
+    let shared = SharedState::create(&real(), &spec_in(&dir), GEOMETRY).unwrap();
     shared.set(Word::Ready, 1);
     (dir, shared)
 }
@@ -32,40 +28,39 @@ fn lock(dir: &TempDir) -> Fd {
 #[test]
 fn shared_state_is_only_opened_for_its_own_file() {
     let (dir, shared) = made();
-    let open = |whose| SharedState::open(&real(), dir.path(), whose).unwrap();
-    assert!(matches!(open(WHOSE), Opened::Ready(_)));
-    assert!(matches!(open(Whose { boot: [1; 16], ..WHOSE }), Opened::None));
-    assert!(matches!(open(Whose { id: [1; 16], ..WHOSE }), Opened::Other { version: VERSION }));
+    let spec = || spec_in(&dir);
+    let open = |spec| SharedState::open(&real(), &spec).unwrap();
+    assert!(matches!(open(spec()), Opened::Ready(_)));
+    assert!(matches!(open(MapSpec { node: node("here", 9), ..spec() }), Opened::None));
+    assert!(matches!(open(MapSpec { id: [1; 16], ..spec() }), Opened::Other { version: VERSION }));
     shared.set(Word::Version, 77);
-    assert!(matches!(open(WHOSE), Opened::Other { version: 77 }));
+    assert!(matches!(open(spec()), Opened::Other { version: 77 }));
     shared.set(Word::Version, VERSION);
     shared.set(Word::Seqlocks, u64::MAX);
-    assert!(matches!(open(WHOSE), Opened::None));
+    assert!(matches!(open(spec()), Opened::None));
     shared.set(Word::Seqlocks, 8);
     shared.set(Word::Ready, 0);
-    assert!(matches!(open(WHOSE), Opened::None));
+    assert!(matches!(open(spec()), Opened::None));
     std::fs::write(dir.path().join(FILE), b"short").unwrap();
-    assert!(matches!(open(WHOSE), Opened::None));
+    assert!(matches!(open(spec()), Opened::None));
 }
 
 #[test]
 fn pins_of_the_living_count_and_those_of_the_dead_do_not() {
     let (dir, shared) = made();
-    let sys = real();
-    let (one, other) = (lock(&dir), lock(&dir));
-    let mine = shared.claim(&sys, one.as_fd()).unwrap().unwrap();
-    let theirs = shared.claim(&sys, other.as_fd()).unwrap().unwrap();
-    let pinned = |range| shared.is_pinned(&sys, one.as_fd(), &mine, std::slice::from_ref(&range), false);
+    let claim = || shared.claim(&real(), lock(&dir)).unwrap().unwrap();
+    let (mine, theirs) = (claim(), claim());
+    let pinned = |range| shared.is_pinned(&mine, std::slice::from_ref(&range), false);
     let pin = shared.pin(&theirs, &(10..20)).unwrap();
     assert!(pinned(19..30) && pinned(0..11) && !pinned(20..30) && !pinned(0..10));
     shared.unpin(&theirs, &pin);
     assert!(!pinned(0..100));
     shared.pin_everything(&theirs, true);
     assert!(pinned(1 << 50..1 << 51));
-    assert_eq!(shared.living(&sys, one.as_fd(), &mine), 2);
-    drop(other);
+    assert_eq!(shared.living(&mine), 2);
+    drop(theirs);
     assert!(!pinned(0..u64::MAX));
-    assert_eq!(shared.living(&sys, one.as_fd(), &mine), 1);
+    assert_eq!(shared.living(&mine), 1);
     let own = shared.pin(&mine, &(10..20)).unwrap();
     assert!(pinned(0..100));
     shared.unpin(&mine, &own);
@@ -74,16 +69,13 @@ fn pins_of_the_living_count_and_those_of_the_dead_do_not() {
 #[test]
 fn a_process_has_63_pins_and_the_board_so_many_blocks() {
     let (dir, shared) = made();
-    let sys = real();
-    let first = lock(&dir);
-    let block = shared.claim(&sys, first.as_fd()).unwrap().unwrap();
+    let claim = |_| shared.claim(&real(), lock(&dir)).unwrap();
+    let block = claim(0).unwrap();
     let pins: Vec<Pin> = (0..63).map(|number| shared.pin(&block, &(number..number + 1)).unwrap()).collect();
     assert!(shared.pin(&block, &(0..1)).is_none());
     shared.unpin(&block, &pins[30]);
     assert!(shared.pin(&block, &(0..1)).is_some());
-    let others: Vec<Fd> = (0..4).map(|_| lock(&dir)).collect();
-    let claim = |other: &Fd| shared.claim(&sys, other.as_fd()).unwrap();
-    let blocks: Vec<Option<Block>> = others.iter().map(claim).collect();
+    let blocks: Vec<Option<Block>> = (1..5).map(claim).collect();
     assert!(blocks[..3].iter().all(Option::is_some) && blocks[3].is_none());
 }
 
@@ -137,7 +129,8 @@ fn writers_taint_what_they_meet_and_wait_for_what_finishes() {
     slot.set(SlotState::Idle);
     slot.begin(&(5..15), Some(to), Extent::Everywhere);
     let met = slot.meet(&(0..10));
-    assert_eq!(met, Met::Destination { copy: Some(to), part: 5..10, work: 2, extent: Extent::Everywhere });
+    let working = Working { copy: Some(to), part: 5..10, work: 2, extent: Extent::Everywhere };
+    assert_eq!(met, Met::Destination(working.clone()));
     assert!(slot.is_at(2) && !slot.is_at(1));
     assert!(!slot.finish());
     slot.bury(2, SlotState::Active);
@@ -145,10 +138,8 @@ fn writers_taint_what_they_meet_and_wait_for_what_finishes() {
     slot.bury(2, SlotState::Tainted);
     assert!(!slot.is_at(2));
     slot.begin(&(5..15), Some(to), Extent::WhereInvalid);
-    assert_eq!(
-        slot.meet(&(0..10)),
-        Met::Destination { copy: Some(to), part: 5..10, work: 3, extent: Extent::WhereInvalid }
-    );
+    let working = Working { work: 3, extent: Extent::WhereInvalid, ..working };
+    assert_eq!(slot.meet(&(0..10)), Met::Destination(working));
     assert!(slot.taint(3) && slot.taint(3) && !slot.taint(2) && !slot.finish());
     slot.begin(&(5..15), Some(to), Extent::WhereInvalid);
     assert!(slot.finish() && !slot.taint(4));
@@ -215,10 +206,8 @@ fn run_first_on(processor: usize) {
 #[test]
 fn a_pin_or_a_slot_is_always_seen() {
     let (dir, shared) = made();
-    let sys = real();
-    let (one, other) = (lock(&dir), lock(&dir));
-    let writer = shared.claim(&sys, one.as_fd()).unwrap().unwrap();
-    let copier = shared.claim(&sys, other.as_fd()).unwrap().unwrap();
+    let claim = || shared.claim(&real(), lock(&dir)).unwrap().unwrap();
+    let (writer, copier) = (claim(), claim());
     let rounds = if std::env::var_os("STRIPEWISE_LONG").is_some() { 1_000_000 } else { 20_000 };
     let (meeting, range) = (Meeting::default(), 10..20);
     let write = || {
@@ -232,7 +221,7 @@ fn a_pin_or_a_slot_is_always_seen() {
     let copy = || {
         meeting.wait();
         shared.slot().begin(&range, Some(CopyId::ORIGINAL), Extent::Everywhere);
-        let met = shared.is_pinned(&sys, other.as_fd(), &copier, std::slice::from_ref(&range), false);
+        let met = shared.is_pinned(&copier, std::slice::from_ref(&range), false);
         meeting.wait();
         shared.slot().set(SlotState::Idle);
         met
@@ -246,20 +235,18 @@ fn a_pin_or_a_slot_is_always_seen() {
 #[test]
 fn counters_are_summed_over_processes_also_dead_ones() {
     let (dir, shared) = made();
-    let sys = real();
-    let (one, other) = (lock(&dir), lock(&dir));
-    let first = shared.claim(&sys, one.as_fd()).unwrap().unwrap();
-    let second = shared.claim(&sys, other.as_fd()).unwrap().unwrap();
+    let claim = || shared.claim(&real(), lock(&dir)).unwrap().unwrap();
+    let (first, second) = (claim(), claim());
     shared.count(&first, Counter::Requests, 3);
     shared.count(&second, Counter::Requests, 4);
     shared.count(&second, Counter::Written(CopyId::new(7)), 5);
-    drop(other);
-    assert_eq!(shared.living(&sys, one.as_fd(), &first), 1);
+    drop(second);
+    assert_eq!(shared.living(&first), 1);
     assert_eq!(shared.counted(Counter::Requests), 7);
     assert_eq!(shared.counted(Counter::Written(CopyId::new(7))), 5);
     assert_eq!(shared.counted(Counter::Copied(CopyId::new(7))), 0);
     // The process that gets the dead one's block counts from 0.
-    let third = shared.claim(&sys, lock(&dir).as_fd()).unwrap().unwrap();
+    let third = claim();
     shared.count(&third, Counter::Requests, 2);
     assert_eq!(shared.counted_by(&third, Counter::Requests), 2);
     assert_eq!(shared.counted_by(&third, Counter::Written(CopyId::new(7))), 0);
