@@ -59,9 +59,6 @@ pub(crate) fn stat(each: Opener<'_>, dir: BorrowedFd<'_>, path: &Path) -> Result
 
 /// [`open_beneath`](crate::Sys::open_beneath) without openat2(2): calls `each` for every component
 /// of `path`.
-///
-/// # Errors
-/// As `open_beneath`.
 pub fn stepwise(each: Opener<'_>, dir: BorrowedFd<'_>, path: &Path, flags: OFlags, mode: Mode) -> Result<Fd> {
     let mut names = path.components().peekable();
     let mut at: Option<Fd> = None;

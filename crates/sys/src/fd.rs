@@ -78,15 +78,12 @@ impl Fd {
 
     /// A private duplicate of `fd`. Both refer to the same open file description, so they share
     /// offset, status flags and OFD locks.
-    ///
-    /// # Errors
-    /// EMFILE, EBADF.
     pub fn duplicate(fd: BorrowedFd<'_>) -> Result<Self> {
         place_high(fd).map(Self::register)
     }
 
     fn register(raw: RawFd) -> Self {
-        REGISTER[raw as usize / 64].fetch_or(1 << (raw % 64), Ordering::Relaxed);
+        own(raw);
         Self(raw)
     }
 }
@@ -94,7 +91,7 @@ impl Fd {
 impl Drop for Fd {
     fn drop(&mut self) {
         // Unregistered first: once it is closed, another thread may get the number and register it.
-        unregister(self.0);
+        disown(self.0);
         close_raw(self.0);
     }
 }
@@ -123,7 +120,7 @@ pub fn close_public(raw: RawFd) {
 /// between is in the child's register, although the child does not have it.
 pub fn close_inherited(raw: RawFd) {
     if is_private(raw) {
-        unregister(raw);
+        disown(raw);
         close_raw(raw);
     }
 }
@@ -144,22 +141,27 @@ pub fn raise(raw: RawFd) -> RawFd {
 /// Registers `raw`, which a C library opened for the runtime, as private. The descriptor keeps its
 /// number. Its owner closes it after [`disown`].
 pub fn own(raw: RawFd) {
-    if (0..LIMIT).contains(&raw) {
-        REGISTER[raw as usize / 64].fetch_or(1 << (raw % 64), Ordering::Relaxed);
+    if let Some((word, bit)) = entry(raw) {
+        word.fetch_or(bit, Ordering::Relaxed);
     }
 }
 
 /// Undoes [`own`].
 pub fn disown(raw: RawFd) {
-    if (0..LIMIT).contains(&raw) {
-        unregister(raw);
+    if let Some((word, bit)) = entry(raw) {
+        word.fetch_and(!bit, Ordering::Relaxed);
     }
 }
 
 /// Whether `raw` is a private descriptor of this library (of any copy of it in this process image
 /// and in its parents by fork). Lock-free; takes a few ns.
 pub fn is_private(raw: RawFd) -> bool {
-    (0..LIMIT).contains(&raw) && REGISTER[raw as usize / 64].load(Ordering::Relaxed) & (1 << (raw % 64)) != 0
+    entry(raw).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
+}
+
+/// The register's bit of a descriptor, and the word that it is in.
+fn entry(raw: RawFd) -> Option<(&'static AtomicU64, u64)> {
+    (0..LIMIT).contains(&raw).then(|| (&REGISTER[raw as usize / 64], 1 << (raw % 64)))
 }
 
 /// The smallest private descriptor not below `from`, for splitting a `close_range`.
@@ -178,10 +180,6 @@ pub fn next_private(from: RawFd) -> Option<RawFd> {
         .map(|index| (index, word(index)))
         .find(|&(_, bits)| bits != 0)
         .map(|(index, bits)| (index * 64) as RawFd + bits.trailing_zeros() as RawFd)
-}
-
-fn unregister(raw: RawFd) {
-    REGISTER[raw as usize / 64].fetch_and(!(1 << (raw % 64)), Ordering::Relaxed);
 }
 
 /// Duplicates `fd` to a number in the highest third of those that the process may use, or from

@@ -380,12 +380,6 @@ pub trait Sys: Send + Sync {
         rustix::process::geteuid().as_raw()
     }
 
-    /// Writes a line to descriptor 2, and ignores failure.
-    fn say(&self, line: &[u8]) {
-        // SAFETY: if descriptor 2 is closed, the call fails.
-        let _ = rustix::io::write(unsafe { crate::fd::borrow(2) }, line);
-    }
-
     /// Fills the buffer with random bytes that are suitable for identifiers.
     fn random(&self, buffer: &mut [u8]) -> Result<()> {
         let mut filled = 0;
@@ -412,25 +406,19 @@ fn at(dir: Dir<'_>) -> BorrowedFd<'_> {
     dir.unwrap_or(CWD)
 }
 
-fn clock_ns(clock: ClockId) -> u64 {
+pub(crate) fn clock_ns(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 impl dyn Sys + '_ {
     /// [`Sys::pread`] into valid memory.
-    ///
-    /// # Errors
-    /// As pread(2).
     pub fn read_at(&self, fd: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize> {
         // SAFETY: an exclusive reference to valid memory.
         unsafe { self.pread(fd, buffer.as_mut_ptr(), buffer.len(), offset) }
     }
 
     /// [`Sys::pwrite`] from valid memory.
-    ///
-    /// # Errors
-    /// As pwrite(2).
     pub fn write_at(&self, fd: BorrowedFd<'_>, buffer: &[u8], offset: u64) -> Result<usize> {
         // SAFETY: valid memory, which the reference keeps unchanged.
         unsafe { self.pwrite(fd, buffer.as_ptr(), buffer.len(), offset) }
@@ -453,9 +441,6 @@ impl dyn Sys + '_ {
     }
 
     /// Reads the first bytes of a file, at most `max`.
-    ///
-    /// # Errors
-    /// As pread(2).
     pub fn read_start(&self, fd: BorrowedFd<'_>, max: usize) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         let mut chunk = [0; 4096];

@@ -49,9 +49,6 @@ unsafe impl Sync for SharedMap {}
 impl SharedMap {
     /// Maps the first `words` 64-bit words of a file that is at least that long. An access beyond
     /// the end of the file would raise SIGBUS, so a file that may be shortened must not be mapped.
-    ///
-    /// # Errors
-    /// As mmap(2).
     pub(crate) fn new(fd: BorrowedFd<'_>, words: usize) -> Result<Self> {
         let memory = Mapping::new(fd, words * size_of::<AtomicU64>(), 0, MapFlags::empty())?;
         Ok(Self { memory, words })

@@ -52,8 +52,8 @@ pub unsafe fn pwrite(fd: BorrowedFd<'_>, buffer: *const u8, len: usize, offset: 
 /// # Safety
 /// As [`pread`], for every vector.
 pub unsafe fn preadv(fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64, flags: u32) -> Result<usize> {
-    let (low, high) = halves(offset);
-    syscall!(libc::SYS_preadv2, fd.as_raw_fd(), vectors.as_ptr(), vectors.len(), low, high, flags)
+    // The kernel takes the offset in two words. On 64-bit systems the first one holds all of it.
+    syscall!(libc::SYS_preadv2, fd.as_raw_fd(), vectors.as_ptr(), vectors.len(), offset, 0u64, flags)
 }
 
 /// pwritev2(2) with its flags (`RWF_*`); at most [`IOV_MAX`] vectors.
@@ -61,8 +61,7 @@ pub unsafe fn preadv(fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64, flags: 
 /// # Safety
 /// As [`pwrite`], for every vector.
 pub unsafe fn pwritev(fd: BorrowedFd<'_>, vectors: &[IoVec], offset: u64, flags: u32) -> Result<usize> {
-    let (low, high) = halves(offset);
-    syscall!(libc::SYS_pwritev2, fd.as_raw_fd(), vectors.as_ptr(), vectors.len(), low, high, flags)
+    syscall!(libc::SYS_pwritev2, fd.as_raw_fd(), vectors.as_ptr(), vectors.len(), offset, 0u64, flags)
 }
 
 /// Whether another open file description of this node refers to the file:
@@ -188,12 +187,6 @@ fn set_lock(fd: BorrowedFd<'_>, start: u64, len: u64, kind: i32) -> Result<()> {
     lock.l_start = start as libc::off_t;
     lock.l_len = len as libc::off_t;
     syscall!(libc::SYS_fcntl, fd.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock).map(|_| ())
-}
-
-/// The two words in which the kernel takes the offset of a vectored call. On 64-bit systems the
-/// first one holds all of it.
-fn halves(offset: u64) -> (u64, u64) {
-    (offset, 0)
 }
 
 #[cfg(test)]

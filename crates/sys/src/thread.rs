@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::Builder;
 
 use rustix::thread::futex;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
+
+use crate::interface::clock_ns;
 
 static REFUSED: OnceLock<fn() -> bool> = OnceLock::new();
 
@@ -22,8 +24,7 @@ static REFUSED_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
 fn is_refused() -> bool {
     let Some(refused) = REFUSED.get() else { return false };
-    let now = clock_gettime(ClockId::Monotonic);
-    let now_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    let now_ns = clock_ns(ClockId::Monotonic);
     if now_ns < REFUSED_UNTIL_NS.load(Ordering::Relaxed) {
         return true;
     }

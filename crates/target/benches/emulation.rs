@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use stripewise_model::{ByAccess, ClassParams, Service};
-use stripewise_sys::{Mode, Real, SysRef};
+use stripewise_sys::{Action, Mode, Real, SysRef};
 use stripewise_target::{Access, Emulation, Engine, FanOut, FileId, ObjectSet, Objects, Piece, Target};
 
 const SERVERS: usize = 4;
@@ -160,7 +160,7 @@ fn run_client(sys: &SysRef, set: &ObjectSet, case: &Case, client: usize) {
     for _ in 0..case.rounds() {
         // SAFETY: the pieces lie in the buffer.
         let outcomes =
-            unsafe { if case.write { fan_out.write(set, &pieces) } else { fan_out.read(set, &pieces) } };
+            unsafe { fan_out.transfer(if case.write { Action::Write } else { Action::Read }, set, &pieces) };
         assert!(outcomes.iter().all(|outcome| outcome.done == len));
     }
 }

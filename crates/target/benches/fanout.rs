@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stripewise_sys::{Mode, OFlags, Real, SysRef};
+use stripewise_sys::{Action, Mode, OFlags, Real, SysRef};
 use stripewise_target::{Access, Engine, FanOut, FileId, ObjectSet, Objects, Opening, Piece, Target};
 
 const SERVERS: usize = 8;
@@ -97,7 +97,7 @@ fn pieces(memory: &mut [u8], count: usize, len: usize) -> Vec<Piece> {
 
 fn request(fan_out: &FanOut, set: &ObjectSet, write: bool, pieces: &[Piece]) {
     // SAFETY: the pieces lie in the memory of `main`.
-    let outcomes = unsafe { if write { fan_out.write(set, pieces) } else { fan_out.read(set, pieces) } };
+    let outcomes = unsafe { fan_out.transfer(if write { Action::Write } else { Action::Read }, set, pieces) };
     assert!(outcomes.iter().zip(pieces).all(|(outcome, piece)| outcome.done == piece.len));
 }
 

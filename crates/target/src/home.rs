@@ -17,7 +17,7 @@ impl Target {
     /// Ensures that a user's directory exists. The directory belongs to the user and lies in one
     /// whose entries other users cannot exchange.
     pub(crate) fn make_home(&self, owner: u32) -> Result<(), TargetError> {
-        if self.homes.knows(owner) {
+        if self.homes.known.is(owner) {
             return Ok(());
         }
         self.make_objects_directory(owner)?;
@@ -36,7 +36,7 @@ impl Target {
                 found: stat.st_uid,
             });
         }
-        self.homes.note(owner);
+        self.homes.known.set(owner);
         Ok(())
     }
 

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 
 use serde::Deserialize;
-use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, SysRef};
+use stripewise_sys::{Errno, Fd, Kind, LockKind, Mode, OFlags, SysRef};
 
 use crate::TargetError;
 use crate::id::FileId;
@@ -153,57 +153,42 @@ fn write_marker(sys: &SysRef, path: &Path, dir: &Fd, name: &str) -> Result<(), T
         toml::Value::from(name)
     );
     let temporary = format!(".{MARKER}.{id}");
-    let result = place_marker(sys, dir, Path::new(&temporary), &text);
+    let result = place_marker(sys, path, dir, Path::new(&temporary), &text);
     let _ = sys.unlink(Some(dir.as_fd()), Path::new(&temporary));
-    result.map_err(|refusal| match refusal {
-        Refusal::Lacks(what) => {
-            let problem = format!(
-                "its file system has no {what}, which a target needs; use a directory on a local disk (ext4, xfs, btrfs, tmpfs) or NFS 4.2"
-            );
-            TargetError::Unusable { path: path.to_owned(), problem }
-        }
-        Refusal::Failed(errno) => io(&path.join(MARKER), "write")(errno),
-    })
+    result
 }
 
-/// Why no marker could be written.
-enum Refusal {
-    /// The file system cannot do what objects need.
-    Lacks(&'static str),
-    Failed(Errno),
-}
-
-impl From<Errno> for Refusal {
-    fn from(errno: Errno) -> Self {
-        Self::Failed(errno)
-    }
-}
-
-impl Refusal {
-    /// Converts the errno of the first use of a feature that a file system may lack.
-    fn of(what: &'static str) -> impl FnOnce(Errno) -> Self {
-        move |errno| match errno {
-            Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NOLCK => Self::Lacks(what),
-            errno => Self::Failed(errno),
-        }
-    }
-}
-
-fn place_marker(sys: &SysRef, dir: &Fd, temporary: &Path, text: &str) -> Result<(), Refusal> {
+fn place_marker(sys: &SysRef, path: &Path, dir: &Fd, temporary: &Path, text: &str) -> Result<(), TargetError> {
     let dir = dir.as_fd();
+    let failed = |errno| io(&path.join(MARKER), "write")(errno);
+    let lacks = |what| {
+        move |errno| match errno {
+            Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL | Errno::NOLCK => {
+                let problem = format!(
+                    "its file system has no {what}, which a target needs; use a directory on a local disk (ext4, xfs, btrfs, tmpfs) or NFS 4.2"
+                );
+                TargetError::Unusable { path: path.to_owned(), problem }
+            }
+            errno => failed(errno),
+        }
+    };
     let mode = Mode::RUSR | Mode::WUSR | Mode::RGRP | Mode::ROTH;
-    let file = sys.open(Some(dir), temporary, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, mode)?;
-    sys.grow(file.as_fd(), 1).map_err(Refusal::of("fallocate"))?;
+    let file = sys.open(Some(dir), temporary, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, mode);
+    let file = file.map_err(failed)?;
+    sys.grow(file.as_fd(), 1).map_err(lacks("fallocate"))?;
     sys.try_lock(file.as_fd(), 0, 1, LockKind::Exclusive)
-        .map_err(Refusal::of("open file description locks (F_OFD_SETLK)"))?;
-    sys.write_all_at(file.as_fd(), text.as_bytes(), 0)?;
-    // Readable for all users of the directory, whatever this process's umask.
-    sys.set_mode(stripewise_sys::Kind::Open(file.as_fd()), mode)?;
-    sys.sync(file.as_fd())?;
-    match sys.link(Some(dir), temporary, Some(dir), Path::new(MARKER)) {
-        Ok(()) | Err(Errno::EXIST) => Ok(sys.sync(dir)?),
-        Err(errno) => Err(errno.into()),
-    }
+        .map_err(lacks("open file description locks (F_OFD_SETLK)"))?;
+    let written = (|| {
+        sys.write_all_at(file.as_fd(), text.as_bytes(), 0)?;
+        // Readable for all users of the directory, whatever this process's umask.
+        sys.set_mode(Kind::Open(file.as_fd()), mode)?;
+        sys.sync(file.as_fd())?;
+        match sys.link(Some(dir), temporary, Some(dir), Path::new(MARKER)) {
+            Ok(()) | Err(Errno::EXIST) => sys.sync(dir),
+            error => error,
+        }
+    })();
+    written.map_err(failed)
 }
 
 /// Refuses objects without a marker: the target's marker was lost, and it must not get another id.

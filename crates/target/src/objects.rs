@@ -52,9 +52,6 @@ impl ObjectSet {
     ///
     /// All or nothing: after a failure the objects created so far are removed again. A crash leaves
     /// orphans ([`crate::Target::list_objects`]).
-    ///
-    /// # Errors
-    /// [`TargetError`] of the first target that fails.
     pub fn create(
         sys: &SysRef,
         targets: Vec<Arc<Target>>,
@@ -221,9 +218,6 @@ impl ObjectSet {
     }
 
     /// Makes object `index` at least `size` bytes long. Never shortens it, even under a race.
-    ///
-    /// # Errors
-    /// [`TargetError::Io`], ENOSPC among them.
     pub fn grow(&self, index: usize, size: u64) -> Result<(), TargetError> {
         self.named(index, "fallocate", self.sys.grow(self.fd(index)?, size))
     }
@@ -251,27 +245,30 @@ impl ObjectSet {
     /// chmod of all objects and the manifest copy; the latter stays readable and writable for its
     /// owner.
     pub fn set_mode(&self, mode: Mode) -> Result<(), TargetError> {
-        let of = self.objects();
-        each_name(&self.targets, |target, name| {
+        self.change_all("chmod", |name, kind| {
             let owner = if name == Name::Manifest { Mode::RUSR | Mode::WUSR } else { Mode::empty() };
-            target.change(of, name, "chmod", |kind| self.sys.set_mode(kind, mode | owner))
+            self.sys.set_mode(kind, mode | owner)
         })
     }
 
     /// Gives all objects and the manifest copy an access control list (`system.posix_acl_access`).
     pub fn set_access_list(&self, list: &[u8]) -> Result<(), TargetError> {
-        let of = self.objects();
-        each_name(&self.targets, |target, name| {
-            target.change(of, name, "setfacl", |kind| set_access_list(&self.sys, kind, list))
-        })
+        self.change_all("setfacl", |_, kind| set_access_list(&self.sys, kind, list))
     }
 
     /// Gives all objects and the manifest copy to a group.
     pub fn set_group(&self, group: u32) -> Result<(), TargetError> {
+        self.change_all("chown", |_, kind| self.sys.set_owner(kind, None, Some(group)))
+    }
+
+    /// Changes attributes of all objects and the manifest copy.
+    fn change_all(
+        &self,
+        what: &'static str,
+        call: impl Fn(Name, Kind<'_>) -> Result<(), Errno>,
+    ) -> Result<(), TargetError> {
         let of = self.objects();
-        each_name(&self.targets, |target, name| {
-            target.change(of, name, "chown", |kind| self.sys.set_owner(kind, None, Some(group)))
-        })
+        each_name(&self.targets, |target, name| target.change(of, name, what, |kind| call(name, kind)))
     }
 
     /// Gives all objects, the manifest copy and the journal of an extent map next to it to another

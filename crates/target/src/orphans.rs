@@ -48,9 +48,6 @@ impl Target {
     /// All objects and manifest copies on a target, by id, then number (the manifest copy first).
     /// Omits other files, other users' directories (which only root can list), and files in a
     /// user's directory that belong to another user.
-    ///
-    /// # Errors
-    /// [`TargetError::Io`] when a directory cannot be read.
     pub fn list_objects(&self) -> Result<Vec<Found>, TargetError> {
         let mut found = Vec::new();
         for name in self.list(Path::new(OBJECTS))? {
@@ -108,9 +105,6 @@ impl Target {
 
     /// Removes the journal of the extent map that may be next to the objects of a file. A missing
     /// journal is not an error.
-    ///
-    /// # Errors
-    /// [`TargetError::Io`].
     pub fn remove_extents(&self, of: Objects) -> Result<(), TargetError> {
         let names = EXTENTS.iter().map(|suffix| format!("{}.extents{suffix}", of.id));
         names.into_iter().try_for_each(|name| self.remove_file(of, &name))

@@ -96,30 +96,39 @@ impl Target {
     /// # Errors
     /// ENOENT when none of the directories has it; [`TargetError::NotOwned`].
     pub(crate) fn open_file(&self, of: Objects, file: &str, flags: OFlags) -> Result<(Fd, Stat), TargetError> {
+        let open = |path: &Path| self.sys.open_beneath(self.dir(), path, flags, Mode::empty());
+        let (path, fd) = self.find(of, file, "open", open)?;
+        let path = self.path().join(path);
+        let stat = match self.sys.stat(fd.as_fd()) {
+            Ok(stat) => stat,
+            Err(errno) => return Err(TargetError::Io { path, what: "stat", errno }),
+        };
+        check_owned(path, of.owner, &stat).map(|()| (fd, stat))
+    }
+
+    /// The result of `call` on the path of `file` in the first directory of `of` that has it.
+    fn find<T>(
+        &self,
+        of: Objects,
+        file: &str,
+        what: &'static str,
+        call: impl Fn(&Path) -> SysResult<T>,
+    ) -> Result<(PathBuf, T), TargetError> {
         for directory in directories(of) {
             let path = directory.join(file);
-            match self.sys.open_beneath(self.dir(), &path, flags, Mode::empty()) {
-                Ok(fd) => return self.owned(self.path().join(path), of.owner, fd),
+            match call(&path) {
+                Ok(found) => return Ok((path, found)),
                 Err(Errno::NOENT) => {}
-                Err(errno) => return Err(self.io(&path, "open", errno)),
+                Err(errno) => return Err(self.io(&path, what, errno)),
             }
         }
-        Err(self.io(&home(of.owner).join(file), "open", Errno::NOENT))
+        Err(self.io(&home(of.owner).join(file), what, Errno::NOENT))
     }
 
     /// Opens a directory of the target without following links. Calls on names in it use this
     /// descriptor, because the user who owns the directory may exchange it.
     pub(crate) fn open_directory(&self, path: &Path, flags: OFlags) -> SysResult<Fd> {
         self.sys.open_beneath(self.dir(), path, flags | OFlags::DIRECTORY, Mode::empty())
-    }
-
-    /// Refuses a file that is not a regular file of this user.
-    fn owned(&self, path: PathBuf, owner: u32, fd: Fd) -> Result<(Fd, Stat), TargetError> {
-        let stat = match self.sys.stat(fd.as_fd()) {
-            Ok(stat) => stat,
-            Err(errno) => return Err(TargetError::Io { path, what: "stat", errno }),
-        };
-        check_owned(path, owner, &stat).map(|()| (fd, stat))
     }
 
     /// Creates a file that must not exist, with exactly `mode`, and its directory if necessary.
@@ -199,15 +208,9 @@ impl Target {
 
     /// stat of an object.
     pub(crate) fn stat_object(&self, of: Objects, name: Name) -> Result<Stat, TargetError> {
-        for directory in directories(of) {
-            let path = directory.join(file_name(of.id, name));
-            match self.sys.stat_beneath(self.dir(), &path) {
-                Ok(stat) => return check_owned(self.path().join(path), of.owner, &stat).map(|()| stat),
-                Err(Errno::NOENT) => {}
-                Err(errno) => return Err(self.io(&path, "stat", errno)),
-            }
-        }
-        Err(self.failure(of, name, "stat", Errno::NOENT))
+        let stat = |path: &Path| self.sys.stat_beneath(self.dir(), path);
+        let (path, stat) = self.find(of, &file_name(of.id, name), "stat", stat)?;
+        check_owned(self.path().join(path), of.owner, &stat).map(|()| stat)
     }
 
     /// Removes a name. A missing name is not an error; another user's file is left alone.

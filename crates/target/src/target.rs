@@ -53,9 +53,6 @@ impl Target {
     }
 
     /// Bytes that this user may still write there (statvfs).
-    ///
-    /// # Errors
-    /// [`TargetError::Io`].
     pub fn free_bytes(&self) -> Result<u64, TargetError> {
         let stat =
             self.sys.stat_fs(self.dir.as_fd()).map_err(|errno| self.io(Path::new(""), "statvfs", errno))?;
@@ -94,9 +91,6 @@ impl Targets {
 
     /// The target that `reference` names, opened before or now. Failures are not cached: the next
     /// call tries again.
-    ///
-    /// # Errors
-    /// As [`Target::open`].
     pub fn get(&self, reference: &TargetRef) -> Result<Arc<Target>, TargetError> {
         let key = (reference.path.clone(), reference.id.clone());
         let known = self.opened.try_lock().ok().and_then(|opened| opened.get(&key).cloned());
@@ -116,7 +110,7 @@ impl Targets {
 /// directory, so neither check is repeated for every file.
 #[derive(Debug, Default)]
 pub struct Homes {
-    known: LastUser,
+    pub(crate) known: LastUser,
     pub(crate) synced: LastUser,
 }
 
@@ -135,14 +129,6 @@ impl LastUser {
 }
 
 impl Homes {
-    pub(crate) fn knows(&self, owner: u32) -> bool {
-        self.known.is(owner)
-    }
-
-    pub(crate) fn note(&self, owner: u32) {
-        self.known.set(owner);
-    }
-
     /// Forgets a user whose directory turned out to be missing.
     pub(crate) fn forget(&self, owner: u32) {
         if self.known.is(owner) || self.synced.is(owner) {

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use stripewise_layout::MAX_OFFSET;
-use stripewise_sys::{IoVec, raw};
+use stripewise_sys::{Action, IoVec, raw};
 use stripewise_target::{Outcome, Piece};
 
 use super::LogicalFile;
@@ -43,7 +43,7 @@ impl LogicalFile {
         let pieces = split(self.original().layout(), offset, len, buffers);
         let set = self.original().set_for(self.sys(), &pieces, options);
         // SAFETY: the caller's promise.
-        let mut outcomes = unsafe { self.context.fan_out.read(set, &pieces) };
+        let mut outcomes = unsafe { self.context.fan_out.transfer(Action::Read, set, &pieces) };
         let (done, end) = leading(lens(&pieces), &outcomes);
         match end {
             None => Ok(done),
@@ -148,7 +148,7 @@ impl LogicalFile {
         let pieces = split(self.original().layout(), offset, len, buffers);
         let set = self.original().set_for(self.sys(), &pieces, options);
         // SAFETY: the caller's promise.
-        let outcomes = unsafe { self.context.fan_out.write(set, &pieces) };
+        let outcomes = unsafe { self.context.fan_out.transfer(Action::Write, set, &pieces) };
         match leading(lens(&pieces), &outcomes) {
             (done, None) => Ok(done),
             (done, Some((_, end))) => result(done, end.error.unwrap_or(Errno::NOSPC)),

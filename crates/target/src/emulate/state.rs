@@ -59,16 +59,9 @@ impl Emulation {
     /// attached with another version of the library.
     pub fn attach(sys: &SysRef, path: Option<&Path>) -> Result<Arc<Self>> {
         let uid = sys.user();
-        let default;
-        let path = match path {
-            Some(path) => path,
-            None => {
-                default = default_path(uid);
-                &default
-            }
-        };
+        let path = path.map_or_else(|| default_path(uid), Path::to_owned);
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
-        let file = sys.open(None, path, flags, Mode::RUSR | Mode::WUSR)?;
+        let file = sys.open(None, &path, flags, Mode::RUSR | Mode::WUSR)?;
         if sys.stat(file.as_fd())?.st_uid != uid {
             return Err(Errno::PERM);
         }

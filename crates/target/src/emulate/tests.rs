@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use stripewise_model::ByAccess;
-use stripewise_sys::{Errno, SysRef};
+use stripewise_sys::{Action, Errno, SysRef};
 
 use super::*;
 use crate::tests::{real, set};
@@ -123,7 +123,7 @@ fn a_request_is_one_sub_request_per_server() {
     let began_ns = sys.now_ns();
     for _ in 0..10 {
         // SAFETY: the pieces lie in the buffer.
-        let outcomes = unsafe { fan_out.write(&set, &pieces) };
+        let outcomes = unsafe { fan_out.transfer(Action::Write, &set, &pieces) };
         assert!(outcomes.iter().all(|outcome| outcome.done == 1000));
     }
     let busy = Usage { requests: 10, bytes: 20_000, busy_ns: 10 * 1_020_000 };

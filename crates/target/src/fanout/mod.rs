@@ -84,31 +84,14 @@ impl FanOut {
         }
     }
 
-    /// Reads all pieces. Returns one outcome per piece, in order. Short transfers are continued up
-    /// to the end of the object. Pieces that follow one another in one object become one vectored
-    /// read.
+    /// Reads or writes all pieces, as `action` says. Returns one outcome per piece, in order. Short
+    /// transfers are continued up to the end of the object. Pieces that follow one another in one
+    /// object become one vectored transfer. Pieces to be written must not overlap in an object.
     ///
     /// # Safety
-    /// No Rust reference to the pieces' memory is alive. The memory need not be valid: then the
-    /// outcome is EFAULT.
-    pub unsafe fn read(&self, set: &ObjectSet, pieces: &[Piece]) -> Few<Outcome> {
-        // SAFETY: as promised by the caller.
-        unsafe { self.transfer(set, Action::Read, pieces) }
-    }
-
-    /// Writes all pieces. As [`FanOut::read`]; pieces must not overlap in an object.
-    ///
-    /// # Safety
-    /// No mutable Rust reference to the pieces' memory is in use. The memory need not be valid:
-    /// then the outcome is EFAULT.
-    pub unsafe fn write(&self, set: &ObjectSet, pieces: &[Piece]) -> Few<Outcome> {
-        // SAFETY: as promised by the caller.
-        unsafe { self.transfer(set, Action::Write, pieces) }
-    }
-
-    /// # Safety
-    /// As [`FanOut::read`] or [`FanOut::write`].
-    unsafe fn transfer(&self, set: &ObjectSet, action: Action, pieces: &[Piece]) -> Few<Outcome> {
+    /// For a read, no Rust reference to the pieces' memory is alive; for a write, no mutable one is
+    /// in use. The memory need not be valid: then the outcome is EFAULT.
+    pub unsafe fn transfer(&self, action: Action, set: &ObjectSet, pieces: &[Piece]) -> Few<Outcome> {
         let fd_of = |object| raw_fd(set, object);
         if let [piece] = pieces {
             let mut vector = [IoVec { base: piece.base, len: piece.len }];
@@ -126,32 +109,19 @@ impl FanOut {
         gathered.outcomes(pieces, &ends)
     }
 
-    /// Reads pieces of several sets in parallel. Returns the outcomes of each set. As
-    /// [`FanOut::read`].
+    /// Reads or writes pieces of several sets in parallel. Returns the outcomes of each set. As
+    /// [`FanOut::transfer`].
     ///
     /// # Safety
-    /// As [`FanOut::read`].
-    pub unsafe fn read_sets(&self, requests: &[(&ObjectSet, &[Piece])]) -> Few<Few<Outcome>> {
-        // SAFETY: as promised by the caller.
-        unsafe { self.transfer_sets(Action::Read, requests) }
-    }
-
-    /// Writes pieces of several sets in parallel. Returns the outcomes of each set. As
-    /// [`FanOut::write`].
-    ///
-    /// # Safety
-    /// As [`FanOut::write`].
-    pub unsafe fn write_sets(&self, requests: &[(&ObjectSet, &[Piece])]) -> Few<Few<Outcome>> {
-        // SAFETY: as promised by the caller.
-        unsafe { self.transfer_sets(Action::Write, requests) }
-    }
-
-    /// # Safety
-    /// As [`FanOut::read`] or [`FanOut::write`].
-    unsafe fn transfer_sets(&self, action: Action, requests: &[(&ObjectSet, &[Piece])]) -> Few<Few<Outcome>> {
+    /// As [`FanOut::transfer`].
+    pub unsafe fn transfer_sets(
+        &self,
+        action: Action,
+        requests: &[(&ObjectSet, &[Piece])],
+    ) -> Few<Few<Outcome>> {
         if let [(set, pieces)] = requests {
             // SAFETY: as promised by the caller.
-            return smallvec![unsafe { self.transfer(set, action, pieces) }];
+            return smallvec![unsafe { self.transfer(action, set, pieces) }];
         }
         let mut gathered: Vec<_> = requests.iter().map(|(_, pieces)| Gathered::new(pieces)).collect();
         let (mut jobs, mut sets, mut counts) = (Vec::new(), Vec::new(), Vec::new());
@@ -221,9 +191,8 @@ impl FanOut {
             match self.engine {
                 _ if serial => run_serial(sys, jobs),
                 Engine::Serial => run_serial(sys, jobs),
-                Engine::Auto if is_sync => self.run_at_once(jobs),
-                Engine::Auto => self.run_auto(is_uncached, jobs),
-                Engine::Uring | Engine::Threads => self.run_at_once(jobs),
+                Engine::Auto if !is_sync => self.run_auto(is_uncached, jobs),
+                _ => self.run_at_once(jobs),
             }
         }
     }

@@ -22,12 +22,12 @@ fn pieces(buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Vec<Piece> {
 
 fn write(fan_out: &FanOut, set: &ObjectSet, buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Few<Outcome> {
     // SAFETY: the pieces lie in the buffer, to which this function has the only reference.
-    unsafe { fan_out.write(set, &pieces(buffer, runs)) }
+    unsafe { fan_out.transfer(Action::Write, set, &pieces(buffer, runs)) }
 }
 
 fn read(fan_out: &FanOut, set: &ObjectSet, buffer: &mut [u8], runs: &[(u32, u64, usize)]) -> Few<Outcome> {
     // SAFETY: as in `write`.
-    unsafe { fan_out.read(set, &pieces(buffer, runs)) }
+    unsafe { fan_out.transfer(Action::Read, set, &pieces(buffer, runs)) }
 }
 
 fn complete(runs: &[(u32, u64, usize)]) -> Few<Outcome> {
@@ -110,8 +110,8 @@ fn invalid_memory_and_missing_objects_are_errors_of_their_pieces() {
         ];
         // SAFETY: one valid buffer of this frame; the others are for the kernel to refuse.
         unsafe {
-            assert_eq!(fan_out.read(&set, &pieces)[..], expected, "{engine:?}");
-            assert_eq!(fan_out.write(&set, &pieces)[..], expected, "{engine:?}");
+            assert_eq!(fan_out.transfer(Action::Read, &set, &pieces)[..], expected, "{engine:?}");
+            assert_eq!(fan_out.transfer(Action::Write, &set, &pieces)[..], expected, "{engine:?}");
         }
         assert_eq!(buffer, [1; 4]);
     }

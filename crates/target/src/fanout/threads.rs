@@ -40,16 +40,12 @@ struct State {
 struct Task {
     job: *mut Job<'static>,
     sys: *const dyn Sys,
-    request: *const Request,
+    /// Number of tasks of the request that are not done.
+    left: *const Countdown,
 }
 
 // SAFETY: the request's frame outlives the task, and hands every job to one task only.
 unsafe impl Send for Task {}
-
-#[derive(Debug)]
-struct Request {
-    left: Countdown,
-}
 
 impl Threads {
     /// Runs all jobs, one of them in the calling thread, and returns when all are done. Returns
@@ -60,23 +56,23 @@ impl Threads {
     pub unsafe fn run(&self, sys: &dyn Sys, jobs: &mut [Job<'_>]) -> bool {
         let Some((first, others)) = jobs.split_first_mut() else { return true };
         let Some(pool) = self.pool() else { return false };
-        let request = Request { left: Countdown::new(others.len() as u32) };
+        let left = Countdown::new(others.len() as u32);
         // SAFETY: only lifetimes are forgotten; this frame does not return before every task is
         // done.
         let sys_pointer = unsafe { std::mem::transmute::<*const dyn Sys, *const (dyn Sys + 'static)>(sys) };
         let tasks = others.iter_mut().map(|job| Task {
             job: std::ptr::from_mut(job).cast(),
             sys: sys_pointer,
-            request: &raw const request,
+            left: &raw const left,
         });
         pool.submit(tasks);
         // SAFETY: as promised by the caller; this job is not a task.
         unsafe { first.run(sys) };
-        while let Some(task) = pool.take_back(&request) {
+        while let Some(task) = pool.take_back(&left) {
             // SAFETY: a task of this request.
             unsafe { task.run() };
         }
-        request.left.wait();
+        left.wait();
         true
     }
 
@@ -173,10 +169,10 @@ impl Pool {
         }
     }
 
-    /// A task of `request` that no thread has begun.
-    fn take_back(&self, request: &Request) -> Option<Task> {
+    /// A task of the request that `left` counts, which no thread has begun.
+    fn take_back(&self, left: &Countdown) -> Option<Task> {
         let mut state = self.lock();
-        let index = state.tasks.iter().position(|task| std::ptr::eq(task.request, request))?;
+        let index = state.tasks.iter().position(|task| std::ptr::eq(task.left, left))?;
         state.tasks.remove(index)
     }
 
@@ -206,7 +202,7 @@ impl Task {
         // SAFETY: the job is this task's alone, and lives until `left` is counted down.
         unsafe {
             (*self.job).run(&*self.sys);
-            Countdown::count(&raw const (*self.request).left);
+            Countdown::count(self.left);
         }
     }
 }

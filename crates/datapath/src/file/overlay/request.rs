@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use smallvec::smallvec;
 use stripewise_extents::{Copier, CopyId, Mask};
-use stripewise_sys::{IoVec, raw};
+use stripewise_sys::{Action, IoVec, raw};
 use stripewise_target::{Few, Outcome, Piece};
 
 use super::choice::Part;
@@ -111,13 +111,9 @@ impl<'f> CopySet<'f> {
         let set_for = |share: &Share<'f>| share.copy.set_for(self.file.sys(), &share.pieces, options);
         let requests: Few<_> = shares.iter().map(|share| (set_for(share), &*share.pieces)).collect();
         let fan_out = &self.file.context.fan_out;
+        let action = if matches!(what, Transfer::Write) { Action::Write } else { Action::Read };
         // SAFETY: as promised by the caller.
-        let outcomes = unsafe {
-            match what {
-                Transfer::Read | Transfer::ReadBelow(_) => fan_out.read_sets(&requests),
-                Transfer::Write => fan_out.write_sets(&requests),
-            }
-        };
+        let outcomes = unsafe { fan_out.transfer_sets(action, &requests) };
         for (share, mut outcomes) in shares.iter().zip(outcomes) {
             let mut first = 0;
             for (&index, &end) in share.parts.iter().zip(&share.ends) {
