@@ -70,9 +70,8 @@ impl Cache {
 
     fn slot(&self, segment: u64) -> &RwLock<Slot> {
         let index = segment as usize % (PAGES * SLOTS_OF_PAGE);
-        let empty = || Slot { segment: u64::MAX, stamp: Stamp::UNKNOWN, runs: Box::default() };
         let page = self.pages[index / SLOTS_OF_PAGE]
-            .get_or_init(|| Box::new(std::array::from_fn(|_| Line(RwLock::new(empty())))));
+            .get_or_init(|| Box::new(std::array::from_fn(|_| Line(RwLock::new(Slot::empty())))));
         &page[index % SLOTS_OF_PAGE].0
     }
 
@@ -116,8 +115,7 @@ impl Cache {
     fn clear_page(&self, segment: u64) {
         let first = segment - segment % SLOTS_OF_PAGE as u64;
         for segment in first..first + SLOTS_OF_PAGE as u64 {
-            let empty = Slot { segment: u64::MAX, stamp: Stamp::UNKNOWN, runs: Box::default() };
-            self.replace(&mut write(self.slot(segment)), empty);
+            self.replace(&mut write(self.slot(segment)), Slot::empty());
         }
     }
 
@@ -129,6 +127,10 @@ impl Cache {
 }
 
 impl Slot {
+    fn empty() -> Self {
+        Self { segment: u64::MAX, stamp: Stamp::UNKNOWN, runs: Box::default() }
+    }
+
     /// The run that contains an offset in the segment. Runs mostly have similar lengths, so the
     /// search starts at an interpolated guess, which is usually in the right cache line.
     fn run_at(&self, offset: u32) -> usize {

@@ -269,9 +269,6 @@ impl CopyGuard<'_> {
     /// Marks the ranges valid in the destination. The caller has copied all of their bytes, zeros
     /// included. Returns whether all of the ranges are now valid there: false if a process wrote to
     /// them meanwhile.
-    ///
-    /// # Errors
-    /// If the index cannot be changed.
     pub fn finish(self) -> Result<bool> {
         let joined = self.joined;
         reach("finish");

@@ -84,11 +84,7 @@ impl MapError {
             Self::OtherNode { .. } | Self::Foreign { .. } => Errno::BUSY,
             Self::NotOwner { .. } => Errno::PERM,
             Self::Full { .. } => Errno::USERS,
-            Self::Missing { .. }
-            | Self::Damaged { .. }
-            | Self::Version { .. }
-            | Self::Lost { .. }
-            | Self::Changed { .. } => Errno::IO,
+            _ => Errno::IO,
         }
     }
 }

@@ -143,8 +143,7 @@ impl Joined {
                 if self.shared.stamp(part).equals(stamp) {
                     self.cache.keep(segment, stamp, &all);
                 }
-                let cut = all.into_iter().map(|span| span.cut(part)).filter(|span| !span.is_empty());
-                cut.for_each(|span| cache::add(spans, span));
+                all.into_iter().filter_map(|span| span.cut(part)).for_each(|span| cache::add(spans, span));
                 Ok(())
             }
         }

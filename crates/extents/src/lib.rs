@@ -28,7 +28,6 @@ mod index;
 mod join;
 mod joined;
 mod journal;
-mod leave;
 mod lists;
 mod lmdb;
 mod map;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::index::{Entry, SEGMENT_BITS};
 use crate::joined::Joined;
-use crate::shared::{SlotState, of_segment, segments};
+use crate::shared::{of_segment, segments};
 use crate::{CopyId, Map, Result, Span};
 
 /// The ranges that [`Map::list`] selects.
@@ -13,8 +13,6 @@ use crate::{CopyId, Map, Result, Span};
 pub enum Select {
     /// Ranges where this copy is not valid, including those by default.
     NotValidIn(CopyId),
-    /// Ranges where copy 0 is not valid.
-    Dirty,
     /// Ranges where this copy and another one are valid, so that they could be evicted from this
     /// copy.
     CleanIn(CopyId),
@@ -63,7 +61,6 @@ impl Map {
         let default = joined.index.map.default;
         let fits = |part: &Entry| match select {
             Select::NotValidIn(copy) => !part.mask.contains(copy),
-            Select::Dirty => !part.mask.contains(CopyId::ORIGINAL),
             Select::CleanIn(copy) => could_be_evicted(part, copy),
             Select::Hinted(_) => false,
             Select::Listed => part.mask != default,
@@ -90,14 +87,14 @@ impl Map {
     /// by one where that is less work than reading the whole map.
     pub fn least_recent(&self, copy: CopyId, bytes: u64) -> Result<Vec<Span>> {
         let joined = self.joined()?;
-        let mut found = Found { spans: Vec::new(), bytes: 0, hints: bytes };
+        let mut found = Found { spans: Vec::new(), missing_bytes: bytes };
         let (entries, segments) = joined.extent()?;
         if segments <= entries {
             for (_, segment) in joined.by_last_use(0..segments) {
                 joined.each_part(of_segment(segment), |part| {
                     !could_be_evicted(&part, copy) || found.add(part.span())
                 })?;
-                if found.is_enough() {
+                if found.missing_bytes == 0 {
                     break;
                 }
             }
@@ -123,9 +120,7 @@ impl Map {
 
     /// Whether a copier operation is in progress, or was when its process died.
     pub fn is_copying(&self) -> Result<bool> {
-        const AT_WORK: [SlotState; 3] = [SlotState::Active, SlotState::Tainted, SlotState::Finishing];
-        let slot = self.joined()?.shared.slot();
-        Ok(AT_WORK.iter().any(|&state| slot.work_in(state).is_some()))
+        Ok(!self.joined()?.shared.slot().is_idle())
     }
 
     /// The space that the map takes.
@@ -155,22 +150,17 @@ pub struct Space {
 /// Ranges found for eviction.
 struct Found {
     spans: Vec<Span>,
-    bytes: u64,
-    hints: u64,
+    missing_bytes: u64,
 }
 
 impl Found {
-    fn is_enough(&self) -> bool {
-        self.bytes >= self.hints
-    }
-
-    /// Adds a span while more bytes are needed. Returns whether more are needed.
+    /// Adds a span while bytes are missing. Returns whether more are missing.
     fn add(&mut self, span: Span) -> bool {
-        if !self.is_enough() {
-            self.bytes = self.bytes.saturating_add(span.len());
+        if self.missing_bytes > 0 {
+            self.missing_bytes = self.missing_bytes.saturating_sub(span.len());
             self.spans.push(span);
         }
-        !self.is_enough()
+        self.missing_bytes > 0
     }
 }
 
@@ -185,7 +175,7 @@ fn pieces(part: &Entry) -> Vec<Span> {
     if segments.end - segments.start > PIECE_SEGMENTS_MAX {
         return vec![span];
     }
-    segments.map(|segment| span.cut(&of_segment(segment))).collect()
+    segments.filter_map(|segment| span.cut(&of_segment(segment))).collect()
 }
 
 impl Joined {

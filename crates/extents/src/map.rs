@@ -105,7 +105,7 @@ impl Map {
                 if joined.living() <= 1 {
                     prefetch::keep(&joined);
                 }
-                crate::leave::leave(joined, sync_data)
+                join::leave(joined, sync_data)
             }
             None => Ok(()),
         }

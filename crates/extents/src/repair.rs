@@ -11,10 +11,9 @@ use stripewise_sys::{Errno, Mode, OFlags, SysRef};
 
 use crate::error::{caller, io};
 use crate::index::Index;
-use crate::join::{checked, collapsed, is_used};
+use crate::join::{checked, collapsed, is_used, remove_run_dir};
 use crate::joined::{collect, put_all};
 use crate::journal::{COMMIT_BYTE, Header, JOIN_BYTE, Journal, Locked, Place, Writer, write_new};
-use crate::leave::remove_run_dir;
 use crate::lmdb::Env;
 use crate::shared::{self, Opened, SharedState, Word};
 use crate::{CopyId, MapError, MapSpec, Mask, Node, Result, Span};
@@ -120,8 +119,7 @@ pub fn forget(sys: &SysRef, spec: &MapSpec, copy: CopyId, size: u64, drop_dirty:
     if journal.opened.is_some() || repair.live()?.is_some() {
         return Err(io(&spec.run_dir, "forget a copy of a file that was not closed")(Errno::BUSY));
     }
-    let below = |span: Span| Span { end: span.end.min(size), ..span };
-    let parts: Vec<Span> = journal.parts().into_iter().filter(|span| span.start < size).map(below).collect();
+    let parts: Vec<Span> = journal.parts().into_iter().filter_map(|span| span.cut(&(0..size))).collect();
     let held = || parts.iter().filter(|span| span.mask.contains(copy));
     let only: Vec<Span> = held().filter(|span| span.mask.is_only(copy)).copied().collect();
     if held().next().is_none() {
@@ -135,8 +133,7 @@ pub fn forget(sys: &SysRef, spec: &MapSpec, copy: CopyId, size: u64, drop_dirty:
         rest => Span { mask: rest, ..*span },
     };
     let mut spans = Vec::new();
-    let behind = journal.spans.iter().filter(|span| span.end > size);
-    let behind = behind.map(|span| Span { start: span.start.max(size), ..*span });
+    let behind = journal.spans.iter().filter_map(|span| span.cut(&(size..u64::MAX)));
     let all = parts.iter().map(without).chain(behind);
     all.filter(|span| span.mask != journal.default).for_each(|span| crate::cache::add(&mut spans, span));
     repair.write(&locked, &journal.header(), &spans).map(|report| Report { fell_back: only, ..report })

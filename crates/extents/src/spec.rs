@@ -46,19 +46,16 @@ impl Node {
     /// one. Machines made from one image share the machine id and perhaps the host name, so one of
     /// the network devices must also match.
     pub fn is_same_machine(&self, other: &Self) -> bool {
-        let parts = |node: &Self| -> Option<(String, String, String)> {
-            let mut parts = node.name.splitn(3, '/').map(str::to_owned);
-            Some((parts.next()?, parts.next()?, parts.next()?))
-        };
-        let machine = |node: &Self| node.name.split('/').next().map(str::to_owned);
-        match (parts(self), parts(other)) {
+        let own: Vec<&str> = self.name.splitn(3, '/').collect();
+        let others: Vec<&str> = other.name.splitn(3, '/').collect();
+        match (&own[..], &others[..]) {
             _ if self == other => true,
-            (Some((machine, host, mine)), Some((other_machine, other_host, others))) => {
+            ([machine, host, devices], [other_machine, other_host, others]) => {
                 let is_others = |device: &str| !device.is_empty() && others.split('+').any(|it| it == device);
-                machine == other_machine && host == other_host && mine.split('+').any(is_others)
+                machine == other_machine && host == other_host && devices.split('+').any(is_others)
             }
             // An earlier version wrote one of the names.
-            _ => machine(self) == machine(other),
+            _ => own[0] == others[0],
         }
     }
 }
@@ -140,9 +137,6 @@ impl MapSpec {
 
     /// Checks that the calling user owns the file, because only the owner's processes may join the
     /// map.
-    ///
-    /// # Errors
-    /// [`MapError::NotOwner`].
     pub(crate) fn check_owner(&self, sys: &SysRef) -> Result<()> {
         match self.owner.filter(|&owner| owner != sys.user()) {
             Some(owner) => Err(MapError::NotOwner { path: self.journal(), owner }),

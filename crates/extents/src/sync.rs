@@ -5,7 +5,6 @@ use crate::hooks::reach;
 use crate::index::SEGMENTS_AT_ONCE;
 use crate::joined::Joined;
 use crate::journal::{Commit, Writer};
-use crate::lmdb::Txn;
 use crate::shared::Word;
 use crate::{Map, Result};
 

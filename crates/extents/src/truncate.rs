@@ -7,7 +7,6 @@
 use std::ops::Range;
 
 use crate::hooks::reach;
-use crate::index::Entry;
 use crate::joined::{Joined, Pinned};
 use crate::shared::{Extent, SlotState};
 use crate::{Copier, CopyId, Map, Mask, Result};
@@ -42,9 +41,6 @@ impl Map {
 
     /// Calls [`Copier::forget_behind`] unless another process or thread is the copier. Returns
     /// whether the masks were forgotten.
-    ///
-    /// # Errors
-    /// As [`Map::copier`] and [`Copier::forget_behind`].
     pub fn truncated(&self, to: u64, size: impl FnOnce() -> stripewise_sys::Result<u64>) -> Result<bool> {
         match self.copier()? {
             Some(mut copier) => copier.forget_behind(to, size),
@@ -89,7 +85,7 @@ impl Joined {
     fn forget_masks(&self, range: Range<u64>) -> Result<()> {
         let default = self.index.map.default;
         let mut at = range.start;
-        while let Some(part) = self.listed(at..range.end, |entry| entry.mask != default)? {
+        while let Some(part) = self.listed(at..range.end)? {
             at = part.end;
             self.change(part, |_| Some(default))?;
         }
@@ -98,13 +94,13 @@ impl Joined {
         txn.commit()
     }
 
-    /// The range from the first to the last of the next [`AT_ONCE`] entries in `range` that `which`
-    /// selects; `None` if there are none.
-    fn listed(&self, range: Range<u64>, which: impl Fn(&Entry) -> bool) -> Result<Option<Range<u64>>> {
+    /// The range from the first to the last of the next [`AT_ONCE`] entries in `range` with another
+    /// mask than the default one; `None` if there are none.
+    fn listed(&self, range: Range<u64>) -> Result<Option<Range<u64>>> {
         let txn = self.read()?;
         let (mut part, mut count) = (None::<Range<u64>>, 0);
         self.index.map.visit(&txn, range.clone(), |entry| {
-            if which(&entry) {
+            if entry.mask != self.index.map.default {
                 let start = part.as_ref().map_or(entry.start.max(range.start), |part| part.start);
                 part = Some(start..entry.end.min(range.end));
                 count += 1;

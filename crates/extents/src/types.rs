@@ -150,9 +150,10 @@ impl Span {
         Self { start: range.start, end: range.end, mask, forbidden: None }
     }
 
-    /// The part of the span that lies in `range`; it may be empty.
-    pub(crate) fn cut(self, range: &Range<u64>) -> Self {
-        Self { start: self.start.max(range.start), end: self.end.min(range.end), ..self }
+    /// The part of the span that lies in `range`; `None` if there is none.
+    pub(crate) fn cut(self, range: &Range<u64>) -> Option<Self> {
+        let cut = Self { start: self.start.max(range.start), end: self.end.min(range.end), ..self };
+        Some(cut).filter(|cut| !cut.is_empty())
     }
 
     /// The span with the lowest of its valid copies alone.

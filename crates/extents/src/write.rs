@@ -65,7 +65,8 @@ impl<'m> WriteGuard<'m> {
             (Extent::WhereInvalid, Some(copy)) => {
                 // Nothing is copied to the destination where it is already valid.
                 let invalid = self.overlapping(&part).filter(|span| !span.mask.contains(copy));
-                let parts: Vec<Range<u64>> = invalid.map(|span| span.cut(&part).range()).collect();
+                let parts: Vec<_> =
+                    invalid.filter_map(|span| span.cut(&part)).map(|span| span.range()).collect();
                 reach("taint");
                 if !parts.is_empty() && !joined.shared.slot().taint(work) {
                     return Ok(false);
@@ -84,11 +85,8 @@ impl<'m> WriteGuard<'m> {
         let Some((copy, parts)) = &self.forbidden else { return };
         for part in parts {
             let cut = |span: &Span| {
-                let ends = [part.start, part.end].map(|at| at.clamp(span.start, span.end));
-                let pieces = [span.start..ends[0], ends[0]..ends[1], ends[1]..span.end];
-                let forbidden = [span.forbidden, Some(*copy), span.forbidden];
-                let piece = |(range, forbidden)| Span { forbidden, ..Span::new(range, span.mask) };
-                pieces.into_iter().zip(forbidden).map(piece).filter(|span| !span.is_empty()).collect::<Vec<_>>()
+                let inside = span.cut(part).map(|span| Span { forbidden: Some(*copy), ..span });
+                [span.cut(&(0..part.start)), inside, span.cut(&(part.end..u64::MAX))].into_iter().flatten()
             };
             self.spans = self.spans.iter().flat_map(cut).collect();
         }
@@ -167,10 +165,8 @@ impl<'m> WriteGuard<'m> {
         self.changed |= changed;
         let (mut spans, mut behind) = (Vec::new(), Vec::new());
         for span in &self.spans {
-            let before = Span { end: span.end.min(part.start), ..*span };
-            let after = Span { start: span.start.max(part.end), ..*span };
-            spans.extend(Some(before).filter(|span| !span.is_empty()));
-            behind.extend(Some(after).filter(|span| !span.is_empty()));
+            spans.extend(span.cut(&(0..part.start)));
+            behind.extend(span.cut(&(part.end..u64::MAX)));
         }
         spans.extend(now);
         spans.extend(behind);

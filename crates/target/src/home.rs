@@ -28,13 +28,9 @@ impl Target {
             Err(Errno::EXIST) => {}
             Err(errno) => return Err(fail(errno)),
         }
-        let stat = self.directory(&path)?;
-        if stat.st_uid != owner {
-            return Err(TargetError::NotOwned {
-                path: self.path().join(&path),
-                expected: owner,
-                found: stat.st_uid,
-            });
+        let found = self.directory(&path)?.st_uid;
+        if found != owner {
+            return Err(TargetError::NotOwned { path: self.path().join(&path), expected: owner, found });
         }
         self.homes.known.set(owner);
         Ok(())

@@ -185,20 +185,14 @@ impl Target {
         let fd = self.sys.open_beneath(self.dir(), &path, flags, OWNERS);
         let fd = fd.map_err(|errno| self.io(&path, "create", errno))?;
         let stat = self.sys.stat(fd.as_fd()).map_err(|errno| self.io(&path, "create", errno))?;
-        let given = if stat.st_uid == of.owner {
-            Ok(())
-        } else {
-            self.sys.set_owner(Kind::Open(fd.as_fd()), Some(of.owner), None)
-        };
-        match given {
-            Ok(()) => Ok(fd),
-            Err(_) => {
-                let made = Objects { owner: stat.st_uid, ..of };
-                let _ = self.remove_in(made, &home(of.owner), file);
-                let path = self.path().join(path);
-                Err(TargetError::NotOwned { path, expected: of.owner, found: stat.st_uid })
-            }
+        let give = || self.sys.set_owner(Kind::Open(fd.as_fd()), Some(of.owner), None);
+        if stat.st_uid == of.owner || give().is_ok() {
+            return Ok(fd);
         }
+        let made = Objects { owner: stat.st_uid, ..of };
+        let _ = self.remove_in(made, &home(of.owner), file);
+        let path = self.path().join(path);
+        Err(TargetError::NotOwned { path, expected: of.owner, found: stat.st_uid })
     }
 
     /// Opens an object with these flags and verifies that it is a regular file of its user.

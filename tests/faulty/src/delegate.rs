@@ -55,29 +55,25 @@ macro_rules! without_features {
 macro_rules! delegate {
     ($before:ident) => {
         $crate::delegate!($before, except sync);
-        fn sync(&self, fd: ::std::os::fd::BorrowedFd<'_>) -> $crate::sys::Result<()> {
-            self.$before("fsync")?;
-            $crate::sys::Real.sync(fd)
-        }
-        fn sync_data(&self, fd: ::std::os::fd::BorrowedFd<'_>) -> $crate::sys::Result<()> {
-            self.$before("fsync")?;
-            $crate::sys::Real.sync_data(fd)
+        $crate::intercept! {
+            $before("fsync") fn sync(fd: ::std::os::fd::BorrowedFd<'_>) -> ();
+            $before("fsync") fn sync_data(fd: ::std::os::fd::BorrowedFd<'_>) -> ();
         }
     };
     ($before:ident, except sync) => {
         $crate::without_features!();
-        $crate::intercept! { $before
-            "open" fn open(dir: $crate::sys::Dir<'_>, path: &::std::path::Path,
+        $crate::intercept! {
+            $before("open") fn open(dir: $crate::sys::Dir<'_>, path: &::std::path::Path,
                 flags: $crate::sys::OFlags, mode: $crate::sys::Mode) -> $crate::sys::Fd;
-            "ftruncate" fn truncate(fd: ::std::os::fd::BorrowedFd<'_>, size: u64) -> ();
-            "allocate" fn allocate(fd: ::std::os::fd::BorrowedFd<'_>, offset: u64, len: u64, keep_size: bool) -> ();
-            "punch" fn punch_hole(fd: ::std::os::fd::BorrowedFd<'_>, offset: u64, len: u64) -> ();
-            "rename" fn rename(old_dir: $crate::sys::Dir<'_>, old: &::std::path::Path,
+            $before("ftruncate") fn truncate(fd: ::std::os::fd::BorrowedFd<'_>, size: u64) -> ();
+            $before("allocate") fn allocate(fd: ::std::os::fd::BorrowedFd<'_>, offset: u64, len: u64, keep_size: bool) -> ();
+            $before("punch") fn punch_hole(fd: ::std::os::fd::BorrowedFd<'_>, offset: u64, len: u64) -> ();
+            $before("rename") fn rename(old_dir: $crate::sys::Dir<'_>, old: &::std::path::Path,
                 new_dir: $crate::sys::Dir<'_>, new: &::std::path::Path) -> ();
-            "unlink" fn unlink(dir: $crate::sys::Dir<'_>, path: &::std::path::Path) -> ();
-            "try lock" fn try_lock(fd: ::std::os::fd::BorrowedFd<'_>, start: u64, len: u64,
+            $before("unlink") fn unlink(dir: $crate::sys::Dir<'_>, path: &::std::path::Path) -> ();
+            $before("try lock") fn try_lock(fd: ::std::os::fd::BorrowedFd<'_>, start: u64, len: u64,
                 kind: $crate::sys::LockKind) -> bool;
-            "unlock" fn unlock(fd: ::std::os::fd::BorrowedFd<'_>, start: u64, len: u64) -> ();
+            $before("unlock") fn unlock(fd: ::std::os::fd::BorrowedFd<'_>, start: u64, len: u64) -> ();
         }
         // Each component of the path is opened by `open`.
         fn open_beneath(
@@ -145,12 +141,13 @@ macro_rules! delegate {
     };
 }
 
-/// Methods that call `self.$before("call")?` and then the kernel.
+/// Methods that call `self.$before(...)?` and then the kernel. A row is that call and the method's
+/// signature without `&self`; the result is what the kernel's call returns on success.
 #[macro_export]
 macro_rules! intercept {
-    ($before:ident $($call:literal fn $name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
+    ($($before:ident($($said:expr),*) fn $name:ident($($argument:ident: $kind:ty),*) -> $result:ty;)*) => {
         $(fn $name(&self, $($argument: $kind),*) -> $crate::sys::Result<$result> {
-            self.$before($call)?;
+            self.$before($($said),*)?;
             $crate::sys::Real.$name($($argument),*)
         })*
     };

@@ -297,6 +297,25 @@ unsafe fn copy(vectors: &[IoVec]) -> Vec<u8> {
 impl Sys for Faulty {
     crate::without_features!();
 
+    crate::intercept! {
+        allow_fd("lseek", fd) fn seek(fd: BorrowedFd<'_>, to: SeekFrom) -> u64;
+        allow_fd("stat", fd) fn stat(fd: BorrowedFd<'_>) -> Stat;
+        allow("stat", path) fn stat_at(dir: Dir<'_>, path: &Path, follow: bool) -> Stat;
+        allow_fd("statvfs", fd) fn stat_fs(fd: BorrowedFd<'_>) -> StatVfs;
+        allow("readlink", path) fn read_link(dir: Dir<'_>, path: &Path) -> OsString;
+        allow_fd("list", dir) fn list(dir: BorrowedFd<'_>) -> Vec<Listed>;
+        allow_fd("lock", fd) fn lock(fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> ();
+        allow_fd("lock", fd) fn try_lock(fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> bool;
+        allow_fd("unlock", fd) fn unlock(fd: BorrowedFd<'_>, start: u64, len: u64) -> ();
+        allow_kind("utimens", of) fn set_times(of: Kind<'_>, times: &Timestamps) -> ();
+        allow_kind("chown", of) fn set_owner(of: Kind<'_>, user: Option<u32>, group: Option<u32>) -> ();
+        allow_kind("getxattr", of) fn xattr(of: Kind<'_>, name: &OsStr) -> Vec<u8>;
+        allow_kind("listxattr", of) fn list_xattr(of: Kind<'_>) -> Vec<OsString>;
+        allow_kind("setxattr", of) fn set_xattr(of: Kind<'_>, name: &OsStr, value: &[u8]) -> ();
+        allow_kind("removexattr", of) fn remove_xattr(of: Kind<'_>, name: &OsStr) -> ();
+        allow_fd("mmap", fd) fn map_shared(fd: BorrowedFd<'_>, words: usize) -> SharedMap;
+    }
+
     fn is_real(&self) -> bool {
         false
     }
@@ -345,11 +364,6 @@ impl Sys for Faulty {
         unsafe { self.transfer(true, fd, vectors, offset) }
     }
 
-    fn seek(&self, fd: BorrowedFd<'_>, to: SeekFrom) -> Result<u64> {
-        self.allow_fd("lseek", fd)?;
-        Real.seek(fd, to)
-    }
-
     fn truncate(&self, fd: BorrowedFd<'_>, size: u64) -> Result<()> {
         self.allow_fd("ftruncate", fd)?;
         let mut state = self.disk.state();
@@ -386,21 +400,6 @@ impl Sys for Faulty {
 
     fn sync_data(&self, fd: BorrowedFd<'_>) -> Result<()> {
         self.sync_file(fd)
-    }
-
-    fn stat(&self, fd: BorrowedFd<'_>) -> Result<Stat> {
-        self.allow_fd("stat", fd)?;
-        Real.stat(fd)
-    }
-
-    fn stat_at(&self, dir: Dir<'_>, path: &Path, follow: bool) -> Result<Stat> {
-        self.allow("stat", path)?;
-        Real.stat_at(dir, path, follow)
-    }
-
-    fn stat_fs(&self, fd: BorrowedFd<'_>) -> Result<StatVfs> {
-        self.allow_fd("statvfs", fd)?;
-        Real.stat_fs(fd)
     }
 
     fn link(&self, old_dir: Dir<'_>, old: &Path, new_dir: Dir<'_>, new: &Path) -> Result<()> {
@@ -456,36 +455,6 @@ impl Sys for Faulty {
         Ok(())
     }
 
-    fn read_link(&self, dir: Dir<'_>, path: &Path) -> Result<OsString> {
-        self.allow("readlink", path)?;
-        Real.read_link(dir, path)
-    }
-
-    fn list(&self, dir: BorrowedFd<'_>) -> Result<Vec<Listed>> {
-        self.allow_fd("list", dir)?;
-        Real.list(dir)
-    }
-
-    fn lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<()> {
-        self.allow_fd("lock", fd)?;
-        Real.lock(fd, start, len, kind)
-    }
-
-    fn try_lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<bool> {
-        self.allow_fd("lock", fd)?;
-        Real.try_lock(fd, start, len, kind)
-    }
-
-    fn unlock(&self, fd: BorrowedFd<'_>, start: u64, len: u64) -> Result<()> {
-        self.allow_fd("unlock", fd)?;
-        Real.unlock(fd, start, len)
-    }
-
-    fn set_times(&self, of: Kind<'_>, times: &Timestamps) -> Result<()> {
-        self.allow_kind("utimens", of)?;
-        Real.set_times(of, times)
-    }
-
     fn set_mode(&self, of: Kind<'_>, mode: Mode) -> Result<()> {
         self.allow_kind("chmod", of)?;
         let mut state = self.disk.state();
@@ -500,40 +469,10 @@ impl Sys for Faulty {
         Ok(())
     }
 
-    fn set_owner(&self, of: Kind<'_>, user: Option<u32>, group: Option<u32>) -> Result<()> {
-        self.allow_kind("chown", of)?;
-        Real.set_owner(of, user, group)
-    }
-
-    fn xattr(&self, of: Kind<'_>, name: &OsStr) -> Result<Vec<u8>> {
-        self.allow_kind("getxattr", of)?;
-        Real.xattr(of, name)
-    }
-
-    fn list_xattr(&self, of: Kind<'_>) -> Result<Vec<OsString>> {
-        self.allow_kind("listxattr", of)?;
-        Real.list_xattr(of)
-    }
-
-    fn set_xattr(&self, of: Kind<'_>, name: &OsStr, value: &[u8]) -> Result<()> {
-        self.allow_kind("setxattr", of)?;
-        Real.set_xattr(of, name, value)
-    }
-
-    fn remove_xattr(&self, of: Kind<'_>, name: &OsStr) -> Result<()> {
-        self.allow_kind("removexattr", of)?;
-        Real.remove_xattr(of, name)
-    }
-
     fn random(&self, buffer: &mut [u8]) -> Result<()> {
         for byte in buffer {
             *byte = self.plan().random.next_u64() as u8;
         }
         Ok(())
-    }
-
-    fn map_shared(&self, fd: BorrowedFd<'_>, words: usize) -> Result<SharedMap> {
-        self.allow_fd("mmap", fd)?;
-        Real.map_shared(fd, words)
     }
 }

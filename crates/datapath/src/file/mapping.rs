@@ -218,7 +218,7 @@ impl CopySet<'_> {
         if range.is_empty() {
             return Ok(Vec::new());
         }
-        self.map.list(Select::Dirty, range, max).logged()
+        self.map.list(Select::NotValidIn(CopyId::ORIGINAL), range, max).logged()
     }
 
     /// Copies the dirty ranges to the original in one pass over the file, so that little remains

@@ -28,14 +28,14 @@ fn pages(entries: usize) -> u64 {
     64 + entries as u64 / 8
 }
 
-fn load(txn: &impl Txn, found: Option<(u64, &[u8])>) -> Result<Option<Entry>> {
+fn load(txn: &Txn<'_>, found: Option<(u64, &[u8])>) -> Result<Option<Entry>> {
     found.map(|(start, value)| Entry::load(start, value).ok_or_else(|| txn.corrupt())).transpose()
 }
 
 impl Intervals {
     /// Calls `visit` with the entries that overlap `range`, uncut and in order, until it returns
     /// false.
-    pub fn visit(&self, txn: &impl Txn, range: Range<u64>, mut visit: impl FnMut(Entry) -> bool) -> Result<()> {
+    pub fn visit(&self, txn: &Txn<'_>, range: Range<u64>, mut visit: impl FnMut(Entry) -> bool) -> Result<()> {
         if range.is_empty() {
             return Ok(());
         }
@@ -61,14 +61,14 @@ impl Intervals {
     }
 
     /// The end of the last entry; 0 if there is none.
-    pub fn end(&self, txn: &impl Txn) -> Result<u64> {
+    pub fn end(&self, txn: &Txn<'_>) -> Result<u64> {
         let mut cursor = txn.cursor(self.table)?;
         Ok(load(txn, cursor.last()?)?.map_or(0, |entry| entry.end))
     }
 
     /// Calls `visit` with entries that cover all of `range`, cut to it and in order, gaps included,
     /// until it returns false.
-    pub fn parts(&self, txn: &impl Txn, range: Range<u64>, mut visit: impl FnMut(Entry) -> bool) -> Result<()> {
+    pub fn parts(&self, txn: &Txn<'_>, range: Range<u64>, mut visit: impl FnMut(Entry) -> bool) -> Result<()> {
         let mut at = range.start;
         let mut more = true;
         let gap = |start, end| Entry { start, end, mask: self.default, seq: 0 };

@@ -59,7 +59,7 @@ impl Index {
         Self { env, map, hints, tables }
     }
 
-    pub fn state(&self, txn: &impl Txn) -> Result<State> {
+    pub fn state(&self, txn: &Txn<'_>) -> Result<State> {
         Ok(txn.named(self.tables.state, STATE)?.map_or_else(State::default, State::load))
     }
 
@@ -102,7 +102,7 @@ impl Index {
     }
 
     /// Numbers of the segments with pending entries.
-    pub fn pending_segments(&self, txn: &impl Txn) -> Result<Vec<u64>> {
+    pub fn pending_segments(&self, txn: &Txn<'_>) -> Result<Vec<u64>> {
         let mut segments = Vec::new();
         let mut cursor = txn.cursor(self.tables.pending)?;
         let mut at = cursor.seek(0)?;
@@ -116,7 +116,7 @@ impl Index {
     /// Calls `visit` with the pending entries that start in a segment, in order.
     pub fn pending_in(
         &self,
-        txn: &impl Txn,
+        txn: &Txn<'_>,
         segment: u64,
         committed: u64,
         mut visit: impl FnMut(Entry),
@@ -192,7 +192,7 @@ impl Index {
     }
 
     /// Number of entries of the map, and bytes of the pages that hold them.
-    pub fn size(&self, txn: &impl Txn) -> Result<(u64, u64)> {
+    pub fn size(&self, txn: &Txn<'_>) -> Result<(u64, u64)> {
         txn.size(self.tables.map)
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use stripewise_sys::{Real, SysRef};
 
 use super::*;
-use crate::lmdb::{Limits, Space, Txn};
+use crate::lmdb::{Limits, Space};
 
 /// The file is modeled around the boundary of two segments.
 const BYTES: usize = 60;

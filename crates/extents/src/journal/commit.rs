@@ -6,7 +6,7 @@ use std::path::Path;
 
 use stripewise_sys::{Errno, Kind, LockKind, Mode};
 
-use super::contents::Journal;
+use super::Journal;
 use super::format::{Batch, HEADER_BYTES, Header, Writer, decode_batch};
 use super::place::{COMMIT_BYTE, JOIN_BYTE, Locked, Place};
 use crate::error::io;
@@ -102,13 +102,13 @@ impl<'a, 'b> Commit<'a, 'b> {
         if stat.st_ino == shared.get(Word::JournalInode) {
             let position = Position::load(shared);
             if size < position.end {
-                shared.set(Word::JournalBroken, 1);
+                self.set_broken();
             } else if size > position.end && !self.is_broken() {
                 self.catch_up_with_tail(position)?;
             }
         } else if size == 0 {
             // The journal was removed and `Place::lock` created it; the next sync rewrites it.
-            shared.set(Word::JournalBroken, 1);
+            self.set_broken();
         } else if stat.st_ino == shared.get(Word::JournalNewInode) {
             let journal = Journal::read_from(&self.place.sys, file.as_fd(), &self.place.path)?;
             // The rename may not be on disk yet.
@@ -228,8 +228,7 @@ impl<'a, 'b> Commit<'a, 'b> {
         if journal.valid_bytes != end || !self.may_rewrite()? {
             return Err(failed());
         }
-        let mut writer = Writer::new(1);
-        journal.spans.iter().for_each(|&span| writer.change(span));
+        let mut writer = journal.writer();
         writer.opened(self.node);
         self.put(writer, true)
     }

@@ -191,18 +191,12 @@ impl MapSpec {
     }
 
     /// Creates such a file and replaces an existing one.
-    ///
-    /// # Errors
-    /// As open(2).
     pub fn create_beside(&self, sys: &SysRef, suffix: &str) -> std::result::Result<Fd, Errno> {
         let place = Place::new(sys, self).map_err(|error| error.errno())?;
         place.create_anew(&place.beside(suffix))
     }
 
     /// Removes such a file.
-    ///
-    /// # Errors
-    /// As unlink(2).
     pub fn remove_beside(&self, sys: &SysRef, suffix: &str) -> std::result::Result<(), Errno> {
         let place = Place::new(sys, self).map_err(|error| error.errno())?;
         place.sys.unlink(Some(place.dir.as_fd()), &place.beside(suffix))

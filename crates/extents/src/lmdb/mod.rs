@@ -9,10 +9,9 @@
 //! most once, because closing a second one would drop the POSIX locks of the first. Transactions of
 //! one thread do not nest. Only the process that opened an environment closes it.
 
-mod tables;
 mod txn;
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -23,13 +22,10 @@ use std::sync::{Arc, Weak};
 use lmdb_master_sys as ffi;
 use stripewise_sys::{Errno, Mode, OFlags, SysRef, fd};
 
-pub(crate) use tables::{Table, Tables};
 pub(crate) use txn::{ReadTxn, Space, Txn, WriteTxn};
 
-use tables::{Failure, Outcome, check};
-
-use crate::Result;
 use crate::fork::PidLock;
+use crate::{MapError, Result};
 
 /// The operations that errors name.
 pub(crate) const READ: &str = "read the index";
@@ -136,7 +132,7 @@ impl Env {
                 Ok(data)
             }
         })();
-        let opened = opened.and_then(|data| Ok((data, tables::open(raw, create.is_some())?)));
+        let opened = opened.and_then(|data| Ok((data, open_tables(raw, create.is_some())?)));
         match opened {
             Ok((data, tables)) => {
                 let identity = identity(sys, &path.join(DATA)).unwrap_or_default();
@@ -240,7 +236,7 @@ fn allocate_lock(sys: &SysRef, path: &Path, readers: u32) -> stripewise_sys::Res
 /// The descriptor of this process that is open on `path`. LMDB does not report that of its lock
 /// file.
 fn descriptor_of(sys: &SysRef, path: &Path) -> Option<RawFd> {
-    let hints = identity(sys, path)?;
+    let wanted = identity(sys, path)?;
     let list = PathBuf::from("/proc/self/fd");
     let dir = sys.open(None, &list, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).ok()?;
     let names = sys.list(dir.as_fd()).ok()?;
@@ -249,6 +245,77 @@ fn descriptor_of(sys: &SysRef, path: &Path) -> Option<RawFd> {
     // found.
     numbers.into_iter().find(|raw| {
         let stat = sys.stat_at(None, &list.join(raw.to_string()), true);
-        stat.is_ok_and(|stat| (stat.st_dev, stat.st_ino) == hints)
+        stat.is_ok_and(|stat| (stat.st_dev, stat.st_ino) == wanted)
     })
+}
+
+/// An error code of LMDB: an errno, or one of its own negative codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Failure(i32);
+
+type Outcome<T> = std::result::Result<T, Failure>;
+
+impl Failure {
+    /// The error of an operation on the index in the run directory `path`.
+    pub fn of(self, path: &Path, what: &'static str) -> MapError {
+        let errno = match self.0 {
+            code if code > 0 => Errno::from_raw_os_error(code),
+            ffi::MDB_MAP_FULL => Errno::NOSPC,
+            ffi::MDB_READERS_FULL => Errno::AGAIN,
+            _ => Errno::IO,
+        };
+        // SAFETY: a static string, or one of libc's.
+        let problem = unsafe { CStr::from_ptr(ffi::mdb_strerror(self.0)) }.to_string_lossy().into_owned();
+        MapError::Index { path: path.to_owned(), what, problem, errno }
+    }
+}
+
+fn check(code: i32) -> Outcome<()> {
+    if code == 0 { Ok(()) } else { Err(Failure(code)) }
+}
+
+/// Handles of the index's tables.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tables {
+    pub state: Table,
+    pub map: Table,
+    pub pending: Table,
+    pub hints: Table,
+}
+
+/// A table with 64-bit integer keys, or the unnamed table, whose keys are names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Table(ffi::MDB_dbi);
+
+/// Opens the tables, or creates them.
+fn open_tables(env: *mut ffi::MDB_env, create: bool) -> Outcome<Tables> {
+    let (txn_flags, table_flags) = if create { (0, ffi::MDB_CREATE) } else { (ffi::MDB_RDONLY, 0) };
+    let mut txn = ptr::null_mut();
+    // SAFETY: an open environment; the transaction is ended below.
+    check(unsafe { ffi::mdb_txn_begin(env, ptr::null_mut(), txn_flags, &raw mut txn) })?;
+    let one = |name: Option<&CStr>| {
+        let mut table = 0;
+        let flags = if name.is_some() { table_flags | ffi::MDB_INTEGERKEY } else { 0 };
+        let name = name.map_or(ptr::null(), CStr::as_ptr);
+        // SAFETY: a live transaction, and a terminated string or null.
+        check(unsafe { ffi::mdb_dbi_open(txn, name, flags, &raw mut table) }).map(|()| Table(table))
+    };
+    let tables = (|| {
+        Ok(Tables {
+            state: one(None)?,
+            map: one(Some(c"map"))?,
+            pending: one(Some(c"pending"))?,
+            hints: one(Some(c"wanted"))?,
+        })
+    })();
+    // SAFETY: the live transaction, not used again.
+    unsafe {
+        match tables {
+            Ok(tables) => check(ffi::mdb_txn_commit(txn)).map(|()| tables),
+            Err(failure) => {
+                ffi::mdb_txn_abort(txn);
+                Err(failure)
+            }
+        }
+    }
 }

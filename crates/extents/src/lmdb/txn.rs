@@ -1,29 +1,32 @@
 //! Transactions, tables, cursors.
 
+use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lmdb_master_sys as ffi;
 use stripewise_sys::SysRef;
 
-use super::tables::{Failure, Outcome, Table, check};
-use super::{Env, IDLE_MAX, READ, failed};
+use super::{Env, Failure, IDLE_MAX, Outcome, READ, Table, check, failed};
 use crate::{MapError, Result, hooks};
 
-/// A read transaction: a snapshot of the tables.
-pub(crate) struct ReadTxn<'e> {
+/// A transaction of either kind.
+pub(crate) struct Txn<'e> {
     env: &'e Env,
+    /// Null once the transaction has ended.
     raw: *mut ffi::MDB_txn,
+    /// The operation that errors name.
+    what: &'static str,
 }
+
+/// A read transaction: a snapshot of the tables.
+pub(crate) struct ReadTxn<'e>(Txn<'e>);
 
 /// A write transaction, the only one of the environment in all processes. Dropping it discards the
 /// changes.
 pub(crate) struct WriteTxn<'e> {
-    env: &'e Env,
-    /// Null once the transaction has ended.
-    raw: *mut ffi::MDB_txn,
+    txn: Txn<'e>,
     space: Space<'e>,
-    what: &'static str,
     /// Number of pages that [`WriteTxn::room`] was called for.
     pages: u64,
     /// The scheduler's model of the writer lock, in tests.
@@ -49,7 +52,7 @@ impl Env {
             // SAFETY: an idle transaction of this environment, which no other thread has since it
             // was taken out.
             match check(unsafe { ffi::mdb_txn_renew(raw) }) {
-                Ok(()) => return Ok(ReadTxn { env: self, raw }),
+                Ok(()) => return Ok(ReadTxn(Txn { env: self, raw, what: READ })),
                 // SAFETY: as above.
                 Err(_) => unsafe { ffi::mdb_txn_abort(raw) },
             }
@@ -58,7 +61,7 @@ impl Env {
             let mut raw = ptr::null_mut();
             // SAFETY: an open environment.
             check(unsafe { ffi::mdb_txn_begin(self.raw, ptr::null_mut(), ffi::MDB_RDONLY, &raw mut raw) })
-                .map(|()| ReadTxn { env: self, raw })
+                .map(|()| ReadTxn(Txn { env: self, raw, what: READ }))
         };
         let begun = match begin() {
             Err(Failure(ffi::MDB_READERS_FULL)) => {
@@ -79,58 +82,58 @@ impl Env {
             turn.end();
             return Err(failure.of(&self.path, what));
         }
-        Ok(WriteTxn { env: self, raw, space, what, pages: 0, turn })
+        Ok(WriteTxn { txn: Txn { env: self, raw, what }, space, pages: 0, turn })
     }
 }
 
-/// Operations of both kinds of transaction.
-pub(crate) trait Txn {
-    fn raw(&self) -> *mut ffi::MDB_txn;
+impl Txn<'_> {
+    fn error(&self, failure: Failure) -> MapError {
+        failure.of(&self.env.path, self.what)
+    }
 
-    fn error(&self, failure: Failure) -> MapError;
+    /// The result of a call of LMDB.
+    fn check(&self, code: i32) -> Result<()> {
+        check(code).map_err(|failure| self.error(failure))
+    }
 
     /// The error of a value that the index cannot contain.
-    fn corrupt(&self) -> MapError {
+    pub fn corrupt(&self) -> MapError {
         self.error(Failure(ffi::MDB_CORRUPTED))
     }
 
     /// Of a snapshot: the number of the last change in it. Of a write transaction: the number that
     /// its change will have.
-    fn id(&self) -> u64 {
+    pub fn id(&self) -> u64 {
         // SAFETY: live.
-        unsafe { ffi::mdb_txn_id(self.raw()) as u64 }
+        unsafe { ffi::mdb_txn_id(self.raw) as u64 }
     }
 
-    fn cursor(&self, table: Table) -> Result<Cursor<'_, Self>>
-    where
-        Self: Sized,
-    {
+    pub fn cursor(&self, table: Table) -> Result<Cursor<'_>> {
         let mut raw = ptr::null_mut();
         // SAFETY: live; the lifetime makes the transaction outlive the cursor, which is closed on
         // drop.
-        let opened = check(unsafe { ffi::mdb_cursor_open(self.raw(), table.0, &raw mut raw) });
-        opened.map(|()| Cursor { raw, txn: self }).map_err(|failure| self.error(failure))
+        self.check(unsafe { ffi::mdb_cursor_open(self.raw, table.0, &raw mut raw) })?;
+        Ok(Cursor { raw, txn: self })
     }
 
     /// A value of the unnamed table.
-    fn named(&self, table: Table, name: &[u8]) -> Result<Option<&[u8]>> {
+    pub fn named(&self, table: Table, name: &[u8]) -> Result<Option<&[u8]>> {
         let (mut key, mut data) = (val(name), val(&[]));
         // SAFETY: live; the value lives until the transaction ends or changes the table.
         unsafe {
-            match ffi::mdb_get(self.raw(), table.0, &raw mut key, &raw mut data) {
+            match ffi::mdb_get(self.raw, table.0, &raw mut key, &raw mut data) {
                 ffi::MDB_NOTFOUND => Ok(None),
-                code => check(code).map(|()| Some(bytes(&data))).map_err(|failure| self.error(failure)),
+                code => self.check(code).map(|()| Some(bytes(&data))),
             }
         }
     }
 
     /// Number of entries, and bytes of the pages in use.
-    fn size(&self, table: Table) -> Result<(u64, u64)> {
+    pub fn size(&self, table: Table) -> Result<(u64, u64)> {
         let mut stat = std::mem::MaybeUninit::uninit();
         // SAFETY: live; read only after success.
         let stat = unsafe {
-            check(ffi::mdb_stat(self.raw(), table.0, stat.as_mut_ptr()))
-                .map_err(|failure| self.error(failure))?;
+            self.check(ffi::mdb_stat(self.raw, table.0, stat.as_mut_ptr()))?;
             stat.assume_init()
         };
         let pages = stat.ms_branch_pages + stat.ms_leaf_pages + stat.ms_overflow_pages;
@@ -138,23 +141,19 @@ pub(crate) trait Txn {
     }
 }
 
-impl Txn for ReadTxn<'_> {
-    fn raw(&self) -> *mut ffi::MDB_txn {
-        self.raw
-    }
+impl<'e> Deref for ReadTxn<'e> {
+    type Target = Txn<'e>;
 
-    fn error(&self, failure: Failure) -> MapError {
-        failure.of(&self.env.path, READ)
+    fn deref(&self) -> &Txn<'e> {
+        &self.0
     }
 }
 
-impl Txn for WriteTxn<'_> {
-    fn raw(&self) -> *mut ffi::MDB_txn {
-        self.raw
-    }
+impl<'e> Deref for WriteTxn<'e> {
+    type Target = Txn<'e>;
 
-    fn error(&self, failure: Failure) -> MapError {
-        failure.of(&self.env.path, self.what)
+    fn deref(&self) -> &Txn<'e> {
+        &self.txn
     }
 }
 
@@ -213,8 +212,7 @@ impl WriteTxn<'_> {
     fn put_with(&mut self, table: Table, key: &[u8], value: &[u8], flags: u32) -> Result<()> {
         let (mut key, mut data) = (val(key), val(value));
         // SAFETY: live; LMDB copies key and value.
-        let put = check(unsafe { ffi::mdb_put(self.raw, table.0, &raw mut key, &raw mut data, flags) });
-        put.map_err(|failure| self.error(failure))
+        self.check(unsafe { ffi::mdb_put(self.raw, table.0, &raw mut key, &raw mut data, flags) })
     }
 
     /// Removes an entry, if it exists.
@@ -224,17 +222,17 @@ impl WriteTxn<'_> {
         // SAFETY: live.
         match unsafe { ffi::mdb_del(self.raw, table.0, &raw mut key, ptr::null_mut()) } {
             ffi::MDB_NOTFOUND => Ok(()),
-            code => check(code).map_err(|failure| self.error(failure)),
+            code => self.check(code),
         }
     }
 
     /// Commits the transaction: all of its changes become visible at once to all processes.
     pub fn commit(mut self) -> Result<()> {
-        let raw = std::mem::replace(&mut self.raw, ptr::null_mut());
+        let raw = std::mem::replace(&mut self.txn.raw, ptr::null_mut());
         // SAFETY: live; this call frees it whatever it returns.
-        let done = check(unsafe { ffi::mdb_txn_commit(raw) });
+        let code = unsafe { ffi::mdb_txn_commit(raw) };
         self.turn.end();
-        done.map_err(|failure| self.error(failure))
+        self.check(code)
     }
 }
 
@@ -249,12 +247,12 @@ impl Drop for WriteTxn<'_> {
 }
 
 /// A position in a table.
-pub(crate) struct Cursor<'t, T: Txn> {
+pub(crate) struct Cursor<'t> {
     raw: *mut ffi::MDB_cursor,
-    txn: &'t T,
+    txn: &'t Txn<'t>,
 }
 
-impl<T: Txn> Cursor<'_, T> {
+impl Cursor<'_> {
     /// Moves to the first entry with a key of at least `key`.
     pub fn seek(&mut self, key: u64) -> Result<Option<(u64, &[u8])>> {
         self.go(key, ffi::MDB_SET_RANGE)
@@ -290,7 +288,7 @@ impl<T: Txn> Cursor<'_, T> {
     }
 }
 
-impl<T: Txn> Drop for Cursor<'_, T> {
+impl Drop for Cursor<'_> {
     fn drop(&mut self) {
         // SAFETY: the transaction is live because it is borrowed.
         unsafe { ffi::mdb_cursor_close(self.raw) };

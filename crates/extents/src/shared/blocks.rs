@@ -114,17 +114,12 @@ impl SharedState {
     pub fn is_pinned(&self, own: &Block, ranges: &[Range<u64>], but_own_everything: bool) -> bool {
         fence(Ordering::SeqCst);
         let overlaps = |number: usize, pin: usize| {
-            if but_own_everything && (number, pin) == (own.number, EVERYTHING) {
+            let pinned = self.pinned(number, pin);
+            if pinned.end == 0 || (but_own_everything && (number, pin) == (own.number, EVERYTHING)) {
                 return false;
             }
-            let (start, end) = self.pin_words(number, pin);
-            let end = end.load(Ordering::SeqCst);
-            if end == 0 {
-                return false;
-            }
-            let start = start.load(Ordering::SeqCst);
-            let first = ranges.partition_point(|range| range.end <= start);
-            ranges.get(first).is_some_and(|range| range.start < end)
+            let first = ranges.partition_point(|range| range.end <= pinned.start);
+            ranges.get(first).is_some_and(|range| range.start < pinned.end)
         };
         let pinned = |&number: &usize| (0..PINS).any(|pin| overlaps(number, pin));
         (0..self.blocks_used()).filter(pinned).any(|number| self.is_alive(own, number))
@@ -198,6 +193,7 @@ impl SharedState {
         self.pinned(seen.block, seen.pin) == seen.range && self.is_alive(own, seen.block)
     }
 
+    /// The pinned range; its end is 0 if the pin is not set.
     fn pinned(&self, block: usize, pin: usize) -> Range<u64> {
         let (start, end) = self.pin_words(block, pin);
         let end = end.load(Ordering::SeqCst);

@@ -155,6 +155,10 @@ impl Slot<'_> {
         (now == state).then_some(work)
     }
 
+    pub fn is_idle(self) -> bool {
+        self.load().1 == SlotState::Idle
+    }
+
     /// Ends an operation whose owner has died, unless another one has begun. The caller holds the
     /// copier lock.
     pub fn bury(self, work: u64, state: SlotState) {
