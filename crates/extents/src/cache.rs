@@ -159,16 +159,8 @@ impl Slot {
                 break;
             }
             let end = self.runs.get(index + 1).map_or(range.end, |&next| offset(next).min(range.end));
-            add(spans, Span::new(start..end, Mask::from_bits(run as u8)));
+            Span::new(start..end, Mask::from_bits(run as u8)).add_to(spans);
         }
-    }
-}
-
-/// Appends a span, or extends the last one if it is adjacent and has the same mask.
-pub(crate) fn add(spans: &mut Vec<Span>, span: Span) {
-    match spans.last_mut() {
-        Some(last) if last.end == span.start && last.mask == span.mask => last.end = span.end,
-        _ => spans.push(span),
     }
 }
 

@@ -273,7 +273,7 @@ pub(crate) fn collapsed(journal: &Journal) -> Vec<Span> {
     for span in &journal.parts() {
         let span = span.in_lowest();
         if span.mask != journal.default {
-            crate::cache::add(&mut spans, span);
+            span.add_to(&mut spans);
         }
     }
     spans

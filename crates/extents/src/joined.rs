@@ -6,7 +6,7 @@ use std::path::Path;
 
 use stripewise_sys::SysRef;
 
-use crate::cache::{self, Cache, Known};
+use crate::cache::{Cache, Known};
 use crate::error::io;
 use crate::hooks::{self, reach};
 use crate::index::{Entry, Index};
@@ -143,7 +143,7 @@ impl Joined {
                 if self.shared.stamp(part).equals(stamp) {
                     self.cache.keep(segment, stamp, &all);
                 }
-                all.into_iter().filter_map(|span| span.cut(part)).for_each(|span| cache::add(spans, span));
+                all.into_iter().filter_map(|span| span.cut(part)).for_each(|span| span.add_to(spans));
                 Ok(())
             }
         }
@@ -246,7 +246,7 @@ impl Joined {
 
 /// For `visit` and `parts`: collects spans.
 pub(crate) fn collect(spans: &mut Vec<Span>, part: Entry) -> bool {
-    cache::add(spans, part.span());
+    part.span().add_to(spans);
     true
 }
 

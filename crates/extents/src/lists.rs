@@ -68,7 +68,7 @@ impl Map {
         let mut spans = Vec::new();
         joined.each_part(range, |part| {
             if fits(&part) {
-                crate::cache::add(&mut spans, part.span());
+                part.span().add_to(&mut spans);
             }
             spans.len() <= max
         })?;
@@ -204,7 +204,7 @@ impl Joined {
                 let part = entry.start.max(range.start)..entry.end.min(range.end);
                 inner = self.index.map.parts(&txn, part, |part| {
                     if !part.mask.contains(copy) {
-                        crate::cache::add(&mut spans, part.span());
+                        part.span().add_to(&mut spans);
                     }
                     true
                 });

@@ -135,7 +135,7 @@ pub fn forget(sys: &SysRef, spec: &MapSpec, copy: CopyId, size: u64, drop_dirty:
     let mut spans = Vec::new();
     let behind = journal.spans.iter().filter_map(|span| span.cut(&(size..u64::MAX)));
     let all = parts.iter().map(without).chain(behind);
-    all.filter(|span| span.mask != journal.default).for_each(|span| crate::cache::add(&mut spans, span));
+    all.filter(|span| span.mask != journal.default).for_each(|span| span.add_to(&mut spans));
     repair.write(&locked, &journal.header(), &spans).map(|report| Report { fell_back: only, ..report })
 }
 

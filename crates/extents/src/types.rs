@@ -156,6 +156,14 @@ impl Span {
         Some(cut).filter(|cut| !cut.is_empty())
     }
 
+    /// Appends the span to others, or extends the last one if it is adjacent and has the same mask.
+    pub(crate) fn add_to(self, spans: &mut Vec<Self>) {
+        match spans.last_mut() {
+            Some(last) if last.end == self.start && last.mask == self.mask => last.end = self.end,
+            _ => spans.push(self),
+        }
+    }
+
     /// The span with the lowest of its valid copies alone.
     pub(crate) fn in_lowest(self) -> Self {
         Self { mask: self.mask.lowest().map_or(self.mask, Mask::only), ..self }

@@ -33,12 +33,9 @@ pub fn act_as(user: Option<u32>) -> Acting {
 /// # Errors
 /// As setresuid(2): EPERM if the process is not root's.
 pub fn become_user(user: u32, group: u32) -> Result<()> {
-    let done = |result: i32| {
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(0)))
-        }
+    let done = |result: i32| match result {
+        0 => Ok(()),
+        _ => Err(Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))),
     };
     // SAFETY: the entry is used before another call may change it, and no other thread runs yet. A
     // user without an entry gets the file's group.

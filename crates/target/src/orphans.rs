@@ -93,7 +93,7 @@ impl Target {
         Ok(found)
     }
 
-    /// The text of the manifest copy of a file on `target`, at most `bytes_max` of it.
+    /// The text of the manifest copy of a file on this target, at most `bytes_max` of it.
     ///
     /// # Errors
     /// [`TargetError::Io`], ENOENT when there is none.

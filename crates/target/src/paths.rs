@@ -131,7 +131,7 @@ impl Target {
         self.sys.open_beneath(self.dir(), path, flags | OFlags::DIRECTORY, Mode::empty())
     }
 
-    /// Creates a file that must not exist, with exactly `mode`, and its directory if necessary.
+    /// Creates an object that must not exist, with exactly this access. Also makes its directory.
     pub(crate) fn create_object(
         &self,
         of: Objects,

@@ -101,7 +101,7 @@ impl Intervals {
         self.parts(txn, range, |part| {
             entries += 1;
             if let Some(mask) = to(part).filter(|&mask| mask != part.mask) {
-                crate::cache::add(&mut changes, Span { mask, ..part.span() });
+                Span { mask, ..part.span() }.add_to(&mut changes);
             }
             true
         })?;

@@ -83,7 +83,7 @@ impl Journal {
         }
         let mut spans = Vec::new();
         let listed = known.into_values().filter(|span| span.mask != header.default);
-        listed.for_each(|span| crate::cache::add(&mut spans, span));
+        listed.for_each(|span| span.add_to(&mut spans));
         Ok(Self {
             id: header.id,
             copies: usize::from(header.copies),

@@ -14,7 +14,7 @@ fn a_cached_write_is_dirty_then_clean_then_evicted() {
     assert_eq!(spans(&map, 0..100), [(0, 100, only(0))]);
     write(&map, 10..20, 1);
     assert_eq!(spans(&map, 0..100), [(0, 10, only(0)), (10, 20, only(1)), (20, 100, only(0))]);
-    assert_eq!(map.list(Select::NotValidIn(CopyId::ORIGINAL), 0..u64::MAX, 10).unwrap().len(), 1);
+    assert_eq!(map.list(Select::NotValidIn(copy(0)), 0..u64::MAX, 10).unwrap().len(), 1);
     let joined = map.joined().unwrap();
     assert_eq!(joined.index.state(&joined.read().unwrap()).unwrap().listed[1], 10);
     assert!(copy_over(&map, 0..100, 1, 0));
