@@ -209,16 +209,20 @@ impl Gathered {
         }
     }
 
-    /// The jobs. `fd_of` gives the descriptor of an object.
-    pub fn jobs(&mut self, action: Action, mut fd_of: impl FnMut(u32) -> Result<RawFd, Errno>) -> Vec<Job<'_>> {
-        let mut jobs = Vec::with_capacity(self.heads.len());
+    /// Adds the jobs to those of other sets. `fd_of` gives the descriptor of an object.
+    pub fn add_jobs<'a>(
+        &'a mut self,
+        jobs: &mut Vec<Job<'a>>,
+        action: Action,
+        mut fd_of: impl FnMut(u32) -> Result<RawFd, Errno>,
+    ) {
+        jobs.reserve(self.heads.len());
         let mut rest = self.vectors.as_mut_slice();
         for &(object, offset, _, count) in &self.heads {
             let (vectors, others) = rest.split_at_mut(count);
             rest = others;
             jobs.push(Job::transfer(action, fd_of(object), object, offset, vectors));
         }
-        jobs
     }
 
     /// Distributes the bytes that the jobs have transferred, in order, over their pieces.

@@ -49,11 +49,6 @@ impl FromStr for Engine {
     }
 }
 
-/// Bytes done and error of each job.
-fn ends(jobs: &[Job<'_>]) -> Vec<(u64, Option<Errno>)> {
-    jobs.iter().map(|job| (job.done, job.error)).collect()
-}
-
 fn raw_fd(set: &ObjectSet, object: u32) -> Result<RawFd, Errno> {
     set.fd(object as usize).map(|fd| fd.as_raw_fd()).map_err(|error| error.errno())
 }
@@ -92,21 +87,16 @@ impl FanOut {
     /// For a read, no Rust reference to the pieces' memory is alive; for a write, no mutable one is
     /// in use. The memory need not be valid: then the outcome is EFAULT.
     pub unsafe fn transfer(&self, action: Action, set: &ObjectSet, pieces: &[Piece]) -> Few<Outcome> {
-        let fd_of = |object| raw_fd(set, object);
-        if let [piece] = pieces {
-            let mut vector = [IoVec { base: piece.base, len: piece.len }];
-            let (object, offset) = (piece.object, piece.offset);
-            let mut job = [Job::transfer(action, fd_of(object), object, offset, &mut vector)];
+        let [piece] = pieces else {
             // SAFETY: as promised by the caller.
-            unsafe { self.run_sets(&[(set, 0..1)], &mut job) };
-            return smallvec![Outcome { done: job[0].done as usize, error: job[0].error }];
-        }
-        let mut gathered = Gathered::new(pieces);
-        let mut jobs = gathered.jobs(action, fd_of);
+            return unsafe { self.transfer_sets(action, &[(set, pieces)]) }.pop().unwrap_or_default();
+        };
+        let mut vector = [IoVec { base: piece.base, len: piece.len }];
+        let (object, offset) = (piece.object, piece.offset);
+        let mut job = [Job::transfer(action, raw_fd(set, object), object, offset, &mut vector)];
         // SAFETY: as promised by the caller.
-        unsafe { self.run_sets(&[(set, 0..jobs.len())], &mut jobs) };
-        let ends = ends(&jobs);
-        gathered.outcomes(pieces, &ends)
+        unsafe { self.run_sets(&[(set, 0..1)], &mut job) };
+        smallvec![Outcome { done: job[0].done as usize, error: job[0].error }]
     }
 
     /// Reads or writes pieces of several sets in parallel. Returns the outcomes of each set. As
@@ -119,28 +109,22 @@ impl FanOut {
         action: Action,
         requests: &[(&ObjectSet, &[Piece])],
     ) -> Few<Few<Outcome>> {
-        if let [(set, pieces)] = requests {
+        if let [(set, pieces @ [_])] = requests {
             // SAFETY: as promised by the caller.
             return smallvec![unsafe { self.transfer(action, set, pieces) }];
         }
-        let mut gathered: Vec<_> = requests.iter().map(|(_, pieces)| Gathered::new(pieces)).collect();
-        let (mut jobs, mut sets, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+        let mut gathered: Few<_> = requests.iter().map(|(_, pieces)| Gathered::new(pieces)).collect();
+        let (mut jobs, mut sets) = (Vec::new(), Few::new());
         for (gathered, (set, _)) in gathered.iter_mut().zip(requests) {
-            let of_set = gathered.jobs(action, |object| raw_fd(set, object));
-            counts.push(of_set.len());
-            sets.push((*set, jobs.len()..jobs.len() + of_set.len()));
-            jobs.extend(of_set);
+            let first = jobs.len();
+            gathered.add_jobs(&mut jobs, action, |object| raw_fd(set, object));
+            sets.push((*set, first..jobs.len()));
         }
         // SAFETY: as promised by the caller.
         unsafe { self.run_sets(&sets, &mut jobs) };
-        let mut ends = ends(&jobs).into_iter();
-        drop(jobs);
-        let each = gathered.iter().zip(requests).zip(counts);
-        each.map(|((gathered, (_, pieces)), count)| {
-            let ends: Vec<_> = ends.by_ref().take(count).collect();
-            gathered.outcomes(pieces, &ends)
-        })
-        .collect()
+        let ends: Vec<_> = jobs.iter().map(|job| (job.done, job.error)).collect();
+        let each = gathered.iter().zip(requests).zip(sets);
+        each.map(|((gathered, (_, pieces)), (_, range))| gathered.outcomes(pieces, &ends[range])).collect()
     }
 
     /// Runs transfers, in the time that the emulated servers among them take. `sets` pairs each set

@@ -68,7 +68,8 @@ fn interleaved_pieces_are_one_job_of_their_object() {
     let mut buffer = vec![0; 40];
     let pieces = pieces(&mut buffer, &[(2, 0, 10), (0, 0, 10), (2, 10, 10), (0, 10, 10)]);
     let mut gathered = Gathered::new(&pieces);
-    let jobs = gathered.jobs(Action::Read, |_| Ok(0));
+    let mut jobs = Vec::new();
+    gathered.add_jobs(&mut jobs, Action::Read, |_| Ok(0));
     let found: Vec<_> = jobs.iter().map(|job| (job.object, job.offset, job.len)).collect();
     assert_eq!(found, [(2, 0, 20), (0, 0, 20)]);
     drop(jobs);
