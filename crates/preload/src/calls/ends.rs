@@ -9,7 +9,7 @@ use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result, raw};
 
-use crate::calls::transfer::{Place, Transfer, move_bytes};
+use crate::calls::transfer::{Place, Transfer, check_mode, move_bytes};
 use crate::descriptors::{Managed, Subject};
 use crate::process::{borrow, guarded, kernel};
 
@@ -86,10 +86,10 @@ impl End {
             Some(managed) => managed.flags()?,
             None => fcntl_getfl(self.borrow())?,
         };
-        let wrong = if op == Op::Read { OFlags::WRONLY } else { OFlags::RDONLY };
-        if flags.contains(OFlags::PATH) || flags & OFlags::RWMODE == wrong {
+        if flags.contains(OFlags::PATH) {
             return Err(Errno::BADF);
         }
+        check_mode(flags, op)?;
         match op {
             Op::Read if self.managed.is_none() => {
                 let kind = FileType::from_raw_mode(fstat(self.borrow())?.st_mode);

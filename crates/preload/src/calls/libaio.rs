@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use libc::timespec;
 use stripewise_datapath::FileKey;
-use stripewise_recorder::{Event as Record, FileId, Flags, Op, Ticks};
+use stripewise_recorder::{Event as Record, Flags, Op};
 use stripewise_sys::{Errno, OFlags, Result};
 
 use crate::calls::aio::{self, pool};
-use crate::calls::transfer::{Place, Transfer, move_with_flags};
+use crate::calls::transfer::{Place, Transfer, check_mode, move_with_flags};
 use crate::descriptors::{Entry, Managed, Subject, record};
 use crate::process::{borrow, errno, kernel, state};
 
@@ -82,8 +82,14 @@ unsafe extern "C" fn io_pgetevents(
     timeout: *mut timespec,
     signals: *mut libc::sigset_t,
 ) -> c_int {
-    negative(|| unsafe {
-        traced(events, get_events(context as usize, least, most, events, timeout, signals.as_ref()))
+    negative(|| {
+        let signals = unsafe { signals.as_ref() };
+        let count = unsafe { get_events(context as usize, least, most, events, timeout, signals) }?;
+        if count > 0 {
+            // SAFETY: that many were just stored there.
+            record_completions(unsafe { std::slice::from_raw_parts(events, count as usize) });
+        }
+        Ok(count)
     })
 }
 
@@ -116,10 +122,7 @@ unsafe extern "C" fn io_queue_release(context: *mut c_void) -> c_int {
 }
 
 fn negative(body: impl FnOnce() -> Result<c_int>) -> c_int {
-    let before = errno::get();
-    let result = errno::caught(body).unwrap_or_else(|error| -error.raw_os_error());
-    errno::set(before);
-    result
+    errno::caught(body).unwrap_or_else(|error| -error.raw_os_error())
 }
 
 unsafe fn kernel_submit(context: usize, count: usize, iocbs: *mut *mut Iocb) -> Result<usize> {
@@ -149,14 +152,16 @@ unsafe fn submit(context: usize, count: c_long, iocbs: *mut *mut Iocb) -> Result
                     (done..done + run).for_each(|at| note(*iocbs.add(at)));
                     kernel_submit(context, run, iocbs.add(done))
                 };
-                if let (Ok(submitted), Some(ours)) = (&submitted, Context::find(context)) {
-                    ours.in_kernel.fetch_add(*submitted as i64, Ordering::Relaxed);
+                if let Ok(submitted) = submitted {
+                    if let Some(ours) = Context::find(context) {
+                        ours.in_kernel.fetch_add(submitted as i64, Ordering::Relaxed);
+                    }
+                    // If the kernel took fewer than that, the next request is invalid.
+                    if submitted < run {
+                        return Ok((done + submitted) as c_int);
+                    }
                 }
-                // If the kernel took fewer than that, the next request is invalid.
-                match submitted {
-                    Ok(submitted) if submitted < run => return Ok((done + submitted) as c_int),
-                    other => other,
-                }
+                submitted
             }
         };
         match submitted {
@@ -218,28 +223,15 @@ fn transfer_of(iocb: &Iocb, flags: OFlags) -> Result<Option<Transfer>> {
         let count = c_int::try_from(iocb.len).map_err(|_| Errno::INVAL)?;
         Transfer::many(op, buffer.cast_const().cast(), count, place, rwf).detached(rwf)
     };
-    let wrong = |op| {
-        let wrong = if op == Op::Read { OFlags::WRONLY } else { OFlags::RDONLY };
-        if flags & OFlags::RWMODE == wrong { Err(Errno::BADF) } else { Ok(op) }
-    };
+    let permitted = |op| check_mode(flags, op).map(|()| op);
     match iocb.opcode {
-        IOCB_CMD_PREAD => one(wrong(Op::Read)?).map(Some),
-        IOCB_CMD_PWRITE => one(wrong(Op::Write)?).map(Some),
-        IOCB_CMD_PREADV => many(wrong(Op::Read)?).map(Some),
-        IOCB_CMD_PWRITEV => many(wrong(Op::Write)?).map(Some),
+        IOCB_CMD_PREAD => one(permitted(Op::Read)?).map(Some),
+        IOCB_CMD_PWRITE => one(permitted(Op::Write)?).map(Some),
+        IOCB_CMD_PREADV => many(permitted(Op::Read)?).map(Some),
+        IOCB_CMD_PWRITEV => many(permitted(Op::Write)?).map(Some),
         IOCB_CMD_FSYNC | IOCB_CMD_FDSYNC => Ok(None),
         _ => Err(Errno::INVAL),
     }
-}
-
-/// Records the completions among `count` events.
-/// Safety: `events` holds that many.
-unsafe fn traced(events: *mut Event, count: Result<c_int>) -> Result<c_int> {
-    if let Ok(count @ 1..) = count {
-        // SAFETY: as the caller promises.
-        record_completions(unsafe { std::slice::from_raw_parts(events, count as usize) });
-    }
-    count
 }
 
 unsafe fn get_events(
@@ -354,17 +346,9 @@ impl Context {
     }
 }
 
-/// The parameters of a recorded request, until the application fetches its result.
-struct Pending {
-    file: FileId,
-    op: Op,
-    offset: u64,
-    size: u64,
-    start: Ticks,
-}
-
-/// By the address of the request, which stays in use until the request has ended.
-static PENDING: Mutex<Option<HashMap<u64, Pending>>> = Mutex::new(None);
+/// The records of requests, without end and result until the application fetches the result. By the
+/// address of the request, which stays in use until the request has ended.
+static PENDING: Mutex<Option<HashMap<u64, Record>>> = Mutex::new(None);
 
 fn note_submission(entry: &Entry, address: u64, iocb: &Iocb) {
     let Some((recorder, file)) = record::wanted(entry) else { return };
@@ -375,7 +359,9 @@ fn note_submission(entry: &Entry, address: u64, iocb: &Iocb) {
     };
     let vectors = matches!(iocb.opcode, IOCB_CMD_PREADV | IOCB_CMD_PWRITEV);
     let size = if vectors { unsafe { total(iocb) } } else { iocb.len };
-    let pending = Pending { file, op, offset: iocb.offset.max(0) as u64, size, start: recorder.now() };
+    let (offset, start) = (iocb.offset.max(0) as u64, recorder.now());
+    let flags = Flags::POSITIONAL.with(Flags::ASYNC);
+    let pending = Record { file, op, flags, offset, size, start, end: start, result: 0 };
     lock(&PENDING).get_or_insert_default().insert(address, pending);
 }
 
@@ -392,9 +378,8 @@ fn record_completions(events: &[Event]) {
     let mut all = lock(&PENDING);
     let Some(all) = all.as_mut() else { return };
     for event in events {
-        if let Some(Pending { file, op, offset, size, start }) = all.remove(&event.iocb) {
-            let flags = Flags::POSITIONAL.with(Flags::ASYNC);
-            recorder.record(&Record { file, op, flags, offset, size, start, end, result: event.result });
+        if let Some(pending) = all.remove(&event.iocb) {
+            recorder.record(&Record { end, result: event.result, ..pending });
         }
     }
 }

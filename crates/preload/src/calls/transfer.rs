@@ -1,13 +1,14 @@
 //! Reads and writes of managed files.
 
 use std::ffi::{c_int, c_void};
+use std::slice;
 
 use libc::{iovec, off_t};
 use rustix::fs::{OFlags, SeekFrom, seek};
 use rustix::process::{Resource, getrlimit};
 use stripewise_datapath::IoOptions;
 use stripewise_recorder::{Flags, Op};
-use stripewise_sys::{Errno, IoVec, Result};
+use stripewise_sys::{Errno, IoVec, Result, raw};
 
 use crate::calls::exit;
 use crate::descriptors::{Call, Managed};
@@ -39,11 +40,11 @@ pub struct Transfer {
 enum Buffers {
     One(IoVec),
     /// The application's array.
-    Many(*const iovec, c_int),
+    Many(&'static [IoVec]),
     /// A copy of the array, for a call that returns before the transfer.
     Copied(Vec<IoVec>),
-    /// An array at an address that cannot be read.
-    Nowhere,
+    /// The array is too long, or cannot be read.
+    Invalid(Errno),
 }
 
 // SAFETY: the application promises that the pointers stay valid. Only the kernel accesses the data,
@@ -52,9 +53,6 @@ unsafe impl Send for Transfer {}
 
 /// Largest number of bytes that the kernel moves in one call (MAX_RW_COUNT).
 pub const MOST: usize = 0x7fff_f000;
-/// Largest number of vectors in one call (UIO_MAXIOV).
-const VECTORS_MAX: c_int = 1024;
-
 impl Transfer {
     pub fn one(op: Op, buffer: *mut c_void, len: usize, place: Place) -> Self {
         Self { op, buffers: Buffers::One(IoVec { base: buffer.cast(), len }), place, rwf: 0 }
@@ -62,10 +60,16 @@ impl Transfer {
 
     /// `rwf` are the `RWF_` flags.
     pub fn many(op: Op, vectors: *const iovec, count: c_int, place: Place, rwf: c_int) -> Self {
-        // The kernel does not read an array that is too long, so neither does this check.
-        let bytes = if (1..=VECTORS_MAX).contains(&count) { count as usize * size_of::<iovec>() } else { 0 };
-        let there = kernel::is_readable(vectors.cast(), bytes);
-        let buffers = if there { Buffers::Many(vectors, count) } else { Buffers::Nowhere };
+        let buffers = match count as usize {
+            0 => Buffers::Many(&[]),
+            // The kernel does not read an array that is too long, so neither does this function.
+            ..=raw::IOV_MAX if !kernel::is_readable(vectors.cast(), count as usize * size_of::<iovec>()) => {
+                Buffers::Invalid(Errno::FAULT)
+            }
+            // SAFETY: the application passes this many; both types are C's `struct iovec`.
+            ..=raw::IOV_MAX => Buffers::Many(unsafe { slice::from_raw_parts(vectors.cast(), count as usize) }),
+            _ => Buffers::Invalid(Errno::INVAL),
+        };
         Self { op, buffers, place, rwf }
     }
 
@@ -85,15 +89,10 @@ impl Transfer {
 
     fn vectors(&self) -> Result<&[IoVec]> {
         match &self.buffers {
-            Buffers::One(one) => Ok(std::slice::from_ref(one)),
+            Buffers::One(one) => Ok(slice::from_ref(one)),
+            Buffers::Many(vectors) => Ok(vectors),
             Buffers::Copied(vectors) => Ok(vectors),
-            Buffers::Many(_, 0) => Ok(&[]),
-            // SAFETY: the application passes this many; both types are C's `struct iovec`.
-            Buffers::Many(many, count @ 1..=VECTORS_MAX) => {
-                Ok(unsafe { std::slice::from_raw_parts(many.cast(), *count as usize) })
-            }
-            Buffers::Many(..) => Err(Errno::INVAL),
-            Buffers::Nowhere => Err(Errno::FAULT),
+            Buffers::Invalid(error) => Err(*error),
         }
     }
 
@@ -123,11 +122,13 @@ pub fn move_with_flags(managed: &Managed, request: &Transfer, flags: OFlags) -> 
     if matches!(request.place, Place::At(..0)) {
         return Err(Errno::INVAL);
     }
-    let wrong = if request.op == Op::Read { OFlags::WRONLY } else { OFlags::RDONLY };
-    if flags & OFlags::RWMODE == wrong {
-        return Err(Errno::BADF);
+    check_mode(flags, request.op)?;
+    // RWF_NOWAIT, RWF_ATOMIC and future flags are refused: ignoring them would break a guarantee.
+    let known = libc::RWF_HIPRI | libc::RWF_DSYNC | libc::RWF_SYNC | libc::RWF_APPEND | libc::RWF_NOAPPEND;
+    let rwf = request.rwf;
+    if rwf & !known != 0 {
+        return Err(Errno::OPNOTSUPP);
     }
-    let rwf = known_flags(request)?;
     let vectors = request.vectors()?;
     let total =
         vectors.iter().try_fold(0usize, |sum, v| sum.checked_add(v.len)).filter(|&t| t <= isize::MAX as usize);
@@ -154,7 +155,8 @@ pub fn move_with_flags(managed: &Managed, request: &Transfer, flags: OFlags) -> 
             job.managed.file()?.read_at(job.vectors, offset, job.options)
         });
     }
-    let appends = rwf & libc::RWF_APPEND != 0 || (flags.contains(OFlags::APPEND) && rwf & RWF_NOAPPEND == 0);
+    let appends =
+        rwf & libc::RWF_APPEND != 0 || (flags.contains(OFlags::APPEND) && rwf & libc::RWF_NOAPPEND == 0);
     let done = if appends { job.append(request.place)? } else { job.at_place(request.place, Job::write)? };
     if exit::is_ending() {
         exit::settle(managed.file()?);
@@ -166,12 +168,10 @@ pub fn move_with_flags(managed: &Managed, request: &Transfer, flags: OFlags) -> 
     Ok(done)
 }
 
-const RWF_NOAPPEND: c_int = 0x20;
-
-fn known_flags(request: &Transfer) -> Result<c_int> {
-    let known = libc::RWF_HIPRI | libc::RWF_DSYNC | libc::RWF_SYNC | libc::RWF_APPEND | RWF_NOAPPEND;
-    // RWF_NOWAIT, RWF_ATOMIC and future flags are refused: ignoring them would break a guarantee.
-    if request.rwf & !known == 0 { Ok(request.rwf) } else { Err(Errno::OPNOTSUPP) }
+/// Errors: EBADF for status flags that do not permit the operation.
+pub fn check_mode(flags: OFlags, op: Op) -> Result<()> {
+    let wrong = if op == Op::Read { OFlags::WRONLY } else { OFlags::RDONLY };
+    if flags & OFlags::RWMODE == wrong { Err(Errno::BADF) } else { Ok(()) }
 }
 
 fn shorten(vectors: &[IoVec], most: usize) -> Vec<IoVec> {
