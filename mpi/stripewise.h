@@ -1,5 +1,5 @@
 /* The interface of the preload library (libstripewise_posix.so,
- * crates/preload/src/process/mpi.rs) to this one. All functions may be missing, because they are
+ * crates/preload/src/calls/mpi.rs) to this one. All functions may be missing, because they are
  * looked up at run time. */
 #ifndef STRIPEWISE_H
 #define STRIPEWISE_H

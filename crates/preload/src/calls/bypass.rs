@@ -8,8 +8,8 @@ use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
 use libc::{off64_t, pid_t};
 
-use crate::calls::receive;
-use crate::process::{NoCancellation, errno, fork, guard, kernel};
+use crate::calls::dup;
+use crate::process::{NoCancellation, errno, guard, identity, kernel};
 
 type Run = extern "C" fn(*mut c_void) -> c_int;
 
@@ -66,7 +66,7 @@ unsafe fn by_number(number: c_long, arguments: [usize; 4], real: impl FnOnce() -
             libc::SYS_recvmsg => libc::recvmsg(first, b as *mut libc::msghdr, c as c_int) as c_int,
             libc::SYS_recvmmsg => {
                 let count = real() as c_int;
-                receive::forget_all(b as *const libc::mmsghdr, count);
+                dup::forget_all(b as *const libc::mmsghdr, count);
                 count
             }
             libc::SYS_exit_group => libc::_exit(first),
@@ -75,7 +75,7 @@ unsafe fn by_number(number: c_long, arguments: [usize; 4], real: impl FnOnce() -
             }
             _ if opens(number) => {
                 let fd = real() as c_int;
-                receive::forget(fd);
+                dup::forget(fd);
                 match number {
                     // Possibly an anchor.
                     libc::SYS_openat if is_refused(fd, c) => opened(b, c as c_int, d, first),
@@ -132,12 +132,12 @@ fn forks(number: c_long, first: usize) -> bool {
 
 /// Runs a call that creates a process; calls on managed files wait meanwhile.
 fn forked<T: Copy + Default + PartialEq>(call: impl FnOnce() -> T) -> T {
-    fork::before();
+    identity::before_fork();
     let result = call();
     if result == T::default() {
-        fork::after_in_child()
+        identity::after_fork_in_child()
     } else {
-        fork::after_in_parent()
+        identity::after_fork_in_parent()
     }
     result
 }
@@ -158,9 +158,9 @@ interpose!(
             return unsafe { real(run, stack, flags, argument, parent, tls, child) };
         };
         let mut with = Begin { run, argument };
-        fork::before();
+        identity::before_fork();
         let result = unsafe { real(Some(begin), stack, flags, (&raw mut with).cast(), parent, tls, child) };
-        fork::after_in_parent();
+        identity::after_fork_in_parent();
         result
     },
 );
@@ -172,7 +172,7 @@ struct Begin {
 }
 
 extern "C" fn begin(with: *mut c_void) -> c_int {
-    fork::after_in_child();
+    identity::after_fork_in_child();
     // SAFETY: passed by `clone_any`.
     let Begin { run, argument } = unsafe { with.cast::<Begin>().read() };
     let code = run(argument);

@@ -6,7 +6,7 @@ use stripewise_sys::{raw, thread};
 
 use crate::calls::{exit, stdio};
 use crate::descriptors::{Known, table};
-use crate::process::{filter, fork, guard, handler, identity, messages, state};
+use crate::process::{filter, guard, handler, identity, messages, state};
 
 /// Called by the dynamic loader, possibly after the first call of the program; no call depends on
 /// it.
@@ -16,7 +16,11 @@ extern "C" fn loaded() {
     thread::refuse_where(handler::may_be_inside);
     // SAFETY: the functions may run at any time.
     unsafe {
-        libc::pthread_atfork(Some(fork::before), Some(fork::after_in_parent), Some(fork::after_in_child));
+        libc::pthread_atfork(
+            Some(identity::before_fork),
+            Some(identity::after_fork_in_parent),
+            Some(identity::after_fork_in_child),
+        );
     }
     raw::say_through(take_message);
     stdio::at_start();

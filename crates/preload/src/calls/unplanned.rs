@@ -18,7 +18,7 @@ use stripewise_datapath::Runtime;
 use stripewise_sys::{Errno, OFlags, Result};
 
 use crate::descriptors::{Absolute, EntryRef, Found, access, adopt, sniff};
-use crate::process::{Real, borrow, errno, identity, kernel, scratch, stack, state};
+use crate::process::{Real, Scratch, borrow, errno, identity, kernel, stack, state};
 
 const RESOLVE_NO_SYMLINKS: u64 = 4;
 const MODE_BITS: mode_t = 0o7777;
@@ -149,7 +149,7 @@ fn is_unplanned(runtime: &Runtime, dir: c_int, path: *const c_char) -> bool {
 fn readable(path: *const c_char) -> Option<&'static [u8]> {
     let page = rustix::param::page_size();
     let mut len = 0;
-    while len < scratch::BYTES {
+    while len < Scratch::BYTES {
         let at = path.wrapping_add(len);
         let before = at as usize % page;
         if !kernel::is_readable(at.wrapping_sub(before).cast(), size_of::<u64>()) {

@@ -151,7 +151,7 @@ mod tests {
         ] {
             assert_eq!(joined(base.as_bytes(), path.as_bytes()).as_deref(), Ok(whole), "{base} {path}");
         }
-        let longest = [b'n'; crate::process::scratch::BYTES];
+        let longest = [b'n'; Scratch::BYTES];
         assert!(joined(b"/", &longest[1..]).is_ok());
         assert_eq!(joined(b"/", &longest), Err(Errno::NAMETOOLONG));
     }

@@ -11,7 +11,7 @@
 use std::mem::MaybeUninit;
 
 #[cfg(target_arch = "x86_64")]
-use crate::process::scratch::{self, Scratch};
+use crate::process::Scratch;
 use crate::process::{kernel, stack};
 
 /// Number of the last signal.
@@ -101,7 +101,7 @@ fn find_between(from: usize, to: usize, words: &[usize]) -> Option<bool> {
     let mut copy = Scratch::new().ok()?;
     let mut at = from.next_multiple_of(WORD);
     while at < to {
-        let next = (at + 1).next_multiple_of(scratch::BYTES).min(to / WORD * WORD);
+        let next = (at + 1).next_multiple_of(Scratch::BYTES).min(to / WORD * WORD);
         let Some(bytes) = copy.get_mut(..next.saturating_sub(at)).filter(|bytes| !bytes.is_empty()) else {
             break;
         };

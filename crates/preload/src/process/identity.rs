@@ -1,11 +1,15 @@
 //! The identity of this process: original, forked or vforked child.
+//!
+//! Forks wait for calls on managed files and for the heaps, so that a child finds nothing locked.
 
+use std::cell::UnsafeCell;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use rustix::mm::{Advice, madvise};
 
-use crate::process::kernel;
+use crate::process::guard::{self, Blocked};
+use crate::process::{heap, kernel};
 
 /// A page that the kernel clears in a forked child, and that a vfork child shares with its parent.
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(ptr::null_mut());
@@ -61,10 +65,6 @@ pub fn forks() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }
 
-pub fn forked() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
-}
-
 #[inline]
 fn page() -> Option<&'static Page> {
     let page = PAGE.load(Ordering::Acquire);
@@ -93,4 +93,39 @@ fn make_page() -> Option<*mut Page> {
 
 fn own_pid() -> u32 {
     rustix::process::getpid().as_raw_nonzero().get().cast_unsigned()
+}
+
+/// The signal mask that a forking thread restores after the fork. Signals wait meanwhile: a handler
+/// that used a managed file would wait for the fork, and the fork for the handler.
+struct Forking(UnsafeCell<Option<Blocked>>);
+
+// SAFETY: used only by the thread that has shut the gate.
+unsafe impl Sync for Forking {}
+
+static SIGNALS: Forking = Forking(UnsafeCell::new(None));
+
+/// Before a fork.
+pub extern "C" fn before_fork() {
+    let signals = Blocked::new();
+    guard::shut();
+    heap::before_fork();
+    // SAFETY: this thread has shut the gate.
+    unsafe { *SIGNALS.0.get() = Some(signals) };
+}
+
+/// After a fork, in the parent.
+pub extern "C" fn after_fork_in_parent() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: this thread has shut the gate.
+    let _signals = unsafe { (*SIGNALS.0.get()).take() };
+    heap::after_fork();
+    guard::open();
+}
+
+/// After a fork, in the child, which has only the forking thread.
+pub extern "C" fn after_fork_in_child() {
+    // SAFETY: this thread is a copy of the one that has shut the gate.
+    let _signals = unsafe { (*SIGNALS.0.get()).take() };
+    heap::after_fork();
+    guard::open_in_child();
 }

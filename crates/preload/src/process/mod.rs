@@ -2,10 +2,8 @@
 //! calls the C library and the kernel.
 
 pub mod background;
-pub mod chunks;
 pub mod errno;
 pub mod filter;
-pub mod fork;
 pub mod guard;
 pub mod handler;
 pub mod heap;
@@ -13,20 +11,19 @@ pub mod identity;
 pub mod job;
 pub mod kernel;
 pub mod lock;
+pub mod memory;
 pub mod messages;
 #[cfg(target_arch = "x86_64")]
 pub mod patched;
 #[macro_use]
 pub mod real;
-pub mod scratch;
 pub mod stack;
 pub mod state;
 pub mod statistics;
 
-pub use chunks::{Chunks, Zeroed};
 pub use errno::{answer, fail, guarded, serve, serve_code, serve_interruptible};
 pub use guard::{NoCancellation, SignalForkGuard};
 pub use job::Job;
 pub use kernel::{Closing, borrow};
+pub use memory::{Chunks, Scratch, Zeroed};
 pub use real::{MmapFn, Real};
-pub use scratch::Scratch;

@@ -5,7 +5,6 @@
 //! where glibc does, so `aio_error` and `aio_return` are glibc's.
 
 mod block;
-mod notify;
 pub mod pool;
 
 use std::ffi::c_int;
@@ -221,7 +220,7 @@ fn notify_after(requests: Vec<BlockRef>, event: sigevent) -> Result<()> {
     let wait = move || {
         let event = event;
         while finish(&requests).is_err() {}
-        notify::notify(&event.0);
+        block::notify(&event.0);
     };
     pool::start_thread("stripewise-lio", wait)
 }
