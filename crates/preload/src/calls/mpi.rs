@@ -13,7 +13,7 @@ use stripewise_policy::sieving::{self, Strided};
 use stripewise_recorder::{Event, FileId, Flags, MpiCall, Op, Recorder, Ticks};
 
 use crate::descriptors::{Absolute, to_path};
-use crate::process::{Closing, Job, SignalForkGuard, errno, identity, job, kernel, state};
+use crate::process::{At, Closing, Job, SignalForkGuard, errno, identity, job, state};
 
 /// Called when MPI is initialized: this process is `rank` of `ranks`, and `ranks_on_node` of them
 /// are on its node, which has the index `node` in the job (`ranks_on_node` 0, `node` -1: not
@@ -100,7 +100,7 @@ unsafe extern "C" fn stripewise_file_sync(path: *const c_char) -> c_int {
     let sync = || {
         let Some(runtime) = state::runtime_if_used() else { return Ok(()) };
         // A file that was removed meanwhile need not survive a crash.
-        let Ok(stat) = kernel::stat_at(libc::AT_FDCWD, path, true) else { return Ok(()) };
+        let Ok(stat) = At::cwd(path).stat(true) else { return Ok(()) };
         match runtime.find(FileKey::of(&stat)).filter(|file| file.manifest().copies.is_some()) {
             Some(file) => file.sync(false),
             None => Ok(()),
@@ -124,7 +124,7 @@ unsafe extern "C" fn stripewise_sieving_pays(
 ) -> c_int {
     let pays = || {
         let runtime = state::runtime_if_used()?;
-        let file = runtime.find(FileKey::of(&kernel::stat_at(libc::AT_FDCWD, path, true).ok()?))?;
+        let file = runtime.find(FileKey::of(&At::cwd(path).stat(true).ok()?))?;
         if file.manifest().copies.is_some() {
             return None;
         }

@@ -8,9 +8,7 @@ use stripewise_datapath::Change;
 use stripewise_sys::{Errno, Kind, Mode, Result, Timespec, Timestamps};
 
 use crate::descriptors::{borrow_dir, follows, on_managed, sniff, to_path};
-use crate::process::{errno, fail, identity, kernel, serve, state};
-
-const CWD: c_int = libc::AT_FDCWD;
+use crate::process::{At, errno, fail, identity, serve, state};
 
 /// A name of the application that belongs to a managed file, or to a file that this process may not
 /// read.
@@ -23,17 +21,13 @@ struct Name {
 }
 
 /// Serves a call on a name: by `ours` if [`Name`] says so, else by `real`.
-fn on_name(
-    (dir, path, flags): (c_int, *const c_char, c_int),
-    real: impl FnOnce() -> c_int,
-    ours: impl FnOnce(Name) -> c_int,
-) -> c_int {
+fn on_name(at: At, flags: c_int, real: impl FnOnce() -> c_int, ours: impl FnOnce(Name) -> c_int) -> c_int {
     let name = |path: &'static CStr, certain| Name { path: to_path(path.to_bytes()), certain };
-    let found = match sniff::anchor(dir, path, follows(flags)) {
+    let found = match sniff::anchor(at, follows(flags)) {
         // The kernel will refuse the path with the same error.
         Err(Errno::FAULT | Errno::BADF | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG) => None,
         // SAFETY: the kernel could read the path.
-        Err(Errno::ACCESS) => Some(name(unsafe { CStr::from_ptr(path) }, false)),
+        Err(Errno::ACCESS) => Some(name(unsafe { at.name() }, false)),
         Err(error) => return fail(error),
         Ok(anchor) => anchor.map(|path| name(path, true)),
     };
@@ -45,28 +39,25 @@ fn on_name(
 
 /// As [`on_name`], for names that a call removes. A file that may not be read counts as plain: the
 /// kernel does the same with the name, and `fsck` finds objects that are left behind.
-fn on_removed(
-    (dir, path): (c_int, *const c_char),
-    real: impl Fn() -> c_int,
-    ours: impl FnOnce(&Path) -> c_int,
-) -> c_int {
+fn on_removed(at: At, real: impl Fn() -> c_int, ours: impl FnOnce(&Path) -> c_int) -> c_int {
     let ours = |name: Name| if name.certain { ours(name.path) } else { real() };
-    on_name((dir, path, libc::AT_SYMLINK_NOFOLLOW), &real, ours)
+    on_name(at, libc::AT_SYMLINK_NOFOLLOW, &real, ours)
 }
 
 interpose!(
-    unlink = |real, path: *const c_char| -> c_int { unlink_any(CWD, path, real) },
+    unlink = |real, path: *const c_char| -> c_int { unlink_any(At::cwd(path), real) },
     unlinkat = |real, dir: c_int, path: *const c_char, flags: c_int| -> c_int {
         if flags & libc::AT_REMOVEDIR != 0 {
             return real();
         }
-        unlink_any(dir, path, real)
+        unlink_any(At { dir, path }, real)
     },
-    remove = |real, path: *const c_char| -> c_int { unlink_any(CWD, path, real) },
-    rename =
-        |real, old: *const c_char, new: *const c_char| -> c_int { rename_any((CWD, old), (CWD, new), 0, real) },
+    remove = |real, path: *const c_char| -> c_int { unlink_any(At::cwd(path), real) },
+    rename = |real, old: *const c_char, new: *const c_char| -> c_int {
+        rename_any(At::cwd(old), At::cwd(new), 0, real)
+    },
     renameat = |real, old_dir: c_int, old: *const c_char, new_dir: c_int, new: *const c_char| -> c_int {
-        rename_any((old_dir, old), (new_dir, new), 0, real)
+        rename_any(At { dir: old_dir, path: old }, At { dir: new_dir, path: new }, 0, real)
     },
     renameat2 = |real,
                  old_dir: c_int,
@@ -74,35 +65,37 @@ interpose!(
                  new_dir: c_int,
                  new: *const c_char,
                  flags: c_uint|
-     -> c_int { rename_any((old_dir, old), (new_dir, new), flags, real) },
+     -> c_int {
+        rename_any(At { dir: old_dir, path: old }, At { dir: new_dir, path: new }, flags, real)
+    },
     chmod = |real, path: *const c_char, mode: mode_t| -> c_int {
-        change_named(CWD, path, 0, || to_mode(mode), real)
+        change_named(At::cwd(path), 0, || to_mode(mode), real)
     },
     fchmod = |real, fd: c_int, mode: mode_t| -> c_int { change_opened(fd, || to_mode(mode), real) },
     fchmodat = |real, dir: c_int, path: *const c_char, mode: mode_t, flags: c_int| -> c_int {
-        change_named(dir, path, flags, || to_mode(mode), real)
+        change_named(At { dir, path }, flags, || to_mode(mode), real)
     },
     chown = |real, path: *const c_char, user: uid_t, group: gid_t| -> c_int {
-        change_named(CWD, path, 0, || to_owner(user, group), real)
+        change_named(At::cwd(path), 0, || to_owner(user, group), real)
     },
     lchown = |real, path: *const c_char, user: uid_t, group: gid_t| -> c_int {
         let flags = libc::AT_SYMLINK_NOFOLLOW;
-        change_named(CWD, path, flags, || to_owner(user, group), real)
+        change_named(At::cwd(path), flags, || to_owner(user, group), real)
     },
     fchown = |real, fd: c_int, user: uid_t, group: gid_t| -> c_int {
         change_opened(fd, || to_owner(user, group), real)
     },
     fchownat = |real, dir: c_int, path: *const c_char, user: uid_t, group: gid_t, flags: c_int| -> c_int {
-        change_at(dir, path, flags, || to_owner(user, group), real)
+        change_at(At { dir, path }, flags, || to_owner(user, group), real)
     },
     utime = |real, path: *const c_char, times: *const utimbuf| -> c_int {
-        change_named(CWD, path, 0, || unsafe { of_seconds(times) }, real)
+        change_named(At::cwd(path), 0, || unsafe { of_seconds(times) }, real)
     },
     utimes = |real, path: *const c_char, times: *const timeval| -> c_int {
-        change_named(CWD, path, 0, || unsafe { of_timevals(times) }, real)
+        change_named(At::cwd(path), 0, || unsafe { of_timevals(times) }, real)
     },
     lutimes = |real, path: *const c_char, times: *const timeval| -> c_int {
-        change_named(CWD, path, libc::AT_SYMLINK_NOFOLLOW, || unsafe { of_timevals(times) }, real)
+        change_named(At::cwd(path), libc::AT_SYMLINK_NOFOLLOW, || unsafe { of_timevals(times) }, real)
     },
     futimes = |real, fd: c_int, times: *const timeval| -> c_int {
         change_opened(fd, || unsafe { of_timevals(times) }, real)
@@ -111,61 +104,55 @@ interpose!(
         if path.is_null() {
             return change_opened(dir, || unsafe { of_timevals(times) }, real);
         }
-        change_named(dir, path, 0, || unsafe { of_timevals(times) }, real)
+        change_named(At { dir, path }, 0, || unsafe { of_timevals(times) }, real)
     },
     futimens = |real, fd: c_int, times: *const timespec| -> c_int {
         change_opened(fd, || unsafe { of_timespecs(times) }, real)
     },
     utimensat = |real, dir: c_int, path: *const c_char, times: *const timespec, flags: c_int| -> c_int {
-        change_at(dir, path, flags, || unsafe { of_timespecs(times) }, real)
+        change_at(At { dir, path }, flags, || unsafe { of_timespecs(times) }, real)
     },
     access = |&real, path: *const c_char, mode: c_int| -> c_int {
-        asked(libc::AT_FDCWD, path, mode, 0, |mode| unsafe { real(path, mode) })
+        asked(At::cwd(path), mode, 0, |mode| unsafe { real(path, mode) })
     },
     euidaccess | eaccess = |&real, path: *const c_char, mode: c_int| -> c_int {
-        asked(libc::AT_FDCWD, path, mode, libc::AT_EACCESS, |mode| unsafe { real(path, mode) })
+        asked(At::cwd(path), mode, libc::AT_EACCESS, |mode| unsafe { real(path, mode) })
     },
     faccessat = |&real, dir: c_int, path: *const c_char, mode: c_int, flags: c_int| -> c_int {
-        asked(dir, path, mode, flags, |mode| unsafe { real(dir, path, mode, flags) })
+        asked(At { dir, path }, mode, flags, |mode| unsafe { real(dir, path, mode, flags) })
     },
 );
 
-fn unlink_any(dir: c_int, path: *const c_char, real: impl Fn() -> c_int) -> c_int {
-    on_removed((dir, path), real, |path| serve(|| state::runtime()?.unlink(borrow_dir(dir), path).map(|()| 0)))
+fn unlink_any(at: At, real: impl Fn() -> c_int) -> c_int {
+    on_removed(at, real, |path| serve(|| state::runtime()?.unlink(borrow_dir(at.dir), path).map(|()| 0)))
 }
 
 /// A managed file moves with its anchor. The data path is needed only where the rename replaces a
 /// managed file.
-fn rename_any(
-    (old_dir, old): (c_int, *const c_char),
-    (new_dir, new): (c_int, *const c_char),
-    flags: c_uint,
-    real: impl Fn() -> c_int,
-) -> c_int {
+fn rename_any(from: At, to: At, flags: c_uint, real: impl Fn() -> c_int) -> c_int {
     if flags & (libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE) != 0 {
         return real();
     }
-    on_removed((new_dir, new), real, |new| {
-        if let Err(error) = kernel::stat_at(old_dir, old, false) {
+    on_removed(to, real, |new| {
+        if let Err(error) = from.stat(false) {
             // The source does not exist, so the rename fails.
             return fail(error);
         }
         // SAFETY: the kernel could read the path.
-        let old = to_path(unsafe { CStr::from_ptr(old) }.to_bytes());
-        let (old_dir, new_dir) = (borrow_dir(old_dir), borrow_dir(new_dir));
+        let old = to_path(unsafe { from.name() }.to_bytes());
+        let (old_dir, new_dir) = (borrow_dir(from.dir), borrow_dir(to.dir));
         serve(|| state::runtime()?.rename(old_dir, old, new_dir, new, flags).map(|()| 0))
     })
 }
 
 /// Changes attributes by name; those of anchor and objects if the file is managed.
 fn change_named(
-    dir: c_int,
-    path: *const c_char,
+    at: At,
     flags: c_int,
     change: impl FnOnce() -> Option<Change>,
     real: impl Fn() -> c_int,
 ) -> c_int {
-    on_name((dir, path, flags), &real, |Name { path, certain }| {
+    on_name(at, flags, &real, |Name { path, certain }| {
         let Some(change) = change() else { return real() };
         // For a file that this process may not read, the data path is needed only to change the
         // mode: the new mode may make the file readable to its owner, and the data path then
@@ -175,7 +162,7 @@ fn change_named(
         }
         let mut done = false;
         let result = serve(|| {
-            done = state::runtime()?.change(Kind::Named(borrow_dir(dir), path), &change)?;
+            done = state::runtime()?.change(Kind::Named(borrow_dir(at.dir), path), &change)?;
             if done || !certain { Ok(0) } else { Err(Errno::STALE) }
         });
         if result == 0 && !done { real() } else { result }
@@ -203,16 +190,10 @@ fn to_owner(user: uid_t, group: gid_t) -> Option<Change> {
 }
 
 /// As [`change_named`], where an empty path may stand for the descriptor `dir`.
-fn change_at(
-    dir: c_int,
-    path: *const c_char,
-    flags: c_int,
-    change: impl FnOnce() -> Option<Change>,
-    real: impl Fn() -> c_int,
-) -> c_int {
-    match stands_for_descriptor(path, flags) {
-        Ok(false) => change_named(dir, path, flags, change, real),
-        Ok(true) => change_opened(dir, change, real),
+fn change_at(at: At, flags: c_int, change: impl FnOnce() -> Option<Change>, real: impl Fn() -> c_int) -> c_int {
+    match stands_for_descriptor(at.path, flags) {
+        Ok(false) => change_named(at, flags, change, real),
+        Ok(true) => change_opened(at.dir, change, real),
         Err(error) => fail(error),
     }
 }
@@ -225,7 +206,7 @@ fn stands_for_descriptor(path: *const c_char, flags: c_int) -> Result<bool> {
     if flags & libc::AT_EMPTY_PATH == 0 {
         return Ok(false);
     }
-    match kernel::stat_at(CWD, path, true) {
+    match At::cwd(path).stat(true) {
         Ok(_) | Err(Errno::FAULT) => Ok(false),
         Err(Errno::NOMEM) => Err(Errno::NOMEM),
         // SAFETY: the kernel could read the path.
@@ -262,12 +243,12 @@ unsafe fn of_timespecs(times: *const timespec) -> Option<Change> {
 }
 
 /// The kernel's answer. For an anchor that refuses writing, the answer of the data path.
-fn asked(dir: c_int, path: *const c_char, mode: c_int, flags: c_int, real: impl Fn(c_int) -> c_int) -> c_int {
+fn asked(at: At, mode: c_int, flags: c_int, real: impl Fn(c_int) -> c_int) -> c_int {
     let answer = real(mode);
     if answer == 0 || mode & libc::W_OK == 0 || errno::get() != libc::EACCES || identity::is_vfork_child() {
         return answer;
     }
-    let path = match sniff::anchor(dir, path, follows(flags)) {
+    let path = match sniff::anchor(at, follows(flags)) {
         Ok(Some(path)) => path,
         Ok(None) => return fail(Errno::ACCESS),
         Err(error) => return fail(error),
@@ -276,7 +257,7 @@ fn asked(dir: c_int, path: *const c_char, mode: c_int, flags: c_int, real: impl 
     match real(mode & !libc::W_OK) {
         0 => serve(|| {
             let (path, effective) = (to_path(path.to_bytes()), flags & libc::AT_EACCESS != 0);
-            state::runtime()?.may_write_named(borrow_dir(dir), path, follows(flags), effective)?;
+            state::runtime()?.may_write_named(borrow_dir(at.dir), path, follows(flags), effective)?;
             Ok(0)
         }),
         refused => refused,

@@ -13,40 +13,34 @@ use stripewise_sys::{Errno, Mode, OFlags, Result};
 
 use crate::calls::unplanned;
 use crate::descriptors::{EntryRef, Known, Named, access, adopt, borrow_dir, record, sniff, table, to_path};
-use crate::process::{answer, errno, fail, guard, guarded, identity, kernel, serve, stack, state};
+use crate::process::{At, answer, errno, fail, guard, guarded, identity, serve, stack, state};
 
 // The variable argument of C's `open` is passed like a third fixed one in the 64-bit calling
 // conventions of Linux.
 
 interpose!(
     open | open64 | __open | __open64 = |real, path: *const c_char, flags: c_int, mode: mode_t| -> c_int {
-        open_any(libc::AT_FDCWD, path, flags, mode, real)
+        open_any(At::cwd(path), flags, mode, real)
     },
     openat | openat64 = |real, dir: c_int, path: *const c_char, flags: c_int, mode: mode_t| -> c_int {
-        open_any(dir, path, flags, mode, real)
+        open_any(At { dir, path }, flags, mode, real)
     },
     creat | creat64 = |real, path: *const c_char, mode: mode_t| -> c_int {
         let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_TRUNC;
-        open_any(libc::AT_FDCWD, path, flags, mode, real)
+        open_any(At::cwd(path), flags, mode, real)
     },
     // These functions take no mode: glibc aborts a program that passes O_CREAT to them.
     __open_2 | __open64_2 = |real, path: *const c_char, flags: c_int| -> c_int {
-        open_any(libc::AT_FDCWD, path, flags & !libc::O_CREAT, 0, real)
+        open_any(At::cwd(path), flags & !libc::O_CREAT, 0, real)
     },
     __openat_2 | __openat64_2 = |real, dir: c_int, path: *const c_char, flags: c_int| -> c_int {
-        open_any(dir, path, flags & !libc::O_CREAT, 0, real)
+        open_any(At { dir, path }, flags & !libc::O_CREAT, 0, real)
     },
 );
 
 /// Opens a file for the application: through the data path where the open would create or truncate
 /// a managed file, else through `real`. Returns the descriptor, or -1 with errno.
-pub fn open_any(
-    dir: c_int,
-    path: *const c_char,
-    flags: c_int,
-    mode: mode_t,
-    real: impl FnOnce() -> c_int,
-) -> c_int {
+pub fn open_any(at: At, flags: c_int, mode: mode_t, real: impl FnOnce() -> c_int) -> c_int {
     if guard::active() {
         // A private descriptor: the lowest free numbers are the application's.
         let fd = real();
@@ -54,28 +48,28 @@ pub fn open_any(
     }
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let start = state::recorder().map(|recorder| recorder.now());
-    if let Some(opened) = unplanned::open(dir, path, flags, mode) {
+    if let Some(opened) = unplanned::open(at, flags, mode) {
         return answer(|| opened.map(|(fd, found)| opened_at(start, fd, found, flags)));
     }
     let (mut entry, mut opened) = (None, -1);
-    let name = managed_name(dir, path, flags).and_then(|name| match name {
+    let name = managed_name(at, flags).and_then(|name| match name {
         Some(name) => Ok(Some(name)),
         None => {
             opened = real();
-            if opened < 0 { refused_name(dir, path, flags, &mut opened) } else { Ok(None) }
+            if opened < 0 { refused_name(at, flags, &mut opened) } else { Ok(None) }
         }
     });
     let fd = match name {
         Err(error) => return fail(error),
         Ok(Some(name)) => serve(|| {
-            let (fd, found) = stack::on_own(|| open_managed(dir, name, flags, mode))?;
+            let (fd, found) = stack::on_own(|| open_managed(at.dir, name, flags, mode))?;
             entry = found;
             Ok(fd)
         }),
         Ok(None) if opened < 0 => return opened,
         Ok(None) => answer(|| {
             // SAFETY: the kernel could read the path.
-            let (fd, found) = settle(opened, flags, unsafe { CStr::from_ptr(path) })?;
+            let (fd, found) = settle(opened, flags, unsafe { at.name() })?;
             entry = found;
             Ok(fd)
         }),
@@ -92,7 +86,7 @@ fn opened_at(start: Option<Ticks>, fd: c_int, entry: Option<EntryRef>, flags: OF
 
 /// The name, if the data path has to open it: the open would truncate a managed file or create one.
 /// Errors: the kind of the file could not be determined, or the path does not exist.
-fn managed_name(dir: c_int, path: *const c_char, flags: OFlags) -> Result<Option<&'static CStr>> {
+fn managed_name(at: At, flags: OFlags) -> Result<Option<&'static CStr>> {
     let creates = flags.contains(OFlags::CREATE) && state::has_plan() && !identity::is_vfork_child();
     if !(creates || flags.contains(OFlags::TRUNC)) || flags.intersects(OFlags::PATH | OFlags::DIRECTORY) {
         return Ok(None);
@@ -100,15 +94,14 @@ fn managed_name(dir: c_int, path: *const c_char, flags: OFlags) -> Result<Option
     let exclusive = flags.contains(OFlags::CREATE | OFlags::EXCL);
     if exclusive || !flags.contains(OFlags::TRUNC) {
         // The open keeps an existing file's bytes: only the existence of the file matters.
-        return match retry_on_intr(|| kernel::stat_at(dir, path, !exclusive && follows_link(flags))) {
+        return match retry_on_intr(|| at.stat(!exclusive && follows_link(flags))) {
             // The data path finds out whether the plan has a layout for the path.
-            // SAFETY: the kernel could read the path; it is used only during the call that it came
-            // with.
-            Err(Errno::NOENT) => Ok(creates.then(|| unsafe { CStr::from_ptr(path) })),
+            // SAFETY: the kernel could read the path.
+            Err(Errno::NOENT) => Ok(creates.then(|| unsafe { at.name() })),
             stat => stat.map(|_| None),
         };
     }
-    Ok(match sniff::look_up(dir, path, follows_link(flags))? {
+    Ok(match sniff::look_up(at, follows_link(flags))? {
         Named::Anchor(path) => Some(path),
         Named::Plain => None,
         Named::Missing(path) => creates.then_some(path),
@@ -119,20 +112,15 @@ fn managed_name(dir: c_int, path: *const c_char, flags: OFlags) -> Result<Option
 /// write to an anchor, and the data path decides who may write to the file. A vfork child must not
 /// use the data path; for it, `opened` is set here.
 /// Errors: the kind of the file could not be determined. Otherwise errno is unchanged.
-fn refused_name(
-    dir: c_int,
-    path: *const c_char,
-    flags: OFlags,
-    opened: &mut c_int,
-) -> Result<Option<&'static CStr>> {
+fn refused_name(at: At, flags: OFlags, opened: &mut c_int) -> Result<Option<&'static CStr>> {
     if errno::get() != libc::EACCES || !access::writes(flags) {
         return Ok(None);
     }
     let found = if identity::is_vfork_child() {
-        *opened = access::open_in_vfork_child(dir, path, flags).unwrap_or(-1);
+        *opened = access::open_in_vfork_child(at, flags).unwrap_or(-1);
         None
     } else {
-        sniff::anchor(dir, path, follows_link(flags))?
+        sniff::anchor(at, follows_link(flags))?
     };
     errno::set(libc::EACCES);
     Ok(found)
@@ -147,7 +135,7 @@ fn follows_link(flags: OFlags) -> bool {
 pub fn is_managed_name(path: *const c_char, flags: c_int) -> Result<bool> {
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let follow = follows_link(flags) && !flags.contains(OFlags::CREATE | OFlags::EXCL);
-    Ok(match sniff::look_up(libc::AT_FDCWD, path, follow)? {
+    Ok(match sniff::look_up(At::cwd(path), follow)? {
         Named::Anchor(_) => true,
         Named::Plain => false,
         Named::Missing(_) => flags.contains(OFlags::CREATE) && state::has_plan(),
@@ -163,7 +151,7 @@ pub fn wants_stream(path: *const c_char, flags: c_int) -> Result<bool> {
     if state::recorder().is_none() {
         return is_managed_name(path, flags);
     }
-    match retry_on_intr(|| kernel::stat_at(libc::AT_FDCWD, path, true)) {
+    match retry_on_intr(|| At::cwd(path).stat(true)) {
         Ok(stat) => Ok(sniff::is_regular(&stat)),
         Err(Errno::NOENT) => Ok(flags & libc::O_CREAT != 0),
         Err(error) => Err(error),

@@ -10,7 +10,7 @@ use stripewise_sys::{Errno, OFlags, Result};
 
 use crate::calls::transfer::check_limit;
 use crate::descriptors::{Call, Managed, Subject, adopt, on_managed, on_recorded, record, sniff, to_path};
-use crate::process::{fail, guard, kernel, serve, serve_code, serve_interruptible, state};
+use crate::process::{At, fail, guard, serve, serve_code, serve_interruptible, state};
 
 interpose!(
     ftruncate | ftruncate64 = |real, fd: c_int, size: off_t| -> c_int {
@@ -26,7 +26,8 @@ interpose!(
         on_recorded(fd, || Call::on_range(Op::Resize, 0, size), real, ours)
     },
     truncate | truncate64 = |real, path: *const c_char, size: off_t| -> c_int {
-        let path = match sniff::anchor(libc::AT_FDCWD, path, true) {
+        let at = At::cwd(path);
+        let path = match sniff::anchor(at, true) {
             Err(error) => return fail(error),
             Ok(Some(path)) => path,
             Ok(None) => return real(),
@@ -36,9 +37,7 @@ interpose!(
             // The anchor's size stands in for the file's size here, which may be larger if the file
             // is open. Then a truncate to a size above the limit is refused even if it shortens the
             // file.
-            check_limit(size, || {
-                kernel::stat_at(libc::AT_FDCWD, path.as_ptr(), true).map(|anchor| anchor.st_size as u64)
-            })?;
+            check_limit(size, || at.stat(true).map(|anchor| anchor.st_size as u64))?;
             if state::runtime()?.truncate(to_path(path.to_bytes()), size)? { Ok(0) } else { Err(Errno::STALE) }
         })
     },

@@ -11,7 +11,7 @@ use stripewise_sys::{Errno, Fd, OFlags};
 
 use crate::calls::open::{is_managed_name, open_any};
 use crate::descriptors::access;
-use crate::process::{errno, kernel};
+use crate::process::{At, errno, kernel};
 
 /// Descriptors that wait for children, each with the address of its file actions.
 static OPEN: Mutex<Vec<(usize, Fd)>> = Mutex::new(Vec::new());
@@ -37,9 +37,8 @@ interpose!(
             Err(error) => return error.raw_os_error(),
         }
         let before = errno::get();
-        let opened = open_any(libc::AT_FDCWD, path, flags | libc::O_CLOEXEC, mode, || {
-            errno::answer(|| kernel::open_at(libc::AT_FDCWD, path, flags | libc::O_CLOEXEC, mode))
-        });
+        let (at, flags) = (At::cwd(path), flags | libc::O_CLOEXEC);
+        let opened = open_any(at, flags, mode, || errno::answer(|| at.open(flags, mode)));
         if opened < 0 {
             let failed = errno::get();
             errno::set(before);

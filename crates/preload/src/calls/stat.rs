@@ -9,31 +9,30 @@ use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result};
 
 use crate::descriptors::{Call, Found, Subject, borrow_dir, follows, on_recorded, sniff, to_path};
-use crate::process::{errno, kernel, state};
+use crate::process::{At, errno, state};
 
 interpose!(
-    stat | stat64 = |real, path: *const c_char, out: *mut Stat| -> c_int {
-        unsafe { named(libc::AT_FDCWD, path, 0, out, real) }
-    },
+    stat | stat64 =
+        |real, path: *const c_char, out: *mut Stat| -> c_int { unsafe { named(At::cwd(path), 0, out, real) } },
     lstat | lstat64 = |real, path: *const c_char, out: *mut Stat| -> c_int {
-        unsafe { named(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW, out, real) }
+        unsafe { named(At::cwd(path), libc::AT_SYMLINK_NOFOLLOW, out, real) }
     },
     fstat | fstat64 = |real, fd: c_int, out: *mut Stat| -> c_int { unsafe { opened(fd, out, real) } },
     fstatat | fstatat64 = |real, dir: c_int, path: *const c_char, out: *mut Stat, flags: c_int| -> c_int {
-        unsafe { named(dir, path, flags, out, real) }
+        unsafe { named(At { dir, path }, flags, out, real) }
     },
     // Programs built before glibc 2.33 call these.
     __xstat | __xstat64 = |real, version: c_int, path: *const c_char, out: *mut Stat| -> c_int {
-        unsafe { named(libc::AT_FDCWD, path, 0, out, real) }
+        unsafe { named(At::cwd(path), 0, out, real) }
     },
     __lxstat | __lxstat64 = |real, version: c_int, path: *const c_char, out: *mut Stat| -> c_int {
-        unsafe { named(libc::AT_FDCWD, path, libc::AT_SYMLINK_NOFOLLOW, out, real) }
+        unsafe { named(At::cwd(path), libc::AT_SYMLINK_NOFOLLOW, out, real) }
     },
     __fxstat | __fxstat64 =
         |real, version: c_int, fd: c_int, out: *mut Stat| -> c_int { unsafe { opened(fd, out, real) } },
     __fxstatat | __fxstatat64 =
         |real, version: c_int, dir: c_int, path: *const c_char, out: *mut Stat, flags: c_int| -> c_int {
-            unsafe { named(dir, path, flags, out, real) }
+            unsafe { named(At { dir, path }, flags, out, real) }
         },
     statx = |real, dir: c_int, path: *const c_char, flags: c_int, mask: c_uint, out: *mut Statx| -> c_int {
         corrected(real, || {
@@ -84,21 +83,15 @@ unsafe fn opened(fd: c_int, out: *mut Stat, real: impl Fn() -> c_int) -> c_int {
 }
 
 /// Serves a call on a path.
-unsafe fn named(
-    dir: c_int,
-    path: *const c_char,
-    flags: c_int,
-    out: *mut Stat,
-    real: impl Fn() -> c_int,
-) -> c_int {
+unsafe fn named(at: At, flags: c_int, out: *mut Stat, real: impl Fn() -> c_int) -> c_int {
     corrected(real, || {
         // SAFETY: the call filled it, and could read the path.
-        let (stat, name) = unsafe { (&mut *out.cast::<stripewise_sys::Stat>(), path_of(path)) };
+        let (stat, name) = unsafe { (&mut *out.cast::<stripewise_sys::Stat>(), path_of(at.path)) };
         if !sniff::possible(stat) {
             Ok(())
         } else if !name.is_empty() {
-            correct_named(dir, name, flags, stat).map(drop)
-        } else if unsafe { opened(dir, out, || 0) } == 0 {
+            correct_named(at.dir, name, flags, stat).map(drop)
+        } else if unsafe { opened(at.dir, out, || 0) } == 0 {
             Ok(())
         } else {
             Err(Errno::from_raw_os_error(errno::get()))
@@ -133,7 +126,7 @@ fn stat_for(dir: c_int, name: &CStr, flags: c_int) -> Result<Option<stripewise_s
         errno::guarded(|| managed.file()?.correct_stat(&mut stat))?;
         return Ok(Some(stat));
     }
-    let mut stat = retry_on_intr(|| kernel::stat_at(dir, name.as_ptr(), follows(flags)))?;
+    let mut stat = retry_on_intr(|| At { dir, path: name.as_ptr() }.stat(follows(flags)))?;
     Ok(correct_named(dir, name, flags, &mut stat)?.then_some(stat))
 }
 

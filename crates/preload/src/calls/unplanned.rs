@@ -18,7 +18,7 @@ use stripewise_datapath::Runtime;
 use stripewise_sys::{Errno, OFlags, Result};
 
 use crate::descriptors::{Absolute, EntryRef, Found, access, adopt, sniff};
-use crate::process::{Real, Scratch, borrow, errno, identity, kernel, stack, state};
+use crate::process::{At, Real, Scratch, borrow, errno, identity, kernel, stack, state};
 
 const RESOLVE_NO_SYMLINKS: u64 = 4;
 const MODE_BITS: mode_t = 0o7777;
@@ -28,18 +28,13 @@ const MODE_BITS: mode_t = 0o7777;
 ///
 /// No value here has a destructor while the kernel opens the file, because the thread may be
 /// cancelled in that call.
-pub fn open(
-    dir: c_int,
-    path: *const c_char,
-    wanted: OFlags,
-    mode: mode_t,
-) -> Option<Result<(c_int, Option<EntryRef>)>> {
-    if !applies(wanted) || !is_unplanned(state::runtime_if_made()?, dir, path) {
+pub fn open(at: At, wanted: OFlags, mode: mode_t) -> Option<Result<(c_int, Option<EntryRef>)>> {
+    if !applies(wanted) || !is_unplanned(state::runtime_if_made()?, at) {
         return None;
     }
     let kernels = (wanted - OFlags::TRUNC).bits();
     let how = OpenHow { flags: kernels.into(), mode: (mode & MODE_BITS).into(), resolve: RESOLVE_NO_SYMLINKS };
-    match openat2(dir, path, &how) {
+    match openat2(at, &how) {
         Ok(fd) => settle(fd, wanted).transpose(),
         Err(error) if is_inconclusive(error) => None,
         Err(error) => Some(Err(error)),
@@ -64,7 +59,7 @@ type SyscallFn = unsafe extern "C-unwind" fn(c_long, c_int, *const c_char, *cons
 /// of a FIFO, or the end of a lease) can be cancelled, as in libc's `open`. As there, a descriptor
 /// that the kernel has just returned then stays open.
 #[inline(never)]
-fn openat2(dir: c_int, path: *const c_char, how: &OpenHow) -> Result<c_int> {
+fn openat2(At { dir, path }: At, how: &OpenHow) -> Result<c_int> {
     const PTHREAD_CANCEL_ASYNCHRONOUS: c_int = 1;
     // SAFETY: its type, with the arguments of this call.
     static SYSCALL: Real<SyscallFn> = unsafe { Real::new(c"syscall") };
@@ -97,17 +92,8 @@ fn applies(flags: OFlags) -> bool {
 /// Whether openat2(2) may fail with this error where open(2) succeeds, or where
 /// [`crate::calls::open`] has to interpret the error.
 fn is_inconclusive(error: Errno) -> bool {
-    matches!(
-        error,
-        Errno::LOOP
-            | Errno::NOSYS
-            | Errno::PERM
-            | Errno::INVAL
-            | Errno::AGAIN
-            | Errno::TOOBIG
-            | Errno::XDEV
-            | Errno::ACCESS
-    )
+    use Errno as E;
+    [E::LOOP, E::NOSYS, E::PERM, E::INVAL, E::AGAIN, E::TOOBIG, E::XDEV, E::ACCESS].contains(&error)
 }
 
 /// Truncates the file if asked to, and enters the descriptor. `None` if the file has to be
@@ -134,7 +120,7 @@ fn settle(fd: c_int, flags: OFlags) -> Result<Option<(c_int, Option<EntryRef>)>>
 /// Whether the plan certainly has no rule for the file, provided that its path contains no symbolic
 /// link.
 #[inline(never)]
-fn is_unplanned(runtime: &Runtime, dir: c_int, path: *const c_char) -> bool {
+fn is_unplanned(runtime: &Runtime, At { dir, path }: At) -> bool {
     let Some(path) = readable(path) else { return false };
     let base = match dir {
         _ if path.starts_with(b"/") => Absolute::root(),

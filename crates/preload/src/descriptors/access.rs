@@ -9,7 +9,7 @@
 //! Any process may set that signal on a descriptor it has, so a mark counts only if a trusted user
 //! set it: `F_SETOWN` makes the kernel record that user. See [`inherited`].
 
-use std::ffi::{c_char, c_int, c_long};
+use std::ffi::{c_int, c_long};
 
 use rustix::fs::{OFlags, fcntl_getfl};
 use stripewise_datapath::LogicalFile;
@@ -17,7 +17,7 @@ use stripewise_datapath::manifest::MAGIC;
 use stripewise_sys::{Errno, Result, Stat, raw};
 
 use crate::descriptors::FdPath;
-use crate::process::{borrow, errno, kernel, state};
+use crate::process::{At, borrow, errno, kernel, state};
 
 /// Signals that encode an access mode: real-time signals that no program uses for files.
 const MAY_WRITE: usize = 61;
@@ -99,8 +99,7 @@ pub fn exchange(fd: c_int, file: &LogicalFile, flags: OFlags) -> Result<c_int> {
 /// exchange fails.
 pub fn exchange_in_vfork_child(fd: c_int, flags: OFlags) -> c_int {
     let link = FdPath::new(fd);
-    let Some(new) = open_in_vfork_child(libc::AT_FDCWD, link.as_c_str().as_ptr(), flags - OFlags::NOFOLLOW)
-    else {
+    let Some(new) = open_in_vfork_child(At::cwd(link.as_c_str().as_ptr()), flags - OFlags::NOFOLLOW) else {
         return fd;
     };
     let on_exec = if flags.contains(OFlags::CLOEXEC) { libc::O_CLOEXEC } else { 0 };
@@ -113,10 +112,10 @@ pub fn exchange_in_vfork_child(fd: c_int, flags: OFlags) -> c_int {
 /// Opens a managed file for reading in a vfork child, and marks the description with the access
 /// mode that the program asked for. The process that uses the descriptor checks whether the program
 /// may have that mode. `None` if the file is not managed.
-pub fn open_in_vfork_child(dir: c_int, path: *const c_char, flags: OFlags) -> Option<c_int> {
+pub fn open_in_vfork_child(at: At, flags: OFlags) -> Option<c_int> {
     let mut start = [0; MAGIC.len()];
     let kept = flags - (OFlags::RWMODE | OFlags::CREATE | OFlags::EXCL | OFlags::TRUNC);
-    let new = kernel::open_at(dir, path, kept.bits().cast_signed(), 0).ok()?;
+    let new = at.open(kept.bits().cast_signed(), 0).ok()?;
     // SAFETY: a buffer of this function.
     let read = unsafe { raw::pread(borrow(new), start.as_mut_ptr(), start.len(), 0) };
     if read != Ok(start.len()) || start != *MAGIC || note(new, flags).is_err() {

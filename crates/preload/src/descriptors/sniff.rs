@@ -8,7 +8,7 @@
 //! In a program that uses such locks, a file is therefore examined through the program's own
 //! descriptors where that is possible.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +20,7 @@ use stripewise_datapath::manifest::{MAGIC, TEXT_BYTES_MAX, TEXT_BYTES_MIN};
 use stripewise_sys::{Errno, Result, Stat, raw};
 
 use crate::descriptors::{FdPath, Found, Known, borrow_dir, seen, table};
-use crate::process::{Closing, Scratch, borrow, errno, kernel, state};
+use crate::process::{At, Closing, Scratch, borrow, errno, kernel, state};
 
 /// Set by the first record lock of the process.
 static LOCKS: AtomicBool = AtomicBool::new(false);
@@ -103,16 +103,16 @@ pub enum Named {
 
 /// Determines what the application's path leads to.
 /// Errors: that of fstatat(2) for the path, and as [`descriptor`].
-pub fn look_up(dir: c_int, path: *const c_char, follow: bool) -> Result<Named> {
+pub fn look_up(at: At, follow: bool) -> Result<Named> {
     for _ in 0..TRIES {
-        let stat = match retry_on_intr(|| kernel::stat_at(dir, path, follow)) {
+        let stat = match retry_on_intr(|| at.stat(follow)) {
             Err(Errno::NOENT) => None,
             stat => Some(stat?),
         };
         // SAFETY: the kernel could read the path.
-        let path = unsafe { CStr::from_ptr(path) };
+        let path = unsafe { at.name() };
         let Some(stat) = stat else { return Ok(Named::Missing(path)) };
-        match name(dir, path, follow, &stat) {
+        match name(at.dir, path, follow, &stat) {
             Err(error) if is_replaced(error) => {}
             Ok(Found::Anchor) => return Ok(Named::Anchor(path)),
             found => return found.map(|_| Named::Plain),
@@ -123,8 +123,8 @@ pub fn look_up(dir: c_int, path: *const c_char, follow: bool) -> Result<Named> {
 
 /// The path, if it leads to the anchor of a managed file.
 /// Errors: as [`look_up`].
-pub fn anchor(dir: c_int, path: *const c_char, follow: bool) -> Result<Option<&'static CStr>> {
-    Ok(match look_up(dir, path, follow)? {
+pub fn anchor(at: At, follow: bool) -> Result<Option<&'static CStr>> {
+    Ok(match look_up(at, follow)? {
         Named::Anchor(path) => Some(path),
         _ => None,
     })

@@ -3,7 +3,7 @@
 //! They go through libc's `syscall`, which bypasses the library's own functions, and leave `errno`
 //! as it was.
 
-use std::ffi::{c_char, c_int, c_long, c_void};
+use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr;
@@ -43,15 +43,43 @@ pub unsafe fn call<const N: usize>(number: c_long, arguments: [usize; N]) -> Res
     if result == -1 { Err(Errno::from_raw_os_error(failed)) } else { Ok(result as usize) }
 }
 
-/// fstatat(2). EFAULT if the path cannot be read.
-pub fn stat_at(dir: c_int, path: *const c_char, follow: bool) -> Result<Stat> {
-    let mut stat = MaybeUninit::<Stat>::uninit();
-    let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
-    let arguments = [dir as usize, path as usize, stat.as_mut_ptr() as usize, flags as usize];
-    // SAFETY: only the kernel reads the path; on success it has filled the structure.
-    unsafe {
-        call(libc::SYS_newfstatat, arguments)?;
-        Ok(stat.assume_init())
+/// The directory and the path of an application's call. The kernel checks them: either may be
+/// invalid.
+#[derive(Clone, Copy)]
+pub struct At {
+    pub dir: c_int,
+    pub path: *const c_char,
+}
+
+impl At {
+    /// A path from the working directory.
+    pub fn cwd(path: *const c_char) -> Self {
+        Self { dir: libc::AT_FDCWD, path }
+    }
+
+    /// fstatat(2). EFAULT if the path cannot be read.
+    pub fn stat(self, follow: bool) -> Result<Stat> {
+        let mut stat = MaybeUninit::<Stat>::uninit();
+        let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
+        let arguments = [self.dir as usize, self.path as usize, stat.as_mut_ptr() as usize, flags as usize];
+        // SAFETY: only the kernel reads the path; on success it has filled the structure.
+        unsafe {
+            call(libc::SYS_newfstatat, arguments)?;
+            Ok(stat.assume_init())
+        }
+    }
+
+    /// openat(2), bypassing the library's own. EFAULT if the path cannot be read.
+    pub fn open(self, flags: c_int, mode: libc::mode_t) -> Result<c_int> {
+        let arguments = [self.dir as usize, self.path as usize, flags as usize, mode as usize];
+        // SAFETY: only the kernel follows the path.
+        unsafe { call(libc::SYS_openat, arguments) }.map(|fd| fd as c_int)
+    }
+
+    /// Safety: the kernel could read the path. The name is not used after the application's call.
+    pub unsafe fn name(self) -> &'static CStr {
+        // SAFETY: as the caller promises.
+        unsafe { CStr::from_ptr(self.path) }
     }
 }
 
@@ -141,13 +169,6 @@ pub fn close(fd: c_int) {
 pub fn close_range(first: u32, last: u32, flags: c_int) -> Result<()> {
     // SAFETY: the descriptors are the application's.
     unsafe { call(libc::SYS_close_range, [first as usize, last as usize, flags as usize]) }.map(|_| ())
-}
-
-/// openat(2), bypassing the library's own. EFAULT if the path cannot be read.
-pub fn open_at(dir: c_int, path: *const c_char, flags: c_int, mode: libc::mode_t) -> Result<c_int> {
-    let arguments = [dir as usize, path as usize, flags as usize, mode as usize];
-    // SAFETY: only the kernel follows the path.
-    unsafe { call(libc::SYS_openat, arguments) }.map(|fd| fd as c_int)
 }
 
 /// A descriptor of the application, for the duration of a call. If it is not open, the kernel

@@ -24,6 +24,6 @@ pub mod statistics;
 pub use errno::{answer, fail, guarded, serve, serve_code, serve_interruptible};
 pub use guard::{NoCancellation, SignalForkGuard};
 pub use job::Job;
-pub use kernel::{Closing, borrow};
+pub use kernel::{At, Closing, borrow};
 pub use memory::{Chunks, Scratch, Zeroed};
 pub use real::{MmapFn, Real};

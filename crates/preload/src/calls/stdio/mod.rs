@@ -18,14 +18,11 @@ use stripewise_sys::{Errno, OFlags, Result};
 use crate::calls::close;
 use crate::calls::open::{self, open_any};
 use crate::descriptors::{FdPath, Known, Subject, table};
-use crate::process::{answer, errno, fail, identity, kernel, serve};
+use crate::process::{At, answer, errno, fail, identity, kernel, serve};
 
 use file::Access;
 
 pub use standard::{at_start, descriptor_replaced};
-
-/// The mode of files that `fopen` creates, before the umask.
-const MODE: libc::mode_t = 0o666;
 
 unsafe fn access_of(mode: *const c_char) -> Option<Access> {
     // SAFETY: the application passes a terminated string.
@@ -49,7 +46,7 @@ interpose!(
             }
             return stream;
         };
-        let fd = open_any(libc::AT_FDCWD, path, access.flags, MODE, || kernel_open(path, access.flags));
+        let fd = open_stream(path, access);
         if fd < 0 {
             return std::ptr::null_mut();
         }
@@ -93,7 +90,7 @@ interpose!(
             unsafe { libc::fclose(stream) };
             return fail(error);
         }
-        let new = open_any(libc::AT_FDCWD, name, access.flags, MODE, || kernel_open(name, access.flags));
+        let new = open_stream(name, access);
         if new < 0 || !(ours || standard::is_standard(stream)) {
             let error = if new < 0 { errno::get() } else { libc::ENOTSUP };
             if new >= 0 {
@@ -121,8 +118,11 @@ interpose!(
     },
 );
 
-fn kernel_open(path: *const c_char, flags: c_int) -> c_int {
-    answer(|| kernel::open_at(libc::AT_FDCWD, path, flags, MODE))
+fn open_stream(path: *const c_char, access: Access) -> c_int {
+    /// The mode of files that `fopen` creates, before the umask.
+    const MODE: libc::mode_t = 0o666;
+    let at = At::cwd(path);
+    open_any(at, access.flags, MODE, || answer(|| at.open(access.flags, MODE)))
 }
 
 /// Checks that the descriptor's access mode permits the stream's, and sets append mode if the
