@@ -1,8 +1,7 @@
 //! Calls that would bypass the interposed functions: `syscall`, `clone` and `_Fork`.
 //!
 //! System calls by number that make, close or copy descriptors are served like the libc functions
-//! of that name, and so is `copy_file_range`. Other calls that move bytes go to the kernel. A
-//! process that is made without fork handlers is treated like a forked one.
+//! of that name, and so is `copy_file_range`. Other calls that move bytes go to the kernel.
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
@@ -118,19 +117,18 @@ fn forks(number: c_long, first: usize) -> bool {
     if number == libc::SYS_fork {
         return true;
     }
-    let shares = |flags: usize| flags & libc::CLONE_VM as usize != 0;
-    match number {
-        libc::SYS_clone => !shares(first),
+    let flags = match number {
+        libc::SYS_clone => first as u64,
         // The flags are the first field of the structure that the argument points to.
-        libc::SYS_clone3 => {
-            let there = kernel::is_readable(first as *const c_void, size_of::<u64>());
-            there && !shares(unsafe { (first as *const u64).read_unaligned() } as usize)
-        }
-        _ => false,
-    }
+        libc::SYS_clone3 if kernel::is_readable(first as *const c_void, size_of::<u64>()) => unsafe {
+            (first as *const u64).read_unaligned()
+        },
+        _ => return false,
+    };
+    flags & libc::CLONE_VM as u64 == 0
 }
 
-/// Runs a call that creates a process; calls on managed files wait meanwhile.
+/// Runs a call that creates a process without fork handlers; calls on managed files wait meanwhile.
 fn forked<T: Copy + Default + PartialEq>(call: impl FnOnce() -> T) -> T {
     identity::before_fork();
     let result = call();
@@ -173,7 +171,7 @@ struct Begin {
 
 extern "C" fn begin(with: *mut c_void) -> c_int {
     identity::after_fork_in_child();
-    // SAFETY: passed by `clone_any`.
+    // SAFETY: passed by `clone`.
     let Begin { run, argument } = unsafe { with.cast::<Begin>().read() };
     let code = run(argument);
     // libc would end this thread only, and a thread of this library could keep the process alive.

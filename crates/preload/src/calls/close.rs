@@ -9,7 +9,7 @@ use stripewise_sys::{Errno, Result};
 
 use crate::calls::locks;
 use crate::descriptors::{Call, EntryRef, record, sniff, table};
-use crate::process::{NoCancellation, answer, errno, guard, identity, kernel};
+use crate::process::{NoCancellation, SignalForkGuard, answer, errno, guard, identity, kernel, state};
 
 interpose!(
     close | __close = |real, fd: c_int| -> c_int {
@@ -35,10 +35,7 @@ interpose!(
         real()
     },
     close_range = |_real, first: c_uint, last: c_uint, flags: c_int| -> c_int {
-        answer(|| {
-            close_between(first, last, flags)?;
-            Ok(0)
-        })
+        answer(|| close_between(first, last, flags).map(|()| 0))
     },
 );
 
@@ -59,14 +56,15 @@ pub fn leave(entry: &EntryRef, close: impl FnOnce() -> c_int) -> c_int {
     if !entry.is_last() {
         return close();
     }
-    let _ = errno::guarded(|| {
+    let guard = SignalForkGuard::new();
+    errno::quietly(|| {
         // Prepares the data path in a forked child before the child uses a file.
-        let _ = crate::process::state::runtime_if_used();
+        let _ = state::runtime_if_used();
         if let Ok(Some(file)) = entry.file() {
             file.closing();
         }
-        Ok(())
     });
+    drop(guard);
     record::timed(entry, Call::plain(Op::Close), close)
 }
 
@@ -78,9 +76,8 @@ unsafe extern "C" fn closefrom(low: c_int) {
     if close_between(low, c_uint::MAX, 0) == Err(Errno::NOSYS) {
         // Kernels before Linux 5.9 lack close_range(2).
         let _ = sniff::for_each_descriptor(|fd| {
-            use std::os::fd::AsRawFd;
-            if fd.as_raw_fd().cast_unsigned() >= low && !is_private(fd.as_raw_fd()) {
-                kernel::close(fd.as_raw_fd());
+            if fd.cast_unsigned() >= low && !is_private(fd) {
+                kernel::close(fd);
             }
         });
     }

@@ -15,42 +15,33 @@ interpose!(
         transfer(fd, || Transfer::one(Op::Read, buffer, len, Place::Offset), real)
     },
     write = |real, fd: c_int, buffer: *const c_void, len: size_t| -> ssize_t {
-        let request = || Transfer::one(Op::Write, buffer.cast_mut(), len, Place::Offset);
-        transfer(fd, request, real)
+        transfer(fd, || Transfer::one(Op::Write, buffer.cast_mut(), len, Place::Offset), real)
     },
     pread | pread64 = |real, fd: c_int, buffer: *mut c_void, len: size_t, offset: off_t| -> ssize_t {
-        let request = || Transfer::one(Op::Read, buffer, len, Place::At(offset));
-        transfer(fd, request, real)
+        transfer(fd, || Transfer::one(Op::Read, buffer, len, Place::At(offset)), real)
     },
     pwrite | pwrite64 = |real, fd: c_int, buffer: *const c_void, len: size_t, offset: off_t| -> ssize_t {
-        let request = || Transfer::one(Op::Write, buffer.cast_mut(), len, Place::At(offset));
-        transfer(fd, request, real)
+        transfer(fd, || Transfer::one(Op::Write, buffer.cast_mut(), len, Place::At(offset)), real)
     },
     readv = |real, fd: c_int, vectors: *const iovec, count: c_int| -> ssize_t {
-        let request = || Transfer::many(Op::Read, vectors, count, Place::Offset, 0);
-        transfer(fd, request, real)
+        transfer(fd, || Transfer::many(Op::Read, vectors, count, Place::Offset, 0), real)
     },
     writev = |real, fd: c_int, vectors: *const iovec, count: c_int| -> ssize_t {
-        let request = || Transfer::many(Op::Write, vectors, count, Place::Offset, 0);
-        transfer(fd, request, real)
+        transfer(fd, || Transfer::many(Op::Write, vectors, count, Place::Offset, 0), real)
     },
     preadv | preadv64 = |real, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t| -> ssize_t {
-        let request = || Transfer::many(Op::Read, vectors, count, Place::At(offset), 0);
-        transfer(fd, request, real)
+        transfer(fd, || Transfer::many(Op::Read, vectors, count, Place::At(offset), 0), real)
     },
     pwritev | pwritev64 = |real, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t| -> ssize_t {
-        let request = || Transfer::many(Op::Write, vectors, count, Place::At(offset), 0);
-        transfer(fd, request, real)
+        transfer(fd, || Transfer::many(Op::Write, vectors, count, Place::At(offset), 0), real)
     },
     preadv2 | preadv64v2 =
         |real, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int| -> ssize_t {
-            let request = || Transfer::many(Op::Read, vectors, count, Place::of_v2(offset), flags);
-            transfer(fd, request, real)
+            transfer(fd, || Transfer::many(Op::Read, vectors, count, Place::of_v2(offset), flags), real)
         },
     pwritev2 | pwritev64v2 =
         |real, fd: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int| -> ssize_t {
-            let request = || Transfer::many(Op::Write, vectors, count, Place::of_v2(offset), flags);
-            transfer(fd, request, real)
+            transfer(fd, || Transfer::many(Op::Write, vectors, count, Place::of_v2(offset), flags), real)
         },
     // glibc's checked functions abort if `len` exceeds `room`. Such calls go to glibc for every
     // file.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use stripewise_datapath::LogicalFile;
 
 use crate::descriptors::entry;
-use crate::process::{Real, background, errno, identity, kernel, state, statistics};
+use crate::process::{Real, SignalForkGuard, background, errno, identity, kernel, state, statistics};
 
 /// Set when the library's destructor has run. libc flushes its streams after that.
 static ENDING: AtomicBool = AtomicBool::new(false);
@@ -42,13 +42,11 @@ pub fn at_start() {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn _exit(code: c_int) -> ! {
-    end_all();
     end(code)
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn _Exit(code: c_int) -> ! {
-    end_all();
     end(code)
 }
 
@@ -66,12 +64,10 @@ pub fn settle_all() {
         return;
     }
     entry::for_each(|entry| {
-        let _ = errno::guarded(|| {
-            if let Ok(Some(file)) = entry.file() {
-                settle(file);
-            }
-            Ok(())
-        });
+        if let Ok(Some(file)) = entry.file() {
+            let _guard = SignalForkGuard::new();
+            errno::quietly(|| settle(file));
+        }
     });
 }
 
@@ -84,10 +80,11 @@ pub fn settle(file: &LogicalFile) {
 /// Whether this process has used the data path. If not, the files are its parent's, or there are
 /// none.
 fn has_files() -> bool {
-    state::is_runtime_used() && !identity::is_vfork_child() && !identity::is_idle_child()
+    state::runtime_if_made().is_some() && !identity::is_vfork_child() && !identity::is_idle_child()
 }
 
 fn end(code: c_int) -> ! {
+    end_all();
     loop {
         // SAFETY: no memory is involved.
         let _ = unsafe { kernel::call(libc::SYS_exit_group, [code as usize]) };

@@ -15,7 +15,7 @@ use libc::flock;
 use stripewise_datapath::LogicalFile;
 use stripewise_sys::{Errno, Mode, OFlags, Result};
 
-use crate::descriptors::{FdPath, Managed};
+use crate::descriptors::{FdPath, Managed, to_path};
 use crate::process::{answer, guarded, kernel, state};
 
 pub fn is_about(command: c_int) -> bool {
@@ -69,10 +69,8 @@ fn make(managed: &Managed, command: c_int, lock: &mut flock) -> Result<()> {
         _ => {}
     }
     place(managed, lock)?;
-    let fd = holder(managed, command)?;
-    let arguments = [fd as usize, command as usize, std::ptr::from_mut(lock) as usize];
-    // SAFETY: a lock of this call. Signals are not blocked, because the wait may be long.
-    unsafe { kernel::call(libc::SYS_fcntl, arguments) }.map(drop)
+    // Signals are not blocked, because the wait may be long.
+    kernel::fcntl(holder(managed, command)?, command, std::ptr::from_mut(lock) as usize).map(drop)
 }
 
 /// Converts the lock's start to an absolute offset: the private descriptor has another offset, and
@@ -97,8 +95,7 @@ fn holder(managed: &Managed, command: c_int) -> Result<c_int> {
     let flags = if file.is_writable() { OFlags::RDWR } else { OFlags::RDONLY };
     let open = || {
         let link = FdPath::new(first);
-        let link = crate::descriptors::paths::to_path(link.as_c_str().to_bytes());
-        state::runtime()?.sys().open(None, link, flags, Mode::empty())
+        state::runtime()?.sys().open(None, to_path(link.as_c_str().to_bytes()), flags, Mode::empty())
     };
     guarded(|| managed.entry().locks(open))
 }
@@ -114,9 +111,6 @@ pub fn closing(file: &LogicalFile) {
     let mut lock: flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_UNLCK as i16;
     if let Ok(first) = first_object(file) {
-        let lock = std::ptr::from_mut(&mut lock) as usize;
-        let arguments = [first as usize, libc::F_SETLK as usize, lock];
-        // SAFETY: a lock of this call.
-        let _ = unsafe { kernel::call(libc::SYS_fcntl, arguments) };
+        let _ = kernel::fcntl(first, libc::F_SETLK, &raw const lock as usize);
     }
 }

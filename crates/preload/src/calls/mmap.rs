@@ -134,12 +134,12 @@ impl Request {
                     // SAFETY: within the range that was just reserved.
                     unsafe { self.map_extent(base, extent) }
                 });
-                self.finish(base, len, mapped)
+                finish(base, len, mapped)
             }
             // A private mapping is a copy anyway, so the bytes can be read into memory at once.
             Err(Errno::NODEV | Errno::OVERFLOW) if self.is_private() => {
                 let base = self.reserve(len, MapFlags::empty())?;
-                self.finish(base, len, unsafe { self.fill(managed.file()?, base) })
+                finish(base, len, unsafe { self.fill(managed.file()?, base) })
             }
             Err(Errno::OVERFLOW) => Err(Errno::NOMEM),
             Err(error) => Err(error),
@@ -200,15 +200,12 @@ impl Request {
             mprotect(base, self.len, protection)
         }
     }
+}
 
-    fn finish(&self, base: *mut c_void, len: usize, result: Result<()>) -> Result<*mut c_void> {
-        match result {
-            Ok(()) => Ok(base),
-            Err(error) => {
-                // SAFETY: reserved by this call.
-                let _ = unsafe { munmap(base, len) };
-                Err(error)
-            }
-        }
-    }
+/// The mapping at `base`; it is removed if it could not be made as a whole.
+fn finish(base: *mut c_void, len: usize, made: Result<()>) -> Result<*mut c_void> {
+    made.map(|()| base).inspect_err(|_| {
+        // SAFETY: reserved by this call.
+        let _ = unsafe { munmap(base, len) };
+    })
 }

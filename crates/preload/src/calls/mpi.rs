@@ -13,6 +13,7 @@ use stripewise_policy::sieving::{self, Strided};
 use stripewise_recorder::{Event, FileId, Flags, MpiCall, Op, Recorder, Ticks};
 
 use crate::descriptors::{Absolute, to_path};
+use crate::process::errno::quietly;
 use crate::process::{At, Closing, Job, SignalForkGuard, errno, identity, job, state};
 
 /// Called when MPI is initialized: this process is `rank` of `ranks`, and `ranks_on_node` of them
@@ -144,11 +145,6 @@ unsafe extern "C" fn stripewise_sieving_pays(
     };
     let _guard = SignalForkGuard::new();
     quietly(pays).map_or(-1, c_int::from)
-}
-
-/// Runs `body` and leaves errno unchanged. A panic becomes the default value.
-fn quietly<T: Default>(body: impl FnOnce() -> T) -> T {
-    errno::caught(|| Ok(body())).unwrap_or_default()
 }
 
 #[cfg(test)]

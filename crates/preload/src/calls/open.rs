@@ -77,9 +77,17 @@ pub fn open_any(at: At, flags: c_int, mode: mode_t, real: impl FnOnce() -> c_int
     opened_at(start, fd, entry, flags)
 }
 
-fn opened_at(start: Option<Ticks>, fd: c_int, entry: Option<EntryRef>, flags: OFlags) -> c_int {
-    if let (Some(start), Some(entry)) = (start, &entry) {
-        record_open(entry, start, flags.contains(OFlags::TRUNC));
+/// Records an open that began at `start`, if the file is recorded. Returns the descriptor.
+fn opened_at(start: Option<Ticks>, fd: c_int, entry: Option<EntryRef>, opened: OFlags) -> c_int {
+    let (Some(start), Some(entry)) = (start, entry) else { return fd };
+    let Some((recorder, file)) = record::wanted(&entry) else { return fd };
+    let flags = if entry.appends.load(Ordering::Relaxed) { Flags::APPEND } else { Flags::NONE };
+    let logical = || entry.file()?.map(|file| file.size()).transpose();
+    let size = guarded(logical).ok().flatten().unwrap_or(entry.opened_size);
+    let event = Event { file, op: Op::Open, flags, offset: 0, size, start, end: recorder.now(), result: 0 };
+    recorder.record(&event);
+    if opened.contains(OFlags::TRUNC) {
+        recorder.record(&Event { op: Op::Resize, flags: Flags::NONE, size: 0, ..event });
     }
     fd
 }
@@ -207,16 +215,4 @@ fn settle(fd: c_int, flags: OFlags, name: &CStr) -> Result<(c_int, Option<EntryR
         return Ok((fd, None));
     }
     adopt::opened(fd, flags, name)
-}
-
-fn record_open(entry: &EntryRef, start: Ticks, empties: bool) {
-    let Some((recorder, file)) = record::wanted(entry) else { return };
-    let flags = if entry.appends.load(Ordering::Relaxed) { Flags::APPEND } else { Flags::NONE };
-    let logical = || entry.file()?.map(|file| file.size()).transpose();
-    let size = guarded(logical).ok().flatten().unwrap_or(entry.opened_size);
-    let event = Event { file, op: Op::Open, flags, offset: 0, size, start, end: recorder.now(), result: 0 };
-    recorder.record(&event);
-    if empties {
-        recorder.record(&Event { op: Op::Resize, flags: Flags::NONE, size: 0, ..event });
-    }
 }

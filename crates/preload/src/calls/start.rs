@@ -41,7 +41,7 @@ fn take_message(line: &[u8]) -> bool {
         Known::Entry(entry) => entry.is_plain(),
         // It is examined when the program starts. Examining it now might need the data path, which
         // may be under construction.
-        Known::Unknown => !state::is_runtime_used(),
+        Known::Unknown => state::runtime_if_made().is_none(),
     };
     if !plain {
         messages::keep(line);

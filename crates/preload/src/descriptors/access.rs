@@ -9,7 +9,8 @@
 //! Any process may set that signal on a descriptor it has, so a mark counts only if a trusted user
 //! set it: `F_SETOWN` makes the kernel record that user. See [`inherited`].
 
-use std::ffi::{c_int, c_long};
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::{OFlags, fcntl_getfl};
 use stripewise_datapath::LogicalFile;
@@ -17,6 +18,7 @@ use stripewise_datapath::manifest::MAGIC;
 use stripewise_sys::{Errno, Result, Stat, raw};
 
 use crate::descriptors::FdPath;
+use crate::process::kernel::fcntl;
 use crate::process::{At, borrow, errno, kernel, state};
 
 /// Signals that encode an access mode: real-time signals that no program uses for files.
@@ -25,10 +27,11 @@ const MAY_BOTH: usize = 62;
 /// The process that the signal would go to: init, which always exists.
 const OWNER: usize = 1;
 
-const F_SETOWN: c_int = 8;
-const F_GETOWN: c_int = 9;
+// From <fcntl.h>; the libc crate lacks them.
 const F_SETSIG: c_int = 10;
 const F_GETSIG: c_int = 11;
+const F_SETOWN_EX: c_int = 15;
+const F_GETOWN_EX: c_int = 16;
 const F_GETOWNER_UIDS: c_int = 17;
 
 pub fn writes(flags: OFlags) -> bool {
@@ -43,8 +46,8 @@ pub fn note(fd: c_int, flags: OFlags) -> Result<()> {
         OFlags::RDWR => MAY_BOTH,
         _ => return Ok(()),
     };
-    control(fd, F_SETOWN, OWNER)?;
-    control(fd, F_SETSIG, signal).map(drop)
+    fcntl(fd, libc::F_SETOWN, OWNER)?;
+    fcntl(fd, F_SETSIG, signal).map(drop)
 }
 
 /// The access mode of a managed file's open file description that another program made: the
@@ -59,7 +62,7 @@ pub fn inherited(fd: c_int, stat: &Stat) -> Result<OFlags> {
         // An earlier version of this library opened it, or a call that bypassed the library.
         return Ok(kernel);
     }
-    let noted = match control(fd, F_GETSIG, 0)? {
+    let noted = match fcntl(fd, F_GETSIG, 0)? {
         MAY_WRITE => OFlags::WRONLY,
         MAY_BOTH => OFlags::RDWR,
         _ => return Ok(kernel),
@@ -76,10 +79,10 @@ fn marked_by_trusted_user(fd: c_int, stat: &Stat) -> Result<bool> {
     // SAFETY: no memory is involved.
     let elevated = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     // A description without an owner reports root as the user who set it.
-    if elevated || control(fd, F_GETOWN, 0)? != OWNER {
+    if elevated || fcntl(fd, libc::F_GETOWN, 0)? != OWNER {
         return Ok(false);
     }
-    control(fd, F_GETOWNER_UIDS, users.as_mut_ptr() as usize)?;
+    fcntl(fd, F_GETOWNER_UIDS, users.as_mut_ptr() as usize)?;
     let [_, effective] = users;
     Ok(effective == 0 || effective == rustix::process::geteuid().as_raw() || effective == stat.st_uid)
 }
@@ -127,27 +130,18 @@ pub fn open_in_vfork_child(at: At, flags: OFlags) -> Option<c_int> {
 
 /// The library's answer to `fcntl` on a managed file's descriptor. `None` if the kernel's answer is
 /// right. `asked` is the signal that the program has set, or 0.
-pub fn answer(
-    fd: c_int,
-    command: c_int,
-    argument: usize,
-    asked: &std::sync::atomic::AtomicU32,
-) -> Option<Result<c_int>> {
-    use std::sync::atomic::Ordering::Relaxed;
-    // From <fcntl.h>; the libc crate lacks them.
-    const F_SETOWN_EX: c_int = 15;
-    const F_GETOWN_EX: c_int = 16;
+pub fn answer(fd: c_int, command: c_int, argument: usize, asked: &AtomicU32) -> Option<Result<c_int>> {
     Some(match command {
         // Regular files send no signals, so the setting has no effect; the kernel's setting holds
         // the mark.
         F_SETSIG if argument > 64 => Err(Errno::INVAL),
         F_SETSIG => {
-            asked.store(argument as u32, Relaxed);
+            asked.store(argument as u32, Ordering::Relaxed);
             Ok(0)
         }
-        F_GETSIG => Ok(asked.load(Relaxed).cast_signed()),
-        F_SETOWN | F_SETOWN_EX | F_GETOWN => Ok(0),
-        F_GETOWN_EX => control(fd, F_GETOWN_EX, argument).map(|_| {
+        F_GETSIG => Ok(asked.load(Ordering::Relaxed).cast_signed()),
+        libc::F_SETOWN | F_SETOWN_EX | libc::F_GETOWN => Ok(0),
+        F_GETOWN_EX => fcntl(fd, F_GETOWN_EX, argument).map(|_| {
             // SAFETY: the kernel has just filled the structure: a kind and a process id.
             unsafe { (argument as *mut c_int).add(1).write(0) };
             0
@@ -156,12 +150,6 @@ pub fn answer(
         libc::F_SETLEASE => Err(Errno::INVAL),
         _ => return None,
     })
-}
-
-fn control(fd: c_int, command: c_int, argument: usize) -> Result<usize> {
-    let arguments = [fd as usize, command as usize, argument];
-    // SAFETY: pointers come from the callers, for commands that fill the memory they point to.
-    unsafe { kernel::call(libc::SYS_fcntl as c_long, arguments) }
 }
 
 #[cfg(test)]
@@ -191,7 +179,7 @@ mod tests {
     #[test]
     fn a_signal_alone_is_no_note() {
         let (file, _) = noted(OFlags::RDONLY);
-        control(file.as_raw_fd(), F_SETSIG, MAY_BOTH).unwrap();
+        fcntl(file.as_raw_fd(), F_SETSIG, MAY_BOTH).unwrap();
         assert_eq!(inherited(file.as_raw_fd(), &fstat(&file).unwrap()), Ok(OFlags::RDONLY));
     }
 

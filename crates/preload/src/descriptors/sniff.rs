@@ -74,12 +74,12 @@ pub fn descriptor(fd: BorrowedFd<'_>, stat: &Stat, flags: Option<OFlags>) -> Res
 /// link stands for its target.
 pub fn name(dir: c_int, path: &CStr, follow: bool, stat: &Stat) -> Result<Found> {
     if !possible(stat) {
-        return Ok(Found::Plain);
+        Ok(Found::Plain)
+    } else if is_open(stat)? {
+        Ok(Found::Anchor)
+    } else {
+        named(borrow_dir(dir), path, follow, stat, None)
     }
-    if is_open(stat)? {
-        return Ok(Found::Anchor);
-    }
-    named(borrow_dir(dir), path, follow, stat, None)
 }
 
 /// As [`name`], for frequent calls that only query. A file with more blocks than a manifest counts
@@ -227,8 +227,8 @@ fn is_same(fd: BorrowedFd<'_>, stat: &Stat) -> Result<bool> {
 fn through_own_descriptors(stat: &Stat, new: Option<c_int>) -> Result<Option<Found>> {
     let mut answer = Ok(None);
     let looked = for_each_descriptor(|fd| {
-        if new != Some(fd.as_raw_fd()) && !matches!(answer, Ok(Some(Found::Anchor))) {
-            match through_own(fd, stat) {
+        if new != Some(fd) && !matches!(answer, Ok(Some(Found::Anchor))) {
+            match through_own(borrow(fd), stat) {
                 // Another thread closed it a moment ago.
                 Ok(None) | Err(Errno::BADF) => {}
                 looked => answer = looked,
@@ -259,7 +259,7 @@ fn through_own(fd: BorrowedFd<'_>, stat: &Stat) -> Result<Option<Found>> {
     })
 }
 
-pub fn for_each_descriptor(mut look: impl FnMut(BorrowedFd<'_>)) -> Result<()> {
+pub fn for_each_descriptor(mut look: impl FnMut(c_int)) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let dir = Closing::new(retry_on_intr(|| fs::open(c"/proc/self/fd", flags, Mode::empty()))?);
     let mut buffer = Scratch::new()?;
@@ -267,7 +267,7 @@ pub fn for_each_descriptor(mut look: impl FnMut(BorrowedFd<'_>)) -> Result<()> {
     while let Some(entry) = entries.next() {
         let number = entry?.file_name().to_str().ok().and_then(|name| name.parse().ok());
         if let Some(number) = number.filter(|&number: &c_int| number != dir.as_fd().as_raw_fd()) {
-            look(borrow(number));
+            look(number);
         }
     }
     Ok(())

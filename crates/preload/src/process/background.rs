@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::process::errno;
+use crate::process::{SignalForkGuard, errno};
 
 static WORKING: AtomicBool = AtomicBool::new(false);
 static STOPPED: AtomicBool = AtomicBool::new(false);
@@ -17,17 +17,12 @@ const LOOK: Duration = Duration::from_micros(100);
 /// Does a piece of work like a call on a managed file: forks wait for it, and calls of the
 /// library's dependencies go to the kernel.
 pub fn around(work: &mut dyn FnMut()) {
-    let _ = errno::guarded(|| {
-        WORKING.store(true, Ordering::SeqCst);
-        if !STOPPED.load(Ordering::SeqCst) {
-            let _ = errno::caught(|| {
-                work();
-                Ok(())
-            });
-        }
-        WORKING.store(false, Ordering::SeqCst);
-        Ok(())
-    });
+    let _guard = SignalForkGuard::new();
+    WORKING.store(true, Ordering::SeqCst);
+    if !STOPPED.load(Ordering::SeqCst) {
+        errno::quietly(work);
+    }
+    WORKING.store(false, Ordering::SeqCst);
 }
 
 /// Called at the end of the process: waits for the piece in progress. No further one begins.

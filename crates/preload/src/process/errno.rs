@@ -87,6 +87,11 @@ pub fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     result
 }
 
+/// As [`caught`], for work without a result that C would see. A panic becomes the default value.
+pub fn quietly<T: Default>(body: impl FnOnce() -> T) -> T {
+    caught(|| Ok(body())).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

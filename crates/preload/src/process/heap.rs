@@ -17,7 +17,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use dlmalloc::{Allocator, Dlmalloc};
-use rustix::mm::{MremapFlags, mremap, munmap};
+use rustix::mm::munmap;
 
 use crate::process::guard::{self, Blocked};
 use crate::process::kernel;
@@ -305,10 +305,9 @@ unsafe impl Allocator for Pages {
         kernel::memory(size).map_or((ptr::null_mut(), 0, 0), |pages| (pages.cast(), size, 0))
     }
 
-    fn remap(&self, pages: *mut u8, old: usize, new: usize, can_move: bool) -> *mut u8 {
-        let flags = if can_move { MremapFlags::MAYMOVE } else { MremapFlags::empty() };
-        // SAFETY: the heap's own pages.
-        unsafe { mremap(pages.cast(), old, new, flags) }.map_or(ptr::null_mut(), |pages| pages.cast())
+    /// Never called: the heaps resize no block.
+    fn remap(&self, _pages: *mut u8, _old: usize, _new: usize, _can_move: bool) -> *mut u8 {
+        ptr::null_mut()
     }
 
     fn free_part(&self, pages: *mut u8, old: usize, new: usize) -> bool {

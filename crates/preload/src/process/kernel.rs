@@ -161,6 +161,12 @@ pub fn empty(fd: c_int) -> Result<()> {
     retry_on_intr(|| unsafe { call(libc::SYS_ftruncate, [fd as usize]) }).map(drop)
 }
 
+/// fcntl(2). EFAULT if `argument` is the address of memory that cannot be read or filled.
+pub fn fcntl(fd: c_int, command: c_int, argument: usize) -> Result<usize> {
+    // SAFETY: pointers come from the callers, for commands that fill the memory they point to.
+    unsafe { call(libc::SYS_fcntl, [fd as usize, command as usize, argument]) }
+}
+
 pub fn close(fd: c_int) {
     // SAFETY: the caller owns the descriptor.
     let _ = unsafe { call(libc::SYS_close, [fd as usize]) };

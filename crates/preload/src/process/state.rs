@@ -80,13 +80,9 @@ pub fn runtime() -> Result<&'static Runtime> {
     Ok(runtime)
 }
 
-/// Whether any call needed the data path yet, in this process or in a parent before the fork.
-pub fn is_runtime_used() -> bool {
-    RUNTIME.value.get().is_some()
-}
-
 /// The data path, for state that parent and child have in common: the plan. `None` if no call
-/// needed it yet. A forked child is not prepared for requests by this call.
+/// needed it yet, in this process or in a parent before the fork. A forked child is not prepared
+/// for requests by this call.
 pub fn runtime_if_made() -> Option<&'static Runtime> {
     RUNTIME.value.get().map(|runtime| &**runtime)
 }

@@ -13,7 +13,6 @@ use stripewise_sys::Result;
 
 use crate::process::{kernel, state};
 
-/// `struct aiocb`, with the fields that this library uses.
 #[repr(C)]
 pub struct Block {
     pub fd: c_int,
@@ -91,10 +90,6 @@ impl BlockRef {
         !matches!(self.error.load(Ordering::Acquire), 0 | libc::EINPROGRESS)
     }
 
-    pub fn begin(self) {
-        self.finish(0, libc::EINPROGRESS);
-    }
-
     /// Stores result and status as glibc does for a finished request.
     pub fn finish(self, result: isize, error: c_int) {
         self.result.store(result as i64, Ordering::Relaxed);
@@ -137,11 +132,10 @@ impl BlockRef {
         }
         self.unmark();
         let error = self.error.load(Ordering::Acquire);
-        let op = if mark.how as u8 == Op::Write as u8 { Op::Write } else { Op::Read };
         let collective = Flags((mark.how >> 8) as u8);
         recorder.record(&Event {
             file: FileId(mark.file),
-            op,
+            op: if mark.how as u8 == Op::Write as u8 { Op::Write } else { Op::Read },
             flags: Flags::POSITIONAL.with(Flags::ASYNC).with(collective),
             offset: self.offset.max(0) as u64,
             size: self.len as u64,
@@ -210,14 +204,13 @@ fn send(signal: c_int, value: sigval) {
 fn start(call: Call, attributes: *const pthread_attr_t) {
     extern "C" fn main(call: *mut c_void) -> *mut c_void {
         // SAFETY: passed to this thread alone.
-        let call = unsafe { Box::from_raw(call.cast::<Call>()) };
+        let Call { function, value } = unsafe { *Box::from_raw(call.cast::<Call>()) };
         // The signals that were blocked when the thread was started are unblocked.
         unsafe {
             let mut none = MaybeUninit::uninit();
             libc::sigemptyset(none.as_mut_ptr());
             libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), ptr::null_mut());
         }
-        let Call { function, value } = *call;
         function(value);
         ptr::null_mut()
     }

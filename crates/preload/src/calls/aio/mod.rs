@@ -43,11 +43,10 @@ interpose!(
                 return Err(Errno::INVAL);
             }
             managed.flags()?;
-            let (key, fd) = (key_of(&managed)?, it.fd);
-            it.begin();
+            let key = FileKey::of(managed.anchor()?);
+            it.finish(0, libc::EINPROGRESS);
             let sync = move || managed.file()?.sync(op == libc::O_DSYNC).map(|()| 0);
-            let run = move || it.end(guarded(sync));
-            enqueue(it, fd, key, true, Box::new(run)).map(|()| 0)
+            enqueue(it, key, true, move || it.end(guarded(sync))).map(|()| 0)
         })
     },
     aio_return | aio_return64 = |real, block: *mut Block| -> isize {
@@ -70,12 +69,10 @@ interpose!(
                 }
                 pool::cancel(|id, _| id == block as usize)
             };
-            Ok(if runs {
-                libc::AIO_NOTCANCELED
-            } else if count > 0 {
-                libc::AIO_CANCELED
-            } else {
-                libc::AIO_ALLDONE
+            Ok(match (count, runs) {
+                (_, true) => libc::AIO_NOTCANCELED,
+                (0, false) => libc::AIO_ALLDONE,
+                _ => libc::AIO_CANCELED,
             })
         })
     },
@@ -144,37 +141,26 @@ fn submit(op: Op, it: BlockRef, managed: Managed) -> Result<()> {
     }
     let flags = managed.flags();
     let request = Transfer::one(op, it.buffer, it.len, Place::At(it.offset));
-    let (key, fd) = (key_of(&managed).inspect_err(|error| it.finish(-1, error.raw_os_error()))?, it.fd);
+    let anchor = managed.anchor().inspect_err(|error| it.finish(-1, error.raw_os_error()))?;
+    let key = FileKey::of(anchor);
     it.mark(op, record::wanted(managed.entry()));
-    it.begin();
+    it.finish(0, libc::EINPROGRESS);
     let appends = op == Op::Write && flags.is_ok_and(|flags| flags.contains(OFlags::APPEND));
-    let run = move || {
-        it.end(guarded(|| move_with_flags(&managed, &request, flags?)).map(|(_, moved)| moved));
-    };
+    let run = move || it.end(guarded(|| move_with_flags(&managed, &request, flags?)).map(|(_, moved)| moved));
     if appends {
         // Appends are run here, so that they happen in the order of the calls.
         run();
         return Ok(());
     }
-    enqueue(it, fd, key, false, Box::new(run))
+    enqueue(it, key, false, run)
 }
 
-fn enqueue(
-    it: BlockRef,
-    fd: c_int,
-    key: FileKey,
-    after_all: bool,
-    run: Box<dyn FnOnce() + Send>,
-) -> Result<()> {
-    let cancel = Box::new(move || it.end(Err(Errno::CANCELED)));
-    pool::submit(pool::Task { id: it.address(), fd, key, after_all, run, cancel }).inspect_err(|error| {
+fn enqueue(it: BlockRef, key: FileKey, after_all: bool, run: impl FnOnce() + Send + 'static) -> Result<()> {
+    let (run, cancel) = (Box::new(run), Box::new(move || it.end(Err(Errno::CANCELED))));
+    pool::submit(pool::Task { id: it.address(), fd: it.fd, key, after_all, run, cancel }).inspect_err(|error| {
         it.unmark();
         it.finish(-1, error.raw_os_error());
     })
-}
-
-fn key_of(managed: &Managed) -> Result<FileKey> {
-    managed.anchor().map(FileKey::of)
 }
 
 /// Waits until `done`. The end of a request of this library wakes the wait; glibc's requests are
@@ -193,17 +179,14 @@ pub fn duration(timeout: &timespec) -> Duration {
 fn start(it: BlockRef) -> bool {
     // SAFETY: a block of the application's list.
     let block = it.address() as *mut Block;
-    let result = unsafe {
-        match it.opcode {
-            libc::LIO_READ => aio_read(block),
-            libc::LIO_WRITE => aio_write(block),
-            _ => {
-                it.finish(-1, libc::EINVAL);
-                -1
-            }
+    match it.opcode {
+        libc::LIO_READ => unsafe { aio_read(block) == 0 },
+        libc::LIO_WRITE => unsafe { aio_write(block) == 0 },
+        _ => {
+            it.finish(-1, libc::EINVAL);
+            false
         }
-    };
-    result == 0
+    }
 }
 
 fn finish(requests: &[BlockRef]) -> Result<()> {
@@ -212,9 +195,8 @@ fn finish(requests: &[BlockRef]) -> Result<()> {
 
 /// Starts a thread that waits until all requests have ended and then notifies the application.
 fn notify_after(requests: Vec<BlockRef>, event: sigevent) -> Result<()> {
-    /// The value in it is a pointer of the application, which this library does not dereference.
     struct Event(sigevent);
-    // SAFETY: see above.
+    // SAFETY: this library does not dereference the application's pointer in it.
     unsafe impl Send for Event {}
     let event = Event(event);
     let wait = move || {

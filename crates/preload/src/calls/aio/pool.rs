@@ -113,10 +113,9 @@ fn work(pool: &'static Pool) {
         if let Some((number, task)) = ready.and_then(|at| state.waiting.remove(at)) {
             state.running.push((number, task.key, task.id, task.fd));
             drop(state);
-            let _ = errno::guarded(|| {
-                (task.run)();
-                Ok(())
-            });
+            let guard = SignalForkGuard::new();
+            errno::quietly(task.run);
+            drop(guard);
             state = pool.lock();
             state.running.retain(|running| running.0 != number);
             pool.changed.notify_all();
