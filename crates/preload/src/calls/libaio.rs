@@ -189,9 +189,8 @@ unsafe fn submit_managed(context: usize, address: *mut Iocb, managed: Managed) -
     let transfer = transfer_of(&iocb, flags)?;
     let ours = Context::find_or_make(context);
     ours.under_way.fetch_add(1, Ordering::AcqRel);
-    let after_all = transfer.is_none();
+    let (after_all, id) = (transfer.is_none(), address as usize);
     let (key, fd) = (FileKey::of(managed.anchor()?), iocb.fd.cast_signed());
-    let id = address as usize;
     let finish = move |ours: &Context, result: i64| {
         ours.complete(Event { data: iocb.data, iocb: id as u64, result, result2: 0 });
         if iocb.flags & IOCB_FLAG_RESFD != 0 {
@@ -279,11 +278,9 @@ unsafe fn get_events(
         // There is no wait for both sources at once, so the kernel is polled.
         let polls = ours.in_kernel.load(Ordering::Relaxed) > 0 || ours.under_way.load(Ordering::Acquire) == 0;
         let pause = polls.then_some(Duration::from_millis(1));
-        let completed = || ours.completed.load(Ordering::Acquire);
-        let before = completed();
         let mut asked = false;
         let woken =
-            pool::wait(deadline, pause, || std::mem::replace(&mut asked, true) || completed() != before);
+            pool::wait(deadline, pause, || std::mem::replace(&mut asked, true) || !lock(&ours.done).is_empty());
         match woken {
             Ok(()) => {}
             Err(Errno::INTR) if got == 0 => return Err(Errno::INTR),
@@ -299,8 +296,6 @@ struct Context {
     done: Mutex<VecDeque<Event>>,
     /// Number of this library's requests that have not ended.
     under_way: AtomicI64,
-    /// Number of this library's requests that have ended so far.
-    completed: AtomicI64,
     /// Estimated number of requests in the kernel: those since this context is known.
     in_kernel: AtomicI64,
 }
@@ -331,7 +326,6 @@ impl Context {
     fn complete(&self, event: Event) {
         lock(&self.done).push_back(event);
         self.under_way.fetch_sub(1, Ordering::AcqRel);
-        self.completed.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Moves up to `most` completions to `events`, and returns their number.

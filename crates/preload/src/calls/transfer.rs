@@ -10,7 +10,7 @@ use stripewise_datapath::IoOptions;
 use stripewise_recorder::{Flags, Op};
 use stripewise_sys::{Errno, IoVec, Result, raw};
 
-use crate::calls::exit;
+use crate::calls::lifetime;
 use crate::descriptors::{Call, Managed};
 use crate::process::kernel;
 
@@ -158,8 +158,8 @@ pub fn move_with_flags(managed: &Managed, request: &Transfer, flags: OFlags) -> 
     let appends =
         rwf & libc::RWF_APPEND != 0 || (flags.contains(OFlags::APPEND) && rwf & libc::RWF_NOAPPEND == 0);
     let done = if appends { job.append(request.place)? } else { job.at_place(request.place, Job::write)? };
-    if exit::is_ending() {
-        exit::settle(managed.file()?);
+    if lifetime::is_ending() {
+        lifetime::settle(managed.file()?);
     }
     let synchronous = flags.contains(OFlags::SYNC) || rwf & libc::RWF_SYNC != 0;
     if synchronous || flags.contains(OFlags::DSYNC) || rwf & libc::RWF_DSYNC != 0 {

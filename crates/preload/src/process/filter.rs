@@ -10,12 +10,9 @@ use stripewise_datapath::notice;
 
 use crate::process::kernel;
 
-const fn statement(code: u32, k: u32) -> sock_filter {
-    sock_filter { code: code as u16, jt: 0, jf: 0, k }
-}
-
-const fn unless_equal_skip(k: u32, skip: u8) -> sock_filter {
-    sock_filter { code: (BPF_JMP | BPF_JEQ | BPF_K) as u16, jt: 0, jf: skip, k }
+/// If the instruction is a comparison that fails, the next `skip` ones are skipped.
+const fn instruction(code: u32, k: u32, skip: u8) -> sock_filter {
+    sock_filter { code: code as u16, jt: 0, jf: skip, k }
 }
 
 /// AUDIT_ARCH_*: the filter compares the call numbers of this architecture only.
@@ -25,12 +22,12 @@ const NUMBER_AT: u32 = 0;
 const ARCHITECTURE_AT: u32 = 4;
 
 static FILTER: [sock_filter; 6] = [
-    statement(BPF_LD | BPF_W | BPF_ABS, ARCHITECTURE_AT),
-    unless_equal_skip(ARCHITECTURE, 3),
-    statement(BPF_LD | BPF_W | BPF_ABS, NUMBER_AT),
-    unless_equal_skip(libc::SYS_io_uring_setup as u32, 1),
-    statement(BPF_RET | BPF_K, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32),
-    statement(BPF_RET | BPF_K, libc::SECCOMP_RET_ALLOW),
+    instruction(BPF_LD | BPF_W | BPF_ABS, ARCHITECTURE_AT, 0),
+    instruction(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 3),
+    instruction(BPF_LD | BPF_W | BPF_ABS, NUMBER_AT, 0),
+    instruction(BPF_JMP | BPF_JEQ | BPF_K, libc::SYS_io_uring_setup as u32, 1),
+    instruction(BPF_RET | BPF_K, libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32, 0),
+    instruction(BPF_RET | BPF_K, libc::SECCOMP_RET_ALLOW, 0),
 ];
 
 /// Installs the filter; logs a warning if that is not possible.

@@ -1,14 +1,66 @@
-//! The end of the process, or of its program by the `exec` family: acts as if the process closed all its files.
-//! Replicas are brought in sync, anchors get their files' times for programs without the
-//! library, and statistics are written.
+//! The start of the library in a process, and the end of the process or of its program (`exec`).
+//!
+//! At an end the library acts as if the process closed all its files: replicas are brought in sync,
+//! anchors get their files' times for programs without the library, and statistics are written.
 
 use std::ffi::{c_char, c_int};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use stripewise_datapath::LogicalFile;
+use stripewise_recorder::variable;
+use stripewise_sys::asking::{self, Patience};
+use stripewise_sys::{raw, thread};
 
-use crate::descriptors::entry;
-use crate::process::{Real, SignalForkGuard, background, errno, identity, kernel, state, statistics};
+use crate::calls::stdio;
+use crate::descriptors::{Known, entry, table};
+use crate::process::{Real, SignalForkGuard, background, errno, filter, guard, handler, identity, kernel};
+use crate::process::{messages, state, statistics};
+
+/// Called by the dynamic loader, possibly after the first call of the program; no call depends on
+/// it.
+extern "C" fn loaded() {
+    identity::is_vfork_child();
+    asking::wait_so(Patience { interrupted: guard::is_interrupted, limit: None });
+    thread::refuse_where(handler::may_be_inside);
+    // SAFETY: the functions may run at any time.
+    unsafe {
+        libc::pthread_atfork(
+            Some(identity::before_fork),
+            Some(identity::after_fork_in_parent),
+            Some(identity::after_fork_in_child),
+        );
+    }
+    raw::say_through(take_message);
+    stdio::at_start();
+    // `quick_exit` runs these functions in reverse order of registration, and no destructors.
+    // SAFETY: the library is never unloaded.
+    unsafe { at_quick_exit(end_all) };
+    if variable(c"STRIPEWISE_DENY_IO_URING") == Some(b"1") {
+        filter::deny_io_uring();
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOADED: extern "C" fn() = loaded;
+
+/// Takes a message of the library if descriptor 2 is a managed file: [`messages`].
+fn take_message(line: &[u8]) -> bool {
+    let plain = match table::known(libc::STDERR_FILENO) {
+        Known::Plain => true,
+        Known::Entry(entry) => entry.is_plain(),
+        // It is examined when the program starts. Examining it now might need the data path, which
+        // may be under construction.
+        Known::Unknown => state::runtime_if_made().is_none(),
+    };
+    if !plain {
+        messages::keep(line);
+        if !guard::active() {
+            messages::flush();
+        }
+    }
+    !plain
+}
 
 /// Set when the library's destructor has run. libc flushes its streams after that.
 static ENDING: AtomicBool = AtomicBool::new(false);
@@ -31,13 +83,6 @@ static UNLOADED: extern "C" fn() = unloaded;
 
 unsafe extern "C" {
     fn at_quick_exit(run: extern "C" fn()) -> c_int;
-}
-
-/// Called when the library is loaded. `quick_exit` runs the functions in reverse order of
-/// registration, and no destructors.
-pub fn at_start() {
-    // SAFETY: the library is never unloaded.
-    unsafe { at_quick_exit(end_all) };
 }
 
 #[unsafe(no_mangle)]
