@@ -80,7 +80,7 @@ fn tracked(fd: c_int, request: impl FnOnce() -> Transfer, real: &dyn Fn() -> isi
         Subject::Plain => None,
         Subject::Recorded(entry) => {
             let request = request();
-            Some(match request.place() {
+            Some(match request.place {
                 Place::At(_) => record::timed(&entry, request.call(), real),
                 Place::Offset => record::timed_at_offset(fd, &entry, request.call(), real),
             })

@@ -33,7 +33,7 @@ impl Place {
 pub struct Transfer {
     op: Op,
     buffers: Buffers,
-    place: Place,
+    pub place: Place,
     rwf: c_int,
 }
 
@@ -81,10 +81,6 @@ impl Transfer {
         }
         self.rwf = rwf;
         Ok(self)
-    }
-
-    pub fn place(&self) -> Place {
-        self.place
     }
 
     fn vectors(&self) -> Result<&[IoVec]> {

@@ -114,7 +114,7 @@ fn settle(fd: c_int, flags: OFlags) -> Result<Option<(c_int, Option<EntryRef>)>>
         kernel::empty(fd).inspect_err(|_| kernel::close(fd))?;
         stat.st_size = 0;
     }
-    errno::caught(|| adopt::opened_unplanned(fd, stat, flags)).map(Some)
+    errno::caught(|| adopt::enter_opened(fd, stat, flags)).map(Some)
 }
 
 /// Whether the plan certainly has no rule for the file, provided that its path contains no symbolic
@@ -157,15 +157,13 @@ fn readable(path: *const c_char) -> Option<&'static [u8]> {
 /// them, it must not be bypassed.
 fn is_libc_next() -> bool {
     static FOUND: AtomicU32 = AtomicU32::new(0);
-    // The loader needs more stack than callers may have.
-    state::found_once(&FOUND, || stack::on_own(|| Ok(find_out_what_is_next())).unwrap_or(false))
-}
-
-#[cold]
-fn find_out_what_is_next() -> bool {
     const OPENS: [&CStr; 6] = [c"open", c"open64", c"openat", c"openat64", c"creat", c"creat64"];
-    let libc = library_of(c"gnu_get_libc_version");
-    libc.is_some() && OPENS.iter().all(|name| library_of(name) == libc)
+    let find = || {
+        let libc = library_of(c"gnu_get_libc_version");
+        Ok(libc.is_some() && OPENS.iter().all(|name| library_of(name) == libc))
+    };
+    // The loader needs more stack than callers may have.
+    state::found_once(&FOUND, || stack::on_own(find).unwrap_or(false))
 }
 
 /// The base address of the library with the next function of this name.

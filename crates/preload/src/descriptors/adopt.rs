@@ -4,12 +4,13 @@ use std::ffi::{CStr, c_int};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
+use rustix::fs::fcntl_getfl;
 use stripewise_datapath::{LogicalFile, notice};
 use stripewise_recorder::FileId;
 use stripewise_sys::fd::is_private;
 use stripewise_sys::{Errno, OFlags, Result, Stat};
 
-use crate::descriptors::{Absolute, Entry, EntryRef, Found, Known, access, record, seen, sniff, table};
+use crate::descriptors::{Absolute, Entry, EntryRef, Found, Known, access, seen, sniff, table};
 use crate::process::{borrow, errno, identity, kernel, stack, state};
 
 /// The entry of a descriptor that is managed or recorded. `None` for all others, at the cost of two
@@ -64,25 +65,19 @@ pub fn opened(fd: c_int, flags: OFlags, name: &CStr) -> Result<(c_int, Option<En
         let exchanged = sniff::is_regular(stat) && access::writes(flags);
         return Ok((if exchanged { access::exchange_in_vfork_child(fd, flags) } else { fd }, None));
     }
-    let (fd, entry) = exchanged(fd, stat, flags)?;
+    let (fd, entry) = enter_opened(fd, stat, flags)?;
     let is_plain = entry.as_ref().is_none_or(|entry| entry.is_plain());
     let may_be_planned = flags.intersects(OFlags::CREATE | OFlags::WRONLY | OFlags::RDWR) && state::has_plan();
     if is_plain && may_be_planned && sniff::is_regular(stat) && !seen::is_decided(stat, name) {
         say_if_not_placed(fd);
     }
-    Ok((fd, enter(fd, entry).inspect_err(|_| kernel::close(fd))?))
+    Ok((fd, entry))
 }
 
-/// As [`opened`], for a file with these attributes that the plan has no rule for.
-pub fn opened_unplanned(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int, Option<EntryRef>)> {
-    let (fd, entry) = exchanged(fd, stat, flags)?;
-    Ok((fd, enter(fd, entry).inspect_err(|_| kernel::close(fd))?))
-}
-
-/// The entry of a file that was just opened, and its descriptor. The descriptor is exchanged if the
-/// file is managed and open for writing.
+/// As [`opened`], for a file with these attributes that is where the plan wants it. The descriptor
+/// is exchanged if the file is managed and open for writing.
 #[inline]
-fn exchanged(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int, Option<EntryRef>)> {
+pub fn enter_opened(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int, Option<EntryRef>)> {
     let entry = if sniff::is_regular(stat) { look(fd, stat, Some(flags)) } else { Ok(None) };
     let entry = entry.inspect_err(|_| kernel::close(fd))?;
     let fd = match &entry {
@@ -92,7 +87,7 @@ fn exchanged(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int, Option<Ent
         },
         _ => fd,
     };
-    Ok((fd, entry))
+    Ok((fd, enter(fd, entry).inspect_err(|_| kernel::close(fd))?))
 }
 
 /// Enters a descriptor that the data path opened. `flags` are those of the program's open.
@@ -151,7 +146,7 @@ fn describe(fd: c_int, stat: &Stat, file: Option<Arc<LogicalFile>>, access: OFla
     });
     Entry {
         record_as,
-        appends: record::appends(fd).into(),
+        appends: fcntl_getfl(borrow(fd)).is_ok_and(|flags| flags.contains(OFlags::APPEND)).into(),
         access: access & OFlags::RWMODE,
         opened_size: stat.st_size as u64,
         ..Entry::new(Ok(file), (stat.st_dev, stat.st_ino))

@@ -16,7 +16,7 @@ use stripewise_recorder::FileId;
 use stripewise_sys::fd::close_inherited;
 use stripewise_sys::{Errno, Fd, OFlags, Result};
 
-use crate::process::{Chunks, SignalForkGuard, Zeroed, identity};
+use crate::process::{Chunks, SignalForkGuard, identity};
 
 /// The offset is unknown; only the kernel knows it.
 pub const UNKNOWN_OFFSET: u64 = u64::MAX;
@@ -110,8 +110,6 @@ pub struct Slot {
 
 // SAFETY: an entry is written before the first reference to it exists, and then only read.
 unsafe impl Sync for Slot {}
-// SAFETY: without references the entry is not read; zero is a valid value of the other fields.
-unsafe impl Zeroed for Slot {}
 
 /// Entries of descriptors whose kind could not be determined, one per errno, with a reference that
 /// is never released. The table does not refer to them, so the next call examines the descriptor
@@ -137,7 +135,8 @@ const fn failed(error: Errno) -> Slot {
     }
 }
 
-static SLOTS: Chunks<Slot, 256, 4096> = Chunks::new();
+// SAFETY: without references the entry is not read; zero is a valid value of the other fields.
+static SLOTS: Chunks<Slot, 256, 4096> = unsafe { Chunks::new() };
 /// Number of slots that were ever in use.
 static USED: AtomicU32 = AtomicU32::new(0);
 /// Low half: index + 1 of the first free slot. High half: a count of changes, so that a slow

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::fs;
+use rustix::path::DecInt;
 use stripewise_sys::{Dir, Errno, Result};
 
 use crate::process::{Scratch, kernel};
@@ -15,15 +16,11 @@ pub struct FdPath([u8; 32]);
 impl FdPath {
     pub fn new(fd: c_int) -> Self {
         const DIRECTORY: &[u8] = b"/proc/self/fd/";
-        let mut text = [0; 32];
-        text[..DIRECTORY.len()].copy_from_slice(DIRECTORY);
         // The standard library's formatting uses much stack.
-        let mut rest = fd.unsigned_abs();
-        let digits = rest.checked_ilog10().unwrap_or(0) as usize + 1;
-        for digit in text[DIRECTORY.len()..][..digits].iter_mut().rev() {
-            *digit = b'0' + (rest % 10) as u8;
-            rest /= 10;
-        }
+        let (mut text, number) = ([0; 32], DecInt::new(fd));
+        let (start, rest) = text.split_at_mut(DIRECTORY.len());
+        start.copy_from_slice(DIRECTORY);
+        rest[..number.as_bytes().len()].copy_from_slice(number.as_bytes());
         Self(text)
     }
 

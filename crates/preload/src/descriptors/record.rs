@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 
-use rustix::fs::{OFlags, SeekFrom, fcntl_getfl, seek};
+use rustix::fs::{SeekFrom, seek};
 use stripewise_recorder::{Event, FileId, Flags, Op, Recorder};
 
 use crate::descriptors::Entry;
@@ -74,11 +74,6 @@ pub fn timed_at_offset(fd: c_int, entry: &Entry, call: Call, run: impl FnOnce() 
         let flags = if appends { call.flags.with(Flags::APPEND) } else { call.flags };
         Call { offset, flags, ..call }
     })
-}
-
-/// Whether the descriptor is in append mode, for a new [`Entry`].
-pub fn appends(fd: c_int) -> bool {
-    fcntl_getfl(borrow(fd)).is_ok_and(|flags| flags.contains(OFlags::APPEND))
 }
 
 /// The offset of the next read or write: the remembered one, unless another process may have moved

@@ -5,6 +5,7 @@
 //! is small, lossy and lock-free.
 
 use std::ffi::CStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use stripewise_sys::Stat;
@@ -29,10 +30,7 @@ static DECIDED: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
 /// Whether this check was already made for this file under this name. It counts as made from now
 /// on.
 pub fn is_decided(stat: &Stat, name: &CStr) -> bool {
-    // FNV-1a.
-    let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
-    let name = name.to_bytes().iter().fold(0xcbf2_9ce4_8422_2325, hash);
-    let mark = mix([stat.st_dev, stat.st_ino, name]);
+    let mark = hash((stat.st_dev, stat.st_ino, name));
     let slot = slot(&DECIDED, mark);
     slot.load(Ordering::Relaxed) == mark || {
         slot.store(mark, Ordering::Relaxed);
@@ -54,21 +52,16 @@ fn slot(table: &'static [AtomicU64; SLOTS], mark: u64) -> &'static AtomicU64 {
     &table[(mark >> 1) as usize % SLOTS]
 }
 
-/// The mark of a file: even, and not 0.
+/// The mark of a file.
 fn mark(stat: &Stat) -> u64 {
-    mix([stat.st_dev, stat.st_ino, stat.st_size as u64, stat.st_ctime as u64, stat.st_ctime_nsec])
+    hash((stat.st_dev, stat.st_ino, stat.st_size, stat.st_ctime, stat.st_ctime_nsec))
 }
 
-/// Hashes `parts` into an even number that is not 0.
-fn mix<const N: usize>(parts: [u64; N]) -> u64 {
-    // The finalizer of splitmix64 after each part.
-    let mark = parts.into_iter().fold(0x9e37_79b9_7f4a_7c15, |mark: u64, part| {
-        let x = (mark ^ part).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
-    });
-    (mark | 2) & !1
+/// A hash that is even and not 0.
+fn hash(value: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    (hasher.finish() | 2) & !1
 }
 
 #[cfg(test)]

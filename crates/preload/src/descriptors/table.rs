@@ -18,7 +18,8 @@ const PLAIN: usize = 1;
 /// numbers.
 pub const LIMIT: usize = 1 << 20;
 
-static SLOTS: Chunks<AtomicUsize, 1024, { LIMIT / 1024 }> = Chunks::new();
+// SAFETY: an atomic, for which zero is a valid value.
+static SLOTS: Chunks<AtomicUsize, 1024, { LIMIT / 1024 }> = unsafe { Chunks::new() };
 
 /// The content of a slot: see above.
 pub enum Known {

@@ -4,8 +4,8 @@
 //! as it was.
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
-use std::mem::{ManuallyDrop, MaybeUninit};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::ptr;
 
 use rustix::io::retry_on_intr;
@@ -187,23 +187,23 @@ pub fn borrow(fd: c_int) -> BorrowedFd<'static> {
 }
 
 /// A short-lived descriptor of the library, closed on drop by the system call.
-pub struct Closing(ManuallyDrop<OwnedFd>);
+pub struct Closing(c_int);
 
 impl Closing {
     pub fn new(fd: OwnedFd) -> Self {
-        Self(ManuallyDrop::new(fd))
+        Self(fd.into_raw_fd())
     }
 }
 
 impl AsFd for Closing {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        borrow(self.0)
     }
 }
 
 impl Drop for Closing {
     fn drop(&mut self) {
-        close(self.0.as_raw_fd());
+        close(self.0);
     }
 }
 

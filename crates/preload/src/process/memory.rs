@@ -17,17 +17,9 @@ pub struct Chunks<T: 'static, const PER_CHUNK: usize, const CHUNKS: usize> {
     chunks: [AtomicPtr<T>; CHUNKS],
 }
 
-/// Types for which all-zero bytes are a valid value, and that threads may share.
-///
-/// # Safety
-/// All-zero bytes must be a valid value of the type.
-pub unsafe trait Zeroed: Sync {}
-
-// SAFETY: an atomic, for which zero is a valid value.
-unsafe impl Zeroed for std::sync::atomic::AtomicUsize {}
-
-impl<T: Zeroed, const PER_CHUNK: usize, const CHUNKS: usize> Chunks<T, PER_CHUNK, CHUNKS> {
-    pub const fn new() -> Self {
+impl<T: Sync, const PER_CHUNK: usize, const CHUNKS: usize> Chunks<T, PER_CHUNK, CHUNKS> {
+    /// Safety: all-zero bytes are a valid value of the type.
+    pub const unsafe fn new() -> Self {
         Self { chunks: [const { AtomicPtr::new(ptr::null_mut()) }; CHUNKS] }
     }
 

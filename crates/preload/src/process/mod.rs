@@ -25,5 +25,5 @@ pub use errno::{answer, fail, guarded, serve, serve_code, serve_interruptible};
 pub use guard::{NoCancellation, SignalForkGuard};
 pub use job::Job;
 pub use kernel::{At, Closing, borrow};
-pub use memory::{Chunks, Scratch, Zeroed};
+pub use memory::{Chunks, Scratch};
 pub use real::{MmapFn, Real};

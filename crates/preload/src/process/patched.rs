@@ -85,8 +85,10 @@ fn restore() {
         return;
     }
     let before = kernel::errno();
-    let changed = entry().load(Ordering::Relaxed) != original();
-    if changed && !is_being_changed() {
+    // A jump to itself: another thread is about to write a patch.
+    const BEING_CHANGED: u16 = 0xfeeb;
+    let now = || entry().load(Ordering::Relaxed);
+    if now() != original() && now() as u16 != BEING_CHANGED {
         let done = target().is_some_and(|target| {
             keep_loaded(target);
             FOUND.store(target, Ordering::Release);
@@ -114,11 +116,6 @@ fn keep_loaded(function: *mut c_void) {
             libc::dlopen((*library.as_ptr()).dli_fname, flags);
         }
     }
-}
-
-/// A jump to itself: another thread is about to write a patch.
-fn is_being_changed() -> bool {
-    entry().load(Ordering::Relaxed) as u16 == 0xfeeb
 }
 
 /// The target of the jump that was written over the entry.
