@@ -61,8 +61,8 @@ interpose!(
     ioctl = |real, fd: c_int, request: c_ulong, argument: usize| -> c_int {
         // Some C callers pass the request as an int, whose upper half is undefined.
         match request & 0xffff_ffff {
-            FICLONE if Subject::managed(argument as c_int).is_some() => serve(|| Err(Errno::OPNOTSUPP)),
-            FICLONE | FICLONERANGE | FIDEDUPERANGE | FS_IOC_FIEMAP | FIBMAP => {
+            libc::FICLONE if Subject::managed(argument as c_int).is_some() => serve(|| Err(Errno::OPNOTSUPP)),
+            libc::FICLONE | libc::FICLONERANGE | FIDEDUPERANGE | FS_IOC_FIEMAP | FIBMAP => {
                 on_managed(fd, real, |_| serve(|| Err(Errno::OPNOTSUPP)))
             }
             // SAFETY: the request's argument points to an int to fill.
@@ -201,9 +201,7 @@ unsafe fn drain_pipe(
     Ok(done as ssize_t)
 }
 
-// These ioctls are from <linux/fs.h>.
-const FICLONE: c_ulong = 0x4004_9409;
-const FICLONERANGE: c_ulong = 0x4020_940d;
+// These ioctls are from <linux/fs.h>; the libc crate lacks them.
 const FIDEDUPERANGE: c_ulong = 0xc018_9436;
 const FS_IOC_FIEMAP: c_ulong = 0xc020_660b;
 const FIBMAP: c_ulong = 1;

@@ -13,7 +13,7 @@ use stripewise_sys::{raw, thread};
 
 use crate::calls::stdio;
 use crate::descriptors::{Known, entry, table};
-use crate::process::{Real, SignalForkGuard, background, errno, filter, guard, handler, identity, kernel};
+use crate::process::{Real, SignalForkGuard, errno, filter, guard, handler, identity, kernel};
 use crate::process::{messages, state, statistics};
 
 /// Called by the dynamic loader, possibly after the first call of the program; no call depends on
@@ -98,7 +98,7 @@ unsafe extern "C" fn _Exit(code: c_int) -> ! {
 extern "C" fn end_all() {
     if has_files() {
         // A kill during background work would be harmless, but leave recovery to the next process.
-        background::stop();
+        state::stop_background();
         settle_all();
     }
 }

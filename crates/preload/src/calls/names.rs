@@ -201,7 +201,6 @@ fn change_at(at: At, flags: c_int, change: impl FnOnce() -> Option<Change>, real
 /// Whether a path is empty and so stands for the descriptor `dir`. A stat by the kernel detects an
 /// invalid pointer before this function reads the path; the kernel then refuses it in the real
 /// call, too.
-/// Errors: ENOMEM from that stat.
 fn stands_for_descriptor(path: *const c_char, flags: c_int) -> Result<bool> {
     if flags & libc::AT_EMPTY_PATH == 0 {
         return Ok(false);

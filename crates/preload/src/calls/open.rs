@@ -49,9 +49,9 @@ pub fn open_any(at: At, flags: c_int, mode: mode_t, real: impl FnOnce() -> c_int
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let start = state::recorder().map(|recorder| recorder.now());
     if let Some(opened) = unplanned::open(at, flags, mode) {
-        return answer(|| opened.map(|(fd, found)| opened_at(start, fd, found, flags)));
+        return answer(|| opened.map(|(fd, entry)| opened_at(start, fd, entry, flags)));
     }
-    let (mut entry, mut opened) = (None, -1);
+    let mut opened = -1;
     let name = managed_name(at, flags).and_then(|name| match name {
         Some(name) => Ok(Some(name)),
         None => {
@@ -59,22 +59,14 @@ pub fn open_any(at: At, flags: c_int, mode: mode_t, real: impl FnOnce() -> c_int
             if opened < 0 { refused_name(at, flags, &mut opened) } else { Ok(None) }
         }
     });
-    let fd = match name {
-        Err(error) => return fail(error),
-        Ok(Some(name)) => serve(|| {
-            let (fd, found) = stack::on_own(|| open_managed(at.dir, name, flags, mode))?;
-            entry = found;
-            Ok(fd)
-        }),
-        Ok(None) if opened < 0 => return opened,
-        Ok(None) => answer(|| {
-            // SAFETY: the kernel could read the path.
-            let (fd, found) = settle(opened, flags, unsafe { at.name() })?;
-            entry = found;
-            Ok(fd)
-        }),
-    };
-    opened_at(start, fd, entry, flags)
+    let record = |(fd, entry)| opened_at(start, fd, entry, flags);
+    match name {
+        Err(error) => fail(error),
+        Ok(Some(name)) => serve(|| stack::on_own(|| open_managed(at.dir, name, flags, mode)).map(record)),
+        Ok(None) if opened < 0 => opened,
+        // SAFETY: the kernel could read the path.
+        Ok(None) => answer(|| settle(opened, flags, unsafe { at.name() }).map(record)),
+    }
 }
 
 /// Records an open that began at `start`, if the file is recorded. Returns the descriptor.
@@ -93,7 +85,6 @@ fn opened_at(start: Option<Ticks>, fd: c_int, entry: Option<EntryRef>, opened: O
 }
 
 /// The name, if the data path has to open it: the open would truncate a managed file or create one.
-/// Errors: the kind of the file could not be determined, or the path does not exist.
 fn managed_name(at: At, flags: OFlags) -> Result<Option<&'static CStr>> {
     let creates = flags.contains(OFlags::CREATE) && state::has_plan() && !identity::is_vfork_child();
     if !(creates || flags.contains(OFlags::TRUNC)) || flags.intersects(OFlags::PATH | OFlags::DIRECTORY) {
@@ -139,7 +130,6 @@ fn follows_link(flags: OFlags) -> bool {
 }
 
 /// Whether opening the path gives a managed file.
-/// Errors: the kind of the file could not be determined, or the path does not exist.
 pub fn is_managed_name(path: *const c_char, flags: c_int) -> Result<bool> {
     let flags = OFlags::from_bits_retain(flags.cast_unsigned());
     let follow = follows_link(flags) && !flags.contains(OFlags::CREATE | OFlags::EXCL);

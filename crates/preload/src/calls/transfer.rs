@@ -74,7 +74,6 @@ impl Transfer {
     }
 
     /// The same transfer with these flags and without the application's array.
-    /// Errors: EINVAL: too many buffers. EFAULT: the array cannot be read.
     pub fn detached(mut self, rwf: c_int) -> Result<Self> {
         if !matches!(self.buffers, Buffers::One(_)) {
             self.buffers = Buffers::Copied(self.vectors()?.to_vec());

@@ -91,7 +91,7 @@ pub fn enter_opened(fd: c_int, stat: &Stat, flags: OFlags) -> Result<(c_int, Opt
 }
 
 /// Enters a descriptor that the data path opened. `flags` are those of the program's open.
-/// Errors: ENFILE, ENOMEM, EMFILE; the descriptor is closed.
+/// After an error the descriptor is closed.
 pub fn managed(fd: c_int, file: Arc<LogicalFile>, flags: OFlags) -> Result<Option<EntryRef>> {
     let entry = || {
         access::note(fd, flags)?;

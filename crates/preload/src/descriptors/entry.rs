@@ -67,8 +67,6 @@ impl Entry {
         }
     }
 
-    /// The managed file; `None` for a plain file that is only recorded.
-    /// Errors: the kind of the descriptor could not be determined.
     pub fn file(&self) -> Result<Option<&LogicalFile>> {
         self.file.as_ref().map(Option::as_deref).map_err(|error| *error)
     }

@@ -37,8 +37,7 @@ pub struct Absolute {
 
 impl Absolute {
     /// The current path of an open file, or its last one if the file was removed.
-    /// Errors: ENAMETOOLONG, ENOENT if the file has no path (a socket), or the error of
-    /// readlink(2).
+    /// Errors: ENOENT if the file has no path (a socket), and those of readlink(2).
     pub fn of(fd: c_int) -> Result<Self> {
         let mut page = Scratch::new()?;
         let (link, rest) = fs::readlinkat_raw(fs::CWD, FdPath::new(fd).as_c_str(), page.as_uninit())?;
@@ -55,7 +54,6 @@ impl Absolute {
 
     /// The kernel's path of the working directory, which may have been moved or changed without the
     /// library's knowledge.
-    /// Errors: ENOENT if it has no path, ENAMETOOLONG.
     pub fn of_working_directory() -> Result<Self> {
         let mut page = Scratch::new()?;
         let memory = page.as_uninit();
@@ -67,7 +65,6 @@ impl Absolute {
 
     /// Appends a relative path, or replaces the whole by an absolute one. `.` and `..` are resolved
     /// as if there were no symbolic links.
-    /// Errors: ENAMETOOLONG.
     pub fn join(mut self, path: &[u8]) -> Result<Self> {
         if self.as_bytes() == b"/" || path.starts_with(b"/") {
             self.len = 0;

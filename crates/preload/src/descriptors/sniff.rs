@@ -122,7 +122,6 @@ pub fn look_up(at: At, follow: bool) -> Result<Named> {
 }
 
 /// The path, if it leads to the anchor of a managed file.
-/// Errors: as [`look_up`].
 pub fn anchor(at: At, follow: bool) -> Result<Option<&'static CStr>> {
     Ok(match look_up(at, follow)? {
         Named::Anchor(path) => Some(path),
@@ -144,7 +143,6 @@ fn is_of_the_system(path: &CStr) -> bool {
 }
 
 /// Whether the process has this file open as a managed one.
-/// Errors: EIO after an internal error.
 #[inline(never)]
 pub fn is_open(stat: &Stat) -> Result<bool> {
     let Some(runtime) = state::runtime_if_used() else { return Ok(false) };

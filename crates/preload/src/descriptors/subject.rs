@@ -124,8 +124,6 @@ impl Managed {
         borrow(self.fd)
     }
 
-    /// The managed file.
-    /// Errors: EIO if the file cannot be served.
     pub fn file(&self) -> Result<&LogicalFile> {
         self.entry.file()?.ok_or(Errno::IO)
     }

@@ -22,11 +22,6 @@ use rustix::thread::futex;
 
 use crate::process::{kernel, messages};
 
-/// Signals that a defect raises in the thread at fault. To block them would end the process without
-/// a message.
-const OF_DEFECTS: [i32; 6] =
-    [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGABRT];
-
 /// Number of threads inside a call on a managed file, and the bit [`FORKING`] while a thread forks.
 static GATE: AtomicU32 = AtomicU32::new(0);
 const FORKING: u32 = 1 << 31;
@@ -155,15 +150,16 @@ impl Drop for Blocked {
     }
 }
 
-/// All signals except [`OF_DEFECTS`] and the two that libc uses internally.
+/// All signals except the two that libc uses internally, and those that a defect raises in the
+/// thread at fault: to block them would end the process without a message.
 const MASK: u64 = {
-    let (mut mask, mut at) = (!(1 << 31 | 1 << 32), 0);
-    while at < OF_DEFECTS.len() {
-        mask &= !(1 << (OF_DEFECTS[at] - 1));
-        at += 1;
-    }
-    mask
+    let of_defects = bit(libc::SIGSEGV) | bit(libc::SIGBUS) | bit(libc::SIGILL) | bit(libc::SIGFPE);
+    !(bit(32) | bit(33) | of_defects | bit(libc::SIGTRAP) | bit(libc::SIGABRT))
 };
+
+const fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
 
 /// Returns the previous mask.
 fn change_mask(how: i32, mask: u64) -> u64 {
@@ -181,7 +177,7 @@ fn change_mask(how: i32, mask: u64) -> u64 {
 pub fn is_interrupted() -> bool {
     let (mut ends, mut again) = (false, true);
     let waiting = pending() & !BLOCKED.get();
-    for signal in (1..=64).filter(|signal| waiting & 1 << (signal - 1) != 0) {
+    for signal in (1..=64).filter(|signal| waiting & bit(*signal) != 0) {
         match effect(signal) {
             Effect::None => {}
             Effect::Kill => return true,

@@ -1,7 +1,6 @@
 //! The library's part of this process: its state, memory, stacks, locks and messages, and how it
 //! calls the C library and the kernel.
 
-pub mod background;
 pub mod errno;
 pub mod filter;
 pub mod guard;

@@ -5,7 +5,7 @@
 //! torn down. The library's own calls are system calls (`sys`, [`crate::process::kernel`]); of the
 //! functions here they use `syscall` only.
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -59,12 +59,8 @@ fn find(name: &CStr) -> *mut c_void {
     // SAFETY: terminated strings.
     unsafe {
         let address = libc::dlsym(libc::RTLD_NEXT, name.as_ptr());
-        if address.is_null() { dlvsym(libc::RTLD_NEXT, name.as_ptr(), OLDEST.as_ptr()) } else { address }
+        if address.is_null() { libc::dlvsym(libc::RTLD_NEXT, name.as_ptr(), OLDEST.as_ptr()) } else { address }
     }
-}
-
-unsafe extern "C" {
-    fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
 }
 
 /// Stands in for a missing function: the C calling conventions let a function ignore its arguments.

@@ -66,7 +66,6 @@ impl Drop for Stack {
 /// Runs `body` on a stack of the library; a panic in it becomes EIO. A signal handler that
 /// interrupts `body` may run on this stack, too, and must return (no `longjmp`): code that must not
 /// be abandoned has to block signals.
-/// Errors: the error of `body`; ENOMEM.
 pub fn on_own<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     let stack = Stack::new()?;
     let (mut body, mut result) = (Some(body), Err(Errno::IO));

@@ -1,12 +1,13 @@
-//! The library's state per process: the data path and the recorder. Both are created on first use
-//! and never destroyed.
+//! The library's state per process: the data path, its background work, and the recorder. Both are
+//! created on first use and never destroyed.
 
 use std::ffi::{CStr, OsStr};
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use stripewise_cluster::Plan;
 use stripewise_datapath::{Runtime, Settings, notice};
@@ -16,7 +17,7 @@ use stripewise_target::Engine;
 
 use crate::process::guard::{self, SignalForkGuard};
 use crate::process::lock::Lock;
-use crate::process::{background, errno, identity, job, stack, statistics};
+use crate::process::{errno, identity, job, stack, statistics};
 
 /// The plan file. Without it no new file becomes managed.
 const ENV_PLAN: &CStr = c"STRIPEWISE_PLAN";
@@ -65,8 +66,7 @@ static RUNTIME: Lazily<Arc<Runtime>> = Lazily::new();
 static RECORDER: Lazily<Option<Recorder>> = Lazily::new();
 
 /// The data path.
-/// Errors: EBUSY where the calling thread is making it at this moment, or the error of reading the
-/// plan.
+/// Errors: those of [`Lazily::get`], and of reading the plan.
 pub fn runtime() -> Result<&'static Runtime> {
     let runtime = match RUNTIME.value.get() {
         Some(runtime) => runtime,
@@ -171,7 +171,7 @@ fn make_runtime() -> Result<Arc<Runtime>> {
     };
     let settings = Settings {
         engine: engine(),
-        background: Some(background::around),
+        background: Some(around),
         leaving: Some(statistics::tell),
         ..Settings::default()
     };
@@ -215,4 +215,63 @@ fn make_recorder(settings: &stripewise_recorder::Settings<'_>) -> Option<Recorde
         );
     }
     recorder
+}
+
+static WORKING: AtomicBool = AtomicBool::new(false);
+static STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// Does a piece of background work on files with several copies like a call on a managed file:
+/// forks wait for it, and calls of the library's dependencies go to the kernel. The data path has a
+/// thread for such work, in which all signals are blocked. The work is not recorded, because it
+/// calls the data path directly.
+fn around(work: &mut dyn FnMut()) {
+    let _guard = SignalForkGuard::new();
+    WORKING.store(true, Ordering::SeqCst);
+    if !STOPPED.load(Ordering::SeqCst) {
+        errno::quietly(work);
+    }
+    WORKING.store(false, Ordering::SeqCst);
+}
+
+/// Called at the end of the process: waits for the background work in progress. No more begins.
+pub fn stop_background() {
+    STOPPED.store(true, Ordering::SeqCst);
+    while WORKING.load(Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+    use crate::process::guard;
+
+    #[test]
+    fn the_end_waits_for_the_work_and_ends_it() {
+        let _alone = guard::TESTED.lock();
+        static DONE: AtomicU32 = AtomicU32::new(0);
+        around(&mut || panic!("a defect in a piece of work"));
+        assert!(!WORKING.load(Ordering::SeqCst));
+        let worker = std::thread::spawn(|| {
+            while !STOPPED.load(Ordering::SeqCst) {
+                around(&mut || {
+                    assert!(guard::active());
+                    DONE.fetch_add(1, Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_millis(2));
+                    DONE.fetch_add(1, Ordering::SeqCst);
+                });
+            }
+        });
+        while DONE.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        stop_background();
+        let done = DONE.load(Ordering::SeqCst);
+        assert!(done.is_multiple_of(2), "stopped in the middle");
+        around(&mut || unreachable!());
+        worker.join().unwrap();
+        assert_eq!(DONE.load(Ordering::SeqCst), done);
+    }
 }

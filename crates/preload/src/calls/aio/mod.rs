@@ -24,12 +24,6 @@ use block::{Block, BlockRef};
 /// The largest `aio_reqprio` of glibc.
 const PRIORITY_MAX: c_int = 20;
 
-unsafe extern "C" {
-    /// These names resolve to this library.
-    fn aio_read(block: *mut Block) -> c_int;
-    fn aio_write(block: *mut Block) -> c_int;
-}
-
 interpose!(
     aio_read | aio_read64 = |real, block: *mut Block| -> c_int { unsafe { transfer(Op::Read, block, real) } },
     aio_write | aio_write64 =
@@ -177,11 +171,11 @@ pub fn duration(timeout: &timespec) -> Duration {
 }
 
 fn start(it: BlockRef) -> bool {
-    // SAFETY: a block of the application's list.
-    let block = it.address() as *mut Block;
+    let block = it.address() as *mut libc::aiocb;
+    // SAFETY: a block of the application's list. The functions are this library's.
     match it.opcode {
-        libc::LIO_READ => unsafe { aio_read(block) == 0 },
-        libc::LIO_WRITE => unsafe { aio_write(block) == 0 },
+        libc::LIO_READ => unsafe { libc::aio_read(block) == 0 },
+        libc::LIO_WRITE => unsafe { libc::aio_write(block) == 0 },
         _ => {
             it.finish(-1, libc::EINVAL);
             false

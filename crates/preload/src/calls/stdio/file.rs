@@ -47,7 +47,6 @@ const _: () =
 
 unsafe extern "C" {
     pub fn fopencookie(cookie: *mut c_void, mode: *const c_char, functions: Functions) -> *mut FILE;
-    fn fflush(stream: *mut FILE) -> c_int;
     fn __fpurge(stream: *mut FILE);
 }
 
@@ -105,7 +104,7 @@ pub unsafe fn descriptor(stream: *mut FILE) -> c_int {
 /// Safety: the stream is open.
 pub unsafe fn flush(stream: *mut FILE) {
     unsafe {
-        fflush(stream);
+        libc::fflush(stream);
         __fpurge(stream);
     }
 }
