@@ -73,8 +73,7 @@ unsafe fn by_number(number: c_long, arguments: [usize; 4], real: impl FnOnce() -
                 libc::fcntl(first, second, c)
             }
             _ if opens(number) => {
-                let fd = real() as c_int;
-                dup::forget(fd);
+                let fd = dup::forget(real() as c_int);
                 match number {
                     // Possibly an anchor.
                     libc::SYS_openat if is_refused(fd, c) => opened(b, c as c_int, d, first),

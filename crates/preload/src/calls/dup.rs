@@ -71,16 +71,8 @@ interpose!(
             received
         }
     },
-    open_by_handle_at = |real, mount: c_int, handle: *mut c_void, flags: c_int| -> c_int {
-        let fd = real();
-        forget(fd);
-        fd
-    },
-    pidfd_getfd = |real, process: c_int, fd: c_int, flags: c_uint| -> c_int {
-        let fd = real();
-        forget(fd);
-        fd
-    },
+    open_by_handle_at = |real, mount: c_int, handle: *mut c_void, flags: c_int| -> c_int { forget(real()) },
+    pidfd_getfd = |real, process: c_int, fd: c_int, flags: c_uint| -> c_int { forget(real()) },
     lockf | lockf64 = |real, fd: c_int, command: c_int, len: libc::off_t| -> c_int {
         sniff::locks_are_used();
         on_managed(fd, real, |managed| locks::lockf(managed, command, len))
@@ -158,12 +150,13 @@ pub unsafe fn forget_all(messages: *const mmsghdr, count: c_int) {
     }
 }
 
-/// Forgets the table's entry for a new descriptor. Does nothing if the call failed and `fd` is
-/// negative.
-pub fn forget(fd: c_int) {
+/// Forgets the table's entry for a new descriptor, which is negative after a failed call. Returns
+/// the descriptor.
+pub fn forget(fd: c_int) -> c_int {
     if fd >= 0 && !identity::is_vfork_child() {
         drop(table::set(fd, Known::Unknown));
     }
+    fd
 }
 
 unsafe fn forget_received(message: &msghdr) {
@@ -177,7 +170,7 @@ unsafe fn forget_received(message: &msghdr) {
             if control.cmsg_level == libc::SOL_SOCKET && control.cmsg_type == libc::SCM_RIGHTS {
                 let bytes = control.cmsg_len - libc::CMSG_LEN(0) as usize;
                 let fds = libc::CMSG_DATA(control).cast::<c_int>();
-                (0..bytes / size_of::<c_int>()).for_each(|at| forget(fds.add(at).read_unaligned()));
+                (0..bytes / size_of::<c_int>()).for_each(|at| _ = forget(fds.add(at).read_unaligned()));
             }
             header = libc::CMSG_NXTHDR(message, control);
         }

@@ -20,7 +20,6 @@ pub mod mpi;
 pub mod names;
 pub mod open;
 pub mod size;
-pub mod spawn;
 pub mod stat;
 pub mod stdio;
 pub mod transfer;

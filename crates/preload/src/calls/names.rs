@@ -79,8 +79,7 @@ interpose!(
         change_named(At::cwd(path), 0, || to_owner(user, group), real)
     },
     lchown = |real, path: *const c_char, user: uid_t, group: gid_t| -> c_int {
-        let flags = libc::AT_SYMLINK_NOFOLLOW;
-        change_named(At::cwd(path), flags, || to_owner(user, group), real)
+        change_named(At::cwd(path), libc::AT_SYMLINK_NOFOLLOW, || to_owner(user, group), real)
     },
     fchown = |real, fd: c_int, user: uid_t, group: gid_t| -> c_int {
         change_opened(fd, || to_owner(user, group), real)

@@ -1,14 +1,60 @@
-//! Streams whose bytes go through this library.
+//! Streams whose bytes go through this library, their modes, and the members of glibc's `FILE` that
+//! are needed. All are part of glibc's ABI: programs have had them compiled in (by `getc` macros)
+//! for decades.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use libc::FILE;
 use stripewise_sys::{Errno, Result};
 
-use super::file::{self, APPENDING, Access, EOF_SEEN, ERROR_SEEN, Functions, NO_READS, NO_WRITES, fopencookie};
 use crate::process::borrow;
+
+/// `struct _IO_FILE` with the table of methods and the members of a stream with a cookie that
+/// follow it.
+#[repr(C)]
+pub struct Layout {
+    pub flags: c_int,
+    _read: [*mut c_char; 3],
+    pub write_base: *mut c_char,
+    pub write_ptr: *mut c_char,
+    _buffers: [*mut c_char; 8],
+    pub fileno: c_int,
+    _lock: [u64; 3],
+    /// The descriptor's offset as far as libc knows it; negative if unknown.
+    pub offset: i64,
+    _rest: [u8; 64],
+    pub vtable: *const c_void,
+    /// Only in streams made by `fopencookie`.
+    _cookie: *mut c_void,
+    /// [`Functions`] as libc stores function pointers; only in streams made by `fopencookie`.
+    pub mangled: [usize; 4],
+}
+
+/// `cookie_io_functions_t`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Functions {
+    read: unsafe extern "C" fn(*mut c_void, *mut c_char, usize) -> isize,
+    write: unsafe extern "C" fn(*mut c_void, *const c_char, usize) -> isize,
+    seek: unsafe extern "C" fn(*mut c_void, *mut i64, c_int) -> c_int,
+    close: unsafe extern "C" fn(*mut c_void) -> c_int,
+}
+
+const NO_READS: c_int = 0x4;
+const NO_WRITES: c_int = 0x8;
+const EOF_SEEN: c_int = 0x10;
+const ERROR_SEEN: c_int = 0x20;
+const APPENDING: c_int = 0x1000;
+
+const _: () =
+    assert!(std::mem::offset_of!(Layout, fileno) == 112 && std::mem::offset_of!(Layout, vtable) == 216);
+
+unsafe extern "C" {
+    fn fopencookie(cookie: *mut c_void, mode: *const c_char, functions: Functions) -> *mut FILE;
+    fn __fpurge(stream: *mut FILE);
+}
 
 /// The state of such a stream.
 struct Cookie {
@@ -30,6 +76,73 @@ static CLOSE: AtomicUsize = AtomicUsize::new(0);
 /// The descriptor number that glibc stores in streams with cookies.
 const NO_DESCRIPTOR: c_int = -2;
 
+/// The parsed second argument of `fopen`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The flags for `open`.
+    pub flags: c_int,
+    /// The mode for `fopencookie`: its letter, and whether it has a plus.
+    pub letter: u8,
+    pub plus: bool,
+}
+
+impl Access {
+    /// Parses the mode; `None` if glibc refuses it with EINVAL.
+    pub fn parse(mode: &CStr) -> Option<Self> {
+        let (&letter, options) = mode.to_bytes().split_first()?;
+        // glibc reads the next six letters, up to a comma.
+        let options = options.split(|&byte| byte == b',').next().unwrap_or_default();
+        let options = &options[..options.len().min(6)];
+        let plus = options.contains(&b'+');
+        let create = match letter {
+            b'r' => 0,
+            b'w' => libc::O_CREAT | libc::O_TRUNC,
+            b'a' => libc::O_CREAT | libc::O_APPEND,
+            _ => return None,
+        };
+        let access = if plus {
+            libc::O_RDWR
+        } else if letter == b'r' {
+            libc::O_RDONLY
+        } else {
+            libc::O_WRONLY
+        };
+        let exclusive = if options.contains(&b'x') { libc::O_EXCL } else { 0 };
+        let on_exec = if options.contains(&b'e') { libc::O_CLOEXEC } else { 0 };
+        Some(Self { flags: access | create | exclusive | on_exec, letter, plus })
+    }
+
+    /// Moves the descriptor's offset as libc does: to the end if the stream only appends.
+    fn place(&self, fd: c_int) {
+        if self.letter == b'a' && !self.plus {
+            // SAFETY: this library's own `lseek`.
+            unsafe { libc::lseek(fd, 0, libc::SEEK_END) };
+        }
+    }
+}
+
+/// Safety: the stream is open.
+pub unsafe fn layout<'a>(stream: *mut FILE) -> &'a mut Layout {
+    // SAFETY: as the caller promises. Members behind the plain structure are read only in streams
+    // with a cookie.
+    unsafe { &mut *stream.cast() }
+}
+
+/// The stream's descriptor; negative if it has none.
+/// Safety: the stream is open.
+pub unsafe fn descriptor(stream: *mut FILE) -> c_int {
+    unsafe { (*stream.cast::<Layout>()).fileno }
+}
+
+/// Writes buffered output, and discards read-ahead.
+/// Safety: the stream is open.
+pub unsafe fn flush(stream: *mut FILE) {
+    unsafe {
+        libc::fflush(stream);
+        __fpurge(stream);
+    }
+}
+
 /// Makes a stream on a descriptor. Closing the stream closes the descriptor.
 /// Errors: ENOMEM; ENOTSUP if libc's streams have an unknown layout.
 pub fn open(fd: c_int, access: Access) -> Result<*mut FILE> {
@@ -44,7 +157,7 @@ pub fn open(fd: c_int, access: Access) -> Result<*mut FILE> {
     }
     // SAFETY: just made, and not yet visible to other threads.
     unsafe {
-        let layout = file::layout(stream);
+        let layout = layout(stream);
         if layout.fileno != NO_DESCRIPTOR {
             // Closing the stream frees the cookie, but not the descriptor.
             (*cookie).fd = -1;
@@ -68,7 +181,7 @@ pub unsafe fn is_ours(stream: *mut FILE) -> bool {
     // SAFETY: every stream has methods. The functions are read only if the methods are those of
     // streams with a cookie.
     unsafe {
-        let stream = stream.cast::<file::Layout>();
+        let stream = stream.cast::<Layout>();
         !methods.is_null()
             && ptr::eq((*stream).vtable, methods)
             && (*stream).mangled[3] == CLOSE.load(Ordering::Relaxed)
@@ -78,7 +191,7 @@ pub unsafe fn is_ours(stream: *mut FILE) -> bool {
 /// Resets a stream whose descriptor has become another file's, as if it was just opened.
 /// Safety: the stream is open, and one of this library.
 pub unsafe fn reopen(stream: *mut FILE, access: Access) {
-    let layout = unsafe { file::layout(stream) };
+    let layout = unsafe { layout(stream) };
     layout.flags &= !(NO_READS | NO_WRITES | EOF_SEEN | ERROR_SEEN | APPENDING);
     match access.flags & libc::O_ACCMODE {
         libc::O_RDONLY => layout.flags |= NO_WRITES,
@@ -89,16 +202,6 @@ pub unsafe fn reopen(stream: *mut FILE, access: Access) {
         layout.flags |= APPENDING;
     }
     access.place(layout.fileno);
-}
-
-impl Access {
-    /// Moves the descriptor's offset as libc does: to the end if the stream only appends.
-    fn place(&self, fd: c_int) {
-        if self.letter == b'a' && !self.plus {
-            // SAFETY: this library's own `lseek`.
-            unsafe { libc::lseek(fd, 0, libc::SEEK_END) };
-        }
-    }
 }
 
 // In the functions below, libc's names resolve to this library.
@@ -123,7 +226,7 @@ unsafe extern "C" fn write(cookie: *mut c_void, buffer: *const c_char, len: usiz
     // glibc advances the offset that it remembers after its own writes, but not after a cookie's
     // write. A later seek would go wrong.
     // SAFETY: libc is using this stream, under its lock.
-    let known = unsafe { &mut file::layout(cookie.stream).offset };
+    let known = unsafe { &mut layout(cookie.stream).offset };
     if *known >= 0 {
         *known += done as i64;
     }

@@ -6,7 +6,6 @@
 //! example) take `fileno` and use it directly.
 
 mod cookie;
-mod file;
 mod standard;
 
 use std::ffi::{CStr, c_char, c_int};
@@ -20,7 +19,7 @@ use crate::calls::open::{self, open_any};
 use crate::descriptors::{FdPath, Known, Subject, table};
 use crate::process::{At, answer, errno, fail, identity, kernel, serve};
 
-use file::Access;
+use cookie::Access;
 
 pub use standard::{at_start, descriptor_replaced};
 
@@ -42,7 +41,7 @@ interpose!(
             let stream = real();
             if !stream.is_null() && !identity::is_vfork_child() {
                 // Opened inside libc: an older entry of this number is stale.
-                table::set(unsafe { file::descriptor(stream) }, Known::Unknown);
+                table::set(unsafe { cookie::descriptor(stream) }, Known::Unknown);
             }
             return stream;
         };
@@ -68,14 +67,14 @@ interpose!(
         if stream.is_null() || unsafe { cookie::is_ours(stream) } {
             return real();
         }
-        match table::forget(unsafe { file::descriptor(stream) }) {
+        match table::forget(unsafe { cookie::descriptor(stream) }) {
             Some(entry) => close::leave(&entry, real),
             None => real(),
         }
     },
     freopen | freopen64 = |real, path: *const c_char, mode: *const c_char, stream: *mut FILE| -> *mut FILE {
         let Some(access) = (unsafe { access_of(mode) }) else { return real() };
-        let fd = unsafe { file::descriptor(stream) };
+        let fd = unsafe { cookie::descriptor(stream) };
         let ours = unsafe { cookie::is_ours(stream) };
         let itself = FdPath::new(fd);
         let name = if path.is_null() { itself.as_c_str().as_ptr() } else { path };
@@ -84,7 +83,7 @@ interpose!(
             drop(table::forget(fd));
             return real();
         }
-        unsafe { file::flush(stream) };
+        unsafe { cookie::flush(stream) };
         if let Err(error) = managed {
             // The stream is closed, as when the file cannot be opened.
             unsafe { libc::fclose(stream) };

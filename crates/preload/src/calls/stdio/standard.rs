@@ -8,8 +8,7 @@ use std::ptr::{addr_of, addr_of_mut};
 
 use libc::FILE;
 
-use super::cookie;
-use super::file::{self, Access};
+use super::cookie::{self, Access};
 use crate::descriptors::Subject;
 use crate::process::errno;
 
@@ -59,7 +58,7 @@ pub fn descriptor_replaced(fd: c_int) {
         unsafe {
             let old = *variable;
             // The program may have stored another stream there.
-            if !old.is_null() && file::descriptor(old) == fd && !cookie::is_ours(old) {
+            if !old.is_null() && cookie::descriptor(old) == fd && !cookie::is_ours(old) {
                 *variable = take_over(fd, old)?;
             }
         }
@@ -77,7 +76,7 @@ unsafe fn take_over(fd: c_int, old: *mut FILE) -> stripewise_sys::Result<*mut FI
         }
         // Output that the program has written but not flushed would also go to the new file with
         // libc.
-        let old = file::layout(old);
+        let old = cookie::layout(old);
         let pending = old.write_ptr.offset_from_unsigned(old.write_base);
         if pending > 0 {
             libc::fwrite(old.write_base.cast(), 1, pending, new);
