@@ -62,12 +62,12 @@ impl Transfer {
     pub fn many(op: Op, vectors: *const iovec, count: c_int, place: Place, rwf: c_int) -> Self {
         let buffers = match count as usize {
             0 => Buffers::Many(&[]),
-            // The kernel does not read an array that is too long, so neither does this function.
-            ..=raw::IOV_MAX if !kernel::is_readable(vectors.cast(), count as usize * size_of::<iovec>()) => {
-                Buffers::Invalid(Errno::FAULT)
+            count @ 1..=raw::IOV_MAX if kernel::is_readable(vectors.cast(), count * size_of::<iovec>()) => {
+                // SAFETY: the application passes this many; both types are C's `struct iovec`.
+                Buffers::Many(unsafe { slice::from_raw_parts(vectors.cast(), count) })
             }
-            // SAFETY: the application passes this many; both types are C's `struct iovec`.
-            ..=raw::IOV_MAX => Buffers::Many(unsafe { slice::from_raw_parts(vectors.cast(), count as usize) }),
+            1..=raw::IOV_MAX => Buffers::Invalid(Errno::FAULT),
+            // The kernel does not read an array that is too long, so neither does this function.
             _ => Buffers::Invalid(Errno::INVAL),
         };
         Self { op, buffers, place, rwf }

@@ -6,8 +6,8 @@
 //! Signals wait while a thread holds the lock of a heap, so no handler of that thread finds it
 //! held. A fork takes all locks first, so no child finds one held.
 //!
-//! There are several heaps so that threads can allocate at the same time: a thread skips heaps that
-//! are locked.
+//! There are several heaps so that as many threads can allocate at the same time: a thread skips
+//! heaps that are locked, and waits if all are.
 
 mod c;
 
@@ -26,7 +26,6 @@ use crate::process::lock::{Lock, Locked};
 #[global_allocator]
 static OWN: Own = Own;
 
-/// Number of heaps, and so of threads that can allocate at the same time; other threads wait.
 const HEAPS: usize = 8;
 static ALL: [Heap; HEAPS] = [const { Heap::new() }; HEAPS];
 

@@ -156,9 +156,12 @@ pub fn is_under_way(id: usize) -> bool {
 pub fn cancel(which: impl Fn(usize, i32) -> bool) -> (usize, bool) {
     let _guard = SignalForkGuard::new();
     let mut state = Pool::of_process().lock();
-    let (taken, kept): (VecDeque<_>, _) =
-        std::mem::take(&mut state.waiting).into_iter().partition(|(_, task)| which(task.id, task.fd));
-    state.waiting = kept;
+    let mut taken = Vec::new();
+    let mut at = 0;
+    while at < state.waiting.len() {
+        let (_, task) = &state.waiting[at];
+        if which(task.id, task.fd) { taken.extend(state.waiting.remove(at)) } else { at += 1 }
+    }
     let runs = state.running.iter().any(|running| which(running.2, running.3));
     drop(state);
     let count = taken.len();
