@@ -104,7 +104,6 @@ unsafe impl Sync for Forking {}
 
 static SIGNALS: Forking = Forking(UnsafeCell::new(None));
 
-/// Before a fork.
 pub extern "C" fn before_fork() {
     let signals = Blocked::new();
     guard::shut();
@@ -113,7 +112,6 @@ pub extern "C" fn before_fork() {
     unsafe { *SIGNALS.0.get() = Some(signals) };
 }
 
-/// After a fork, in the parent.
 pub extern "C" fn after_fork_in_parent() {
     FORKS.fetch_add(1, Ordering::Relaxed);
     // SAFETY: this thread has shut the gate.

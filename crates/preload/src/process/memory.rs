@@ -11,8 +11,8 @@ use stripewise_sys::Result;
 
 use crate::process::kernel;
 
-/// An array of up to `CHUNKS * PER_CHUNK` elements, all zero at first. It grows in chunks that never
-/// move or shrink, so readers need no lock.
+/// An array of up to `CHUNKS * PER_CHUNK` elements, all zero at first. It grows in chunks that
+/// never move or shrink, so readers need no lock.
 pub struct Chunks<T: 'static, const PER_CHUNK: usize, const CHUNKS: usize> {
     chunks: [AtomicPtr<T>; CHUNKS],
 }

@@ -125,7 +125,6 @@ fn prepare(recorder: Recorder) -> Option<Recorder> {
     Some(recorder)
 }
 
-/// Whether a plan is set.
 pub fn has_plan() -> bool {
     /// Later changes of the environment apply to programs that are started after them.
     static FOUND: AtomicU32 = AtomicU32::new(0);

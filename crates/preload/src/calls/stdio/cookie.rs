@@ -56,7 +56,6 @@ unsafe extern "C" {
     fn __fpurge(stream: *mut FILE);
 }
 
-/// The state of such a stream.
 struct Cookie {
     fd: c_int,
     stream: *mut FILE,
