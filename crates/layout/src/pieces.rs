@@ -79,8 +79,9 @@ impl Layout {
     }
 
     /// Index of the region that contains `offset`.
-    pub(crate) fn region_at(&self, offset: u64) -> usize {
-        self.prepared.partition_point(|region| region.end <= offset)
+    pub fn region_at(&self, offset: u64) -> usize {
+        let (_, all_but_last) = self.prepared.split_last().expect("a layout has a region");
+        all_but_last.partition_point(|region| region.end <= offset)
     }
 
     pub(crate) fn parts_of(&self, target: u32) -> &[Part] {

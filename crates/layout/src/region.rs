@@ -28,3 +28,10 @@ pub struct Region {
     /// The stripe cycle; a target may occur several times.
     pub cycle: Vec<Stripe>,
 }
+
+impl Region {
+    /// Bytes of one turn of the cycle; at most 2^63 in a valid layout.
+    pub fn cycle_len(&self) -> u64 {
+        self.cycle.iter().map(|stripe| stripe.width).sum()
+    }
+}

@@ -23,8 +23,9 @@ pub struct PreparedCost {
     network: Network,
     procs_per_node: u32,
     startup: Startup,
-    /// The number of processes that share a server, where that depends on the request.
-    reach: Option<Reach>,
+    /// The number of processes that share a server, by region of the layout, where that depends on
+    /// the request.
+    reach: Option<Vec<Reach>>,
 }
 
 impl PreparedCost {
@@ -72,8 +73,7 @@ impl PreparedCost {
         let servers: Vec<Server> =
             services.iter().map(|&service| Server::new(service, 1)).collect::<Result<_, _>>()?;
         let mut prepared = Self::new(layout, &servers, network, procs_per_node, startup)?;
-        let kinds: Vec<Range<usize>> = prepared.kinds.iter().map(|kind| kind.0.clone()).collect();
-        prepared.reach = Some(Reach::new(&prepared.layout, &kinds, procs, spread_over));
+        prepared.reach = Some(Reach::by_region(&prepared.layout, &prepared.kinds, procs, spread_over));
         Ok(prepared)
     }
 
@@ -91,9 +91,9 @@ impl PreparedCost {
         match &self.reach {
             None => self.shared_cost(offset, size, scratch, |_, server| server),
             Some(reach) => {
-                let region = reach.at(offset);
+                let reach = &reach[self.layout.region_at(offset)];
                 self.shared_cost(offset, size, scratch, |kind, server| {
-                    server.shared_by(region.sharing(kind, size as f64))
+                    server.shared_by(reach.sharing(kind, size as f64))
                 })
             }
         }

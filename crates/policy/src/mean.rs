@@ -11,7 +11,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use stripewise_layout::Layout;
+use stripewise_layout::{Layout, Region};
 use stripewise_model::PreparedCost;
 
 use crate::kind::Kind;
@@ -33,7 +33,6 @@ pub(crate) struct MeanCosts {
     /// Costs by [`Kind::index`].
     prepared: [PreparedCost; 4],
     layout: Layout,
-    regions: Vec<Region>,
     /// P: the number of processes whose files share the servers of this file.
     crowd: f64,
     /// Means in seconds by region, kind and size, as bits. All threads that compute a mean get the
@@ -41,29 +40,15 @@ pub(crate) struct MeanCosts {
     means: Box<[AtomicU64]>,
 }
 
-#[derive(Debug)]
-struct Region {
-    start: u64,
-    /// One past the last byte; `u64::MAX` if the region has no end.
-    end: u64,
-    /// Bytes of a cycle.
-    cycle: u64,
-}
-
 impl MeanCosts {
     /// For a copy with `layout` and the costs `prepared`, used by `procs` processes whose files are
     /// spread over `spread_over` servers.
     pub fn new(layout: &Layout, prepared: [PreparedCost; 4], procs: u32, spread_over: usize) -> Self {
-        let region = |region: &stripewise_layout::Region| Region {
-            start: region.start,
-            end: region.end.unwrap_or(u64::MAX),
-            cycle: region.cycle.iter().map(|stripe| stripe.width).sum(),
-        };
-        let regions: Vec<Region> = layout.regions().iter().map(region).collect();
-        let means = (0..regions.len() * 4 * SIZES).map(|_| AtomicU64::new(UNKNOWN)).collect();
+        let means = layout.regions().len() * Kind::ALL.len() * SIZES;
+        let means = (0..means).map(|_| AtomicU64::new(UNKNOWN)).collect();
         let used = layout.targets().count();
         let crowd = (u64::from(procs) * used as u64).div_ceil(spread_over.max(used).max(1) as u64) as f64;
-        Self { prepared, layout: layout.clone(), regions, crowd, means }
+        Self { prepared, layout: layout.clone(), crowd, means }
     }
 
     /// The cost in seconds of a request of `len` bytes that begins in the region of `offset`; 0 for
@@ -72,7 +57,7 @@ impl MeanCosts {
         if len == 0 {
             return 0.0;
         }
-        let region = self.regions.partition_point(|region| region.end <= offset).min(self.regions.len() - 1);
+        let region = self.layout.region_at(offset);
         if len >= LARGEST {
             return self.mean_s(region, kind, SIZES - 1) * (len as f64 / LARGEST as f64);
         }
@@ -87,12 +72,12 @@ impl MeanCosts {
     }
 
     fn mean_s(&self, region: usize, kind: Kind, step: usize) -> f64 {
-        let mean = &self.means[(region * 4 + kind.index()) * SIZES + step];
+        let mean = &self.means[(region * Kind::ALL.len() + kind.index()) * SIZES + step];
         let known = mean.load(Ordering::Relaxed);
         if known != UNKNOWN {
             return f64::from_bits(known);
         }
-        let found_s = self.mean_over_places(&self.regions[region], kind, size_of(step));
+        let found_s = self.mean_over_places(&self.layout.regions()[region], kind, size_of(step));
         mean.store(found_s.to_bits(), Ordering::Relaxed);
         found_s
     }
@@ -100,7 +85,7 @@ impl MeanCosts {
     /// The mean over aligned places, evenly spread over a cycle, or over the region if that is
     /// shorter.
     fn mean_over_places(&self, region: &Region, kind: Kind, size: u64) -> f64 {
-        let long = region.cycle.min(region.end - region.start);
+        let long = region.cycle_len().min(region.end.unwrap_or(u64::MAX) - region.start);
         let places = long.div_ceil(size).clamp(1, PLACES);
         let place = |index: u64| {
             let within = (u128::from(long) * u128::from(index) / u128::from(places)) as u64;

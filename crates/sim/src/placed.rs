@@ -36,8 +36,7 @@ pub(crate) struct Scratch {
 impl Placed {
     pub fn new(layout: &Layout) -> Self {
         let (layout, servers) = layout.compacted();
-        let cycle = |region: &Region| region.cycle.iter().map(|stripe| stripe.width).sum::<u64>();
-        let long = layout.regions().iter().map(cycle).max().unwrap_or(0).saturating_mul(4);
+        let long = layout.regions().iter().map(Region::cycle_len).max().unwrap_or(0).saturating_mul(4);
         Self { layout, servers: servers.into(), long }
     }
 

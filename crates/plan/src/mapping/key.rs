@@ -27,15 +27,14 @@ impl Key {
     /// in.
     pub fn of(request: &Request, which: u32, layout: &Layout, cycles: &[u64]) -> (Self, u32) {
         let &Request { offset, size, past, .. } = request;
-        let regions = layout.regions();
-        let region = regions.partition_point(|r| r.end.is_some_and(|end| end <= offset)).min(regions.len() - 1);
-        let end = regions[region].end.unwrap_or(u64::MAX);
-        let (within, cycle) = (offset - regions[region].start, cycles[region]);
+        let region = layout.region_at(offset);
+        let Region { start, end, .. } = layout.regions()[region];
+        let (within, cycle) = (offset - start, cycles[region]);
         // Within the region, every target's byte before the request lies in the cycle before the
         // request.
         let near = past.within(cycle);
         let before = if within < cycle { past } else { near };
-        let crosses = offset.saturating_add(size) > end || before.reach() > within;
+        let crosses = offset.saturating_add(size) > end.unwrap_or(u64::MAX) || before.reach() > within;
         let key = if crosses {
             Self { layout: which, region: u32::MAX, phase: offset, size, past }
         } else {
@@ -79,7 +78,7 @@ impl Hashed for Key {
 pub fn cycle_len(region: &Region) -> u64 {
     match region.cycle.as_slice() {
         [first, rest @ ..] if rest.iter().all(|stripe| stripe.target == first.target) => 1,
-        cycle => cycle.iter().map(|stripe| stripe.width).sum(),
+        _ => region.cycle_len(),
     }
 }
 

@@ -27,10 +27,8 @@ impl Classes {
             copies.iter().filter(|copy| copy.layouts.iter().any(|l| l.regions().len() > 1)).collect();
         let mut class_of = Vec::with_capacity(sample.len());
         for request in sample {
-            let region = |copy: &&Placement<'_>| {
-                let regions = copy.layout(request.file as usize).regions();
-                regions.partition_point(|r| r.end.is_some_and(|end| end <= request.offset)) as u32
-            };
+            let region =
+                |copy: &&Placement<'_>| copy.layout(request.file as usize).region_at(request.offset) as u32;
             let next = known.len() as u32;
             class_of.push(*known.entry(parted.iter().map(region).collect()).or_insert(next));
         }

@@ -157,7 +157,7 @@ fn along_the_file(cluster: &Cluster, regions: &[Region], length: u64, sized: boo
 }
 
 fn region_block(cluster: &Cluster, region: &Region, index: usize, ends: (f64, f64)) -> Markup {
-    let turn = turn_bytes(region);
+    let turn = region.cycle_len();
     let mut bottom = REGIONS_HEIGHT;
     let mut block = |tier: usize| {
         let on_tier = region.cycle.iter().filter(|stripe| cluster.tier_of(stripe.target) == Some(tier));
@@ -193,10 +193,6 @@ fn cycle(cluster: &Cluster, region: &Region, title: &str, length: u64) -> Markup
     figure(title, words, strip(cluster, region))
 }
 
-fn turn_bytes(region: &Region) -> u64 {
-    region.cycle.iter().map(|stripe| stripe.width).sum()
-}
-
 /// Draws one turn of a region's stripe cycle to scale.
 fn strip(cluster: &Cluster, region: &Region) -> Markup {
     if region.cycle.len() > STRIPES_DRAWN {
@@ -208,7 +204,7 @@ fn strip(cluster: &Cluster, region: &Region) -> Markup {
 }
 
 fn region_sentence(region: &Region, length: u64) -> String {
-    let turn = turn_bytes(region);
+    let turn = region.cycle_len();
     let place = match (region.start, region.end) {
         (0, None) => "the whole file".to_owned(),
         (start, None) => format!("from {} to the end", units::bytes(start)),
@@ -224,7 +220,7 @@ fn region_sentence(region: &Region, length: u64) -> String {
 }
 
 fn stripes(cluster: &Cluster, region: &Region) -> Markup {
-    let turn = turn_bytes(region) as f64;
+    let turn = region.cycle_len() as f64;
     let is_alone = region.cycle.len() == 1;
     let mut start = 0;
     let mut place = |width: u64| {
