@@ -4,10 +4,10 @@ use std::collections::HashMap;
 
 use stripewise_cluster::pattern::escape;
 use stripewise_model::{Access, Op};
+use stripewise_policy::FastHash;
 use stripewise_trace::summary::Past;
 use stripewise_trace::{Classifier, Flags, ProcessInfo, Request as Call, Summary, pattern_of};
 
-use crate::mapping::Hash;
 use crate::windows::RUN;
 use crate::workload::{File, FileSet, Group, Request, Workload};
 
@@ -28,7 +28,7 @@ pub struct Collector<'a> {
     classifier: Classifier<'a>,
     /// Largest size seen, by file, bytes.
     sizes: Vec<u64>,
-    known: HashMap<Key, usize, Hash>,
+    known: HashMap<Key, usize, FastHash>,
     groups: Vec<(Key, Sampled)>,
     sampled: usize,
     limit: usize,

@@ -27,14 +27,14 @@ pub const WANTED_MAX: usize = 16;
 /// unit, a process pauses for this multiple of the time it took, times the number of processes.
 /// Continuous write-back costs the slow servers 5 to 13 % of their time (measured), as much as it
 /// saves them when they are the bottleneck.
-const MAKE_WAY: u64 = 16;
+const PAUSE_FACTOR: u64 = 16;
 
-/// The watermark: if less than 1/`FREE_PART` of a cache server is free, that much is evicted.
-const FREE_PART: u64 = 32;
+/// The watermark: if less than 1/`FREE_DIVISOR` of a cache server is free, that much is evicted.
+const FREE_DIVISOR: u64 = 32;
 /// Minimum bytes evicted at once, because each eviction syncs the journal. In a small cache the
-/// minimum is 1/`BATCH_PART` of the cache, so that most of the data stays.
+/// minimum is 1/`BATCH_DIVISOR` of the cache, so that most of the data stays.
 pub const BATCH_BYTES: u64 = 1 << 20;
-const BATCH_PART: u64 = 8;
+const BATCH_DIVISOR: u64 = 8;
 
 /// Pause between polls for background work while no file has any: the first, and the maximum, ns.
 pub const POLL_NS: u64 = 1_000_000;
@@ -116,7 +116,7 @@ impl Step {
 /// Pause after the begin of a unit of work that took `took_ns` while applications used the file's
 /// servers, ns. `processes` have the file open.
 pub fn pause_under_load_ns(took_ns: u64, processes: u32) -> u64 {
-    took_ns.saturating_mul(MAKE_WAY * u64::from(processes))
+    took_ns.saturating_mul(PAUSE_FACTOR * u64::from(processes))
 }
 
 /// The pause between polls that follows a pause of `poll_ns`, ns.
@@ -179,7 +179,7 @@ impl Pressure {
 
 /// Bytes that are kept free on each cache server of `capacity` bytes.
 pub fn free_bytes(capacity: u64) -> u64 {
-    capacity / FREE_PART
+    capacity / FREE_DIVISOR
 }
 
 /// Whether a cache server of `capacity` bytes that holds `used` has too little free space.
@@ -189,7 +189,7 @@ pub fn lacks_space(used: u64, capacity: u64) -> bool {
 
 /// Minimum bytes evicted at once from a cache copy on `servers` servers of `capacity` bytes each.
 pub fn batch_bytes(capacity: u64, servers: u64) -> u64 {
-    (capacity.saturating_mul(servers) / BATCH_PART).clamp(1, BATCH_BYTES)
+    (capacity.saturating_mul(servers) / BATCH_DIVISOR).clamp(1, BATCH_BYTES)
 }
 
 /// The cache copies in the order in which clean data is evicted for a write to copy `to`: first

@@ -54,7 +54,8 @@ impl Sent {
     }
 }
 
-/// The work that requests on a file cause on the two tiers.
+/// The work that requests on a file cause on the two tiers. Its functions panic if the file has no
+/// such copy.
 #[derive(Clone, Debug)]
 pub struct Balance {
     /// Copy 0 is the original.
@@ -75,9 +76,9 @@ struct Work {
 
 /// The load that one request puts on a tier.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Load {
+pub(crate) struct Load {
     /// Seconds that the request keeps the tier busy, with the work divided over all of its servers.
-    tier_s: f64,
+    pub tier_s: f64,
     /// Number of such requests that the tier serves at once.
     at_once: f64,
 }
@@ -107,30 +108,15 @@ impl Balance {
         Ok(Self { copies, procs: f64::from(procs), network })
     }
 
-    /// Seconds that a request keeps the tier of a copy busy, with the work divided over all of its
-    /// servers.
-    ///
-    /// # Panics
-    /// If there is no such copy.
-    pub fn tier_s(&self, copy: usize, kind: Kind, offset: u64, len: u64) -> f64 {
-        self.load(copy, kind, offset, len).tier_s
-    }
-
     /// Whether to admit a critical write to a cache copy, given the work that was `sent`.
-    ///
-    /// # Panics
-    /// If there is no such copy.
     pub fn takes(&self, sent: &Sent, copy: usize, kind: Kind, offset: u64, len: u64) -> bool {
         let (fast, slow) = (self.load(copy, kind, offset, len), self.load(ORIGINAL, kind, offset, len));
         self.is_too_few(fast, slow) || sent.lead_s() + fast.tier_s <= slow.tier_s - sent.lead_s()
     }
 
     /// Records a request sent to a copy.
-    ///
-    /// # Panics
-    /// If there is no such copy.
     pub fn send(&self, sent: &Sent, copy: usize, kind: Kind, offset: u64, len: u64) {
-        let tier_s = self.tier_s(copy, kind, offset, len);
+        let tier_s = self.load(copy, kind, offset, len).tier_s;
         let more_s = if copy == ORIGINAL { -tier_s } else { tier_s };
         sent.set((sent.lead_s() + more_s) * (1.0 - 1.0 / REMEMBERED));
     }
@@ -142,7 +128,8 @@ impl Balance {
         !(self.procs > 1.0 && self.procs > share * (fast.at_once + slow.at_once))
     }
 
-    fn load(&self, copy: usize, kind: Kind, offset: u64, len: u64) -> Load {
+    /// The load that a request puts on the tier of a copy.
+    pub(crate) fn load(&self, copy: usize, kind: Kind, offset: u64, len: u64) -> Load {
         let Work { layout, services, servers } = &self.copies[copy];
         with_bytes_per_target(layout, offset, len, |bytes| {
             let (mut busy_s, mut touched) = (0.0, 0.0);

@@ -2,7 +2,8 @@
 //! and the least recently used entry is replaced first.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+
+use crate::hash::FastHash;
 
 /// An entry, with the paper's D_file, D_offset, Length, Layout and C_flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct Critical {
 #[derive(Clone, Debug)]
 pub struct Cdt {
     pub(crate) slots: Vec<Slot>,
-    pub(crate) index: HashMap<(u64, u64), u32, BuildHasherDefault<Mixer>>,
+    pub(crate) index: HashMap<(u64, u64), u32, FastHash>,
     /// The most and the least recently used slots.
     newest: u32,
     pub(crate) oldest: u32,
@@ -121,25 +122,5 @@ impl Cdt {
         }
         let slot = &mut self.slots[slot as usize];
         (slot.newer, slot.older) = (NONE, older);
-    }
-}
-
-/// A fast hash for a few numbers (multiply and fold). It does not resist numbers chosen by an
-/// adversary, who could only slow down their own requests.
-#[derive(Clone, Default)]
-pub(crate) struct Mixer(u64);
-
-impl Hasher for Mixer {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        let product = u128::from(self.0 ^ number ^ 0x2545_f491_4f6c_dd1d) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = (product >> 64) as u64 ^ product as u64;
     }
 }

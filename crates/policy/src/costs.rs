@@ -1,10 +1,12 @@
-//! The cost of a request on every copy of a file (CIL §5.1).
+//! Hybrid replication (CIL §5.1): the cost of a request on every copy of a file, and the copies that
+//! serve it.
 
 use stripewise_layout::Layout;
 use stripewise_model::{ClassParams, ModelError, Network, PreparedCost, Startup};
 
 use crate::kind::Kind;
 use crate::mean::MeanCosts;
+use crate::span::{Part, Span, cover, runs};
 
 /// A copy of a file, as the models see it.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +21,7 @@ pub struct CopyView<'a> {
     pub groups: u32,
 }
 
-/// The costs of a file's copies. Must be created again when the concurrency changes.
+/// The costs of a file's copies. Its functions panic if the file has no such copy.
 ///
 /// The cost of a request on a copy is the mean over all aligned places that a request of its size
 /// may have in the layout's region where it begins. Its own place must not matter: where groups or
@@ -81,9 +83,6 @@ impl Costs {
 
     /// The cost in seconds, on a copy, of a request of `len` bytes that begins in the region of
     /// `offset`. Exact at eight sizes per power of two, and interpolated between them.
-    ///
-    /// # Panics
-    /// If there is no such copy.
     pub fn cost_s(&self, copy: usize, kind: Kind, offset: u64, len: u64) -> f64 {
         self.copies[copy].cost_s(kind, offset, len)
     }
@@ -111,13 +110,41 @@ impl Costs {
         fewest.map(|(_, cost_s, copy)| (copy, cost_s)).or(best)
     }
 
-    /// The copy that [`Costs::cheapest_with_cost`] returns. Computes no cost if there is only one
-    /// candidate.
+    /// The copy that [`Costs::cheapest_with_cost`] returns. It serves a write if `mask` has the
+    /// copies that may be written to; the others become stale there. Computes no cost if there is
+    /// only one candidate.
     pub fn cheapest(&self, kind: Kind, offset: u64, len: u64, mask: u8) -> Option<usize> {
         let mut copies = in_mask(mask, self.copies.len());
         match (copies.next(), copies.next()) {
             (first, None) => first,
             _ => self.cheapest_with_cost(kind, offset, len, mask).map(|best| best.0),
+        }
+    }
+
+    /// Chooses the copies that serve a read (CIL §5.1). Appends the ranges to `parts` in file order; `spans`
+    /// cover the request.
+    ///
+    /// Each span goes to the cheapest of its valid copies, and adjacent spans on the same copy are
+    /// joined. The whole request instead goes to the cheapest copy that is valid throughout if that
+    /// costs no more than the sum of the ranges' costs.
+    pub fn read(&self, kind: Kind, spans: &[Span], parts: &mut impl Extend<Part>) {
+        let (Some(first), Some(last)) = (spans.first(), spans.last()) else { return };
+        let (start, end) = (first.start, last.end);
+        debug_assert!(cover(spans, start, end), "{spans:?}");
+        let whole = |copy| Part { start, end, copy };
+        let common = spans.iter().fold(u8::MAX, |mask, span| mask & span.mask);
+        if spans.iter().all(|span| span.mask == common) {
+            parts.extend(self.cheapest(kind, start, end - start, common).map(whole));
+            return;
+        }
+        let cheapest = |span: &Span| {
+            self.cheapest(kind, span.start, span.end - span.start, span.mask).map(|copy| span.by(copy))
+        };
+        let single: Vec<Part> = runs(spans.iter().filter_map(cheapest)).collect();
+        let cost_s = |part: &Part| self.cost_s(part.copy, kind, part.start, part.end - part.start);
+        match self.cheapest_with_cost(kind, start, end - start, common) {
+            Some((copy, whole_s)) if whole_s <= single.iter().map(cost_s).sum() => parts.extend([whole(copy)]),
+            _ => parts.extend(single),
         }
     }
 }

@@ -12,8 +12,8 @@ use crate::kind::Kind;
 use crate::span::ORIGINAL;
 
 /// The costs of requests on the original and on every cache copy by SLA's model: the expected
-/// startup under contention and the largest sub-request, without the network. Must be created again
-/// when the concurrency changes.
+/// startup under contention and the largest sub-request, without the network. Its functions panic
+/// if the file has no such copy.
 #[derive(Clone, Debug)]
 pub struct Identifier {
     mode: CacheMode,
@@ -70,17 +70,11 @@ impl Identifier {
     }
 
     /// T: the cost in seconds of the request of `len` bytes at `offset` on a copy.
-    ///
-    /// # Panics
-    /// If there is no such copy.
     pub fn cost_s(&self, copy: usize, kind: Kind, offset: u64, len: u64) -> f64 {
         self.costs[copy][kind.index()].cost(offset, len).total_s()
     }
 
     /// `B_l = T_H - T_S(l)`: the seconds that a request saves on a cache copy (Eq. 13-15).
-    ///
-    /// # Panics
-    /// If there is no such copy.
     pub fn benefit_s(&self, copy: usize, kind: Kind, offset: u64, len: u64) -> f64 {
         self.cost_s(ORIGINAL, kind, offset, len) - self.cost_s(copy, kind, offset, len)
     }

@@ -7,7 +7,7 @@
 
 use stripewise_cluster::Plan;
 use stripewise_layout::Layout;
-use stripewise_model::{Access, ModelError, Op, PreparedCost, Service, Startup};
+use stripewise_model::{Access, Op, PreparedCost, Service, Startup};
 
 /// Strided requests of one of several processes.
 #[derive(Clone, Copy, Debug)]
@@ -57,16 +57,8 @@ fn prepared(plan: &Plan, layout: &Layout, op: Op, procs: (u32, u32)) -> Option<P
     let targets = layout.targets().max()? + 1;
     let service = |target| Some(plan.cluster.class_of(target)?.service(op, Access::Random));
     let services: Vec<Service> = (0..targets).map(service).collect::<Option<_>>()?;
-    let spread_over = layout.target_count();
-    let prepared: Result<_, ModelError> = PreparedCost::by_reach(
-        layout,
-        &services,
-        spread_over,
-        plan.cluster.network,
-        procs,
-        Startup::EverySharer,
-    );
-    prepared.ok()
+    let (spread_over, network) = (layout.target_count(), plan.cluster.network);
+    PreparedCost::by_reach(layout, &services, spread_over, network, procs, Startup::EverySharer).ok()
 }
 
 #[cfg(test)]

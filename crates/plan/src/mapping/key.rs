@@ -1,6 +1,6 @@
 //! The equivalence of requests on a layout, and a hash for it.
 
-use std::hash::{BuildHasherDefault, Hash as Hashed, Hasher};
+use std::hash::{Hash, Hasher};
 
 use stripewise_layout::{Layout, Region};
 use stripewise_model::Access;
@@ -57,7 +57,7 @@ impl Key {
     }
 }
 
-impl Hashed for Key {
+impl Hash for Key {
     /// Most requests have no past that matters, so an empty past adds nothing to the hash.
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Past { run, stride, length, count } = self.past;
@@ -79,32 +79,5 @@ pub fn cycle_len(region: &Region) -> u64 {
     match region.cycle.as_slice() {
         [first, rest @ ..] if rest.iter().all(|stripe| stripe.target == first.target) => 1,
         _ => region.cycle_len(),
-    }
-}
-
-/// Hash builder of [`Mixer`].
-pub type Hash = BuildHasherDefault<Mixer>;
-
-/// A fast hash for few small numbers (multiply and fold). It does not resist chosen input; the
-/// worst effect of that is a slow plan.
-#[derive(Default)]
-pub struct Mixer(u64);
-
-impl Hasher for Mixer {
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 29)
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
-    }
-
-    fn write_u32(&mut self, number: u32) {
-        self.write_u64(number.into());
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 ^= self.0 >> 32;
     }
 }

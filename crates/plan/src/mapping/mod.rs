@@ -10,8 +10,8 @@ use std::collections::HashMap;
 
 use stripewise_layout::Layout;
 use stripewise_model::{Access, Cost, Network, Server, Share, Startup, general, sharing};
+use stripewise_policy::FastHash;
 
-pub use key::{Hash, Mixer};
 use key::{Key, cycle_len};
 
 use crate::elapsed::{Flow, Links, Sub};
@@ -59,7 +59,7 @@ impl Mapped {
             layouts.iter().map(|layout| layout.regions().iter().map(cycle_len).collect()).collect();
         let targets = layouts.iter().map(Layout::target_count).max().unwrap_or(0);
         let mut bytes = vec![0u64; targets];
-        let mut known = HashMap::<Key, u32, Hash>::default();
+        let mut known = HashMap::<Key, u32, FastHash>::default();
         let mut mapped =
             Self { shapes: Vec::new(), pieces: Vec::new(), order: Vec::with_capacity(sample.len()) };
         for (index, request) in sample.iter().enumerate() {

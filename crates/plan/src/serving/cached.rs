@@ -5,10 +5,9 @@ use std::collections::HashMap;
 use std::hash::Hasher;
 
 use stripewise_cluster::{CacheMode, CopySpec};
-use stripewise_policy::{CopyView, Identifier, Kind};
+use stripewise_policy::{CopyView, Identifier, Kind, Mixer};
 
 use crate::candidate::{Candidate, Placement};
-use crate::mapping::Mixer;
 use crate::problem::Problem;
 use crate::workload::{Group, Request};
 

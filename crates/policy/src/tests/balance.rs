@@ -60,17 +60,17 @@ fn loads_are_what_keeps_the_tiers_busy() {
     let classes: Vec<_> = (0..12).map(|target| if target < 8 { hdd } else { ssd }).collect();
     let balance = Balance::new(&views, &classes, Network::default(), 32).unwrap();
     let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found}, not {expected}");
-    near(balance.tier_s(0, WRITE, 0, 8 * KIB), (3e-4 + 8.0 / (120.0 * 1024.0)) / 8.0);
-    near(balance.tier_s(1, WRITE, 0, 8 * KIB), (5e-5 + 8.0 / (400.0 * 1024.0)) / 4.0);
-    near(balance.tier_s(0, WRITE, 0, 4 * MIB), (8.0 * 3e-4 + 4.0 / 120.0) / 8.0);
-    near(balance.tier_s(1, WRITE, 0, 4 * MIB), (5e-5 + 4.0 / 400.0) / 4.0);
-    near(balance.tier_s(1, WRITE, 0, 0), 0.0);
+    near(balance.load(0, WRITE, 0, 8 * KIB).tier_s, (3e-4 + 8.0 / (120.0 * 1024.0)) / 8.0);
+    near(balance.load(1, WRITE, 0, 8 * KIB).tier_s, (5e-5 + 8.0 / (400.0 * 1024.0)) / 4.0);
+    near(balance.load(0, WRITE, 0, 4 * MIB).tier_s, (8.0 * 3e-4 + 4.0 / 120.0) / 8.0);
+    near(balance.load(1, WRITE, 0, 4 * MIB).tier_s, (5e-5 + 4.0 / 400.0) / 4.0);
+    near(balance.load(1, WRITE, 0, 0).tier_s, 0.0);
     // Links of 120 MB/s slow the SServers down, but not the HServers.
     let network = Network { establish_s: 0.0, per_byte_s: 1.0 / (120.0 * MIB as f64) };
     let linked = Balance::new(&views, &classes, network, 32).unwrap();
-    near(linked.tier_s(0, WRITE, 0, 4 * MIB), balance.tier_s(0, WRITE, 0, 4 * MIB));
-    near(linked.tier_s(1, WRITE, 0, 4 * MIB), 4.0 / 120.0 / 4.0);
-    near(linked.tier_s(1, WRITE, 0, 4 * KIB), (5e-5 + 4.0 / (400.0 * 1024.0)) / 4.0);
+    near(linked.load(0, WRITE, 0, 4 * MIB).tier_s, balance.load(0, WRITE, 0, 4 * MIB).tier_s);
+    near(linked.load(1, WRITE, 0, 4 * MIB).tier_s, 4.0 / 120.0 / 4.0);
+    near(linked.load(1, WRITE, 0, 4 * KIB).tier_s, (5e-5 + 4.0 / (400.0 * 1024.0)) / 4.0);
 }
 
 #[test]
@@ -177,7 +177,7 @@ proptest! {
         let identifier = balanced(CacheMode::Sla, procs);
         let balance = balance(procs);
         let Some(copy) = identifier.critical(WRITE, 0, size) else { return Ok(()) };
-        let (fast_s, slow_s) = (balance.tier_s(copy, WRITE, 0, size), balance.tier_s(0, WRITE, 0, size));
+        let (fast_s, slow_s) = (balance.load(copy, WRITE, 0, size).tier_s, balance.load(0, WRITE, 0, size).tier_s);
         prop_assume!(balance.takes(&Sent::default(), copy, WRITE, 0, size));
         let taken_max = (space * requests as f64) as u64;
         let (sent, mut taken, mut slow) = (Sent::default(), 0u64, 0u64);

@@ -71,9 +71,9 @@ fn small_requests_go_to_the_file_on_the_fewest_servers() {
         let expected = f64::from(p + 15) / 16.0 / f64::from(p.div_ceil(16));
         let found = (dh_s - network_s) / (dv_s - network_s);
         assert!((found - expected).abs() < 1e-9, "{p} processes: {found}, not {expected}");
-        assert_eq!(costs.write(WRITE, 0, 16 * KIB, 0b111), Some(2));
-        assert_eq!(costs.write(WRITE, 0, 16 * KIB, 0b011), Some(1));
-        assert_eq!(costs.write(WRITE, 0, 16 * KIB, 0b001), Some(0));
+        assert_eq!(costs.cheapest(WRITE, 0, 16 * KIB, 0b111), Some(2));
+        assert_eq!(costs.cheapest(WRITE, 0, 16 * KIB, 0b011), Some(1));
+        assert_eq!(costs.cheapest(WRITE, 0, 16 * KIB, 0b001), Some(0));
     }
     let few = costs(&layouts, (1, 1));
     let large = 64 * MIB;

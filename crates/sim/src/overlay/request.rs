@@ -62,7 +62,7 @@ impl Simulator {
                 match op {
                     Op::Read => costs.read(kind, &spans, &mut parts),
                     Op::Write => {
-                        let copy = costs.write(kind, offset, len, allowed).unwrap_or(ORIGINAL);
+                        let copy = costs.cheapest(kind, offset, len, allowed).unwrap_or(ORIGINAL);
                         parts.push(Part { start: range.start, end: range.end, copy });
                     }
                 }

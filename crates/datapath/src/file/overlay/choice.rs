@@ -112,7 +112,7 @@ impl Choice {
                 costs.read(request.kind, spans, parts);
             }
             Some(Rule::Replicas(costs)) => {
-                let copy = costs.write(request.kind, request.offset, request.len, allowed.bits());
+                let copy = costs.cheapest(request.kind, request.offset, request.len, allowed.bits());
                 let (start, end) = (request.offset, request.offset + request.len);
                 parts.push(Part { start, end, copy: copy.unwrap_or(ORIGINAL) });
             }
