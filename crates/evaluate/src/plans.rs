@@ -6,8 +6,8 @@ use std::path::Path;
 use stripewise_cluster::{Cluster, CopySpec, Overlay, OverlayKind, Plan, Rule, size};
 use stripewise_layout::{Layout, LayoutError, constructors};
 use stripewise_plan::{
-    Candidate, CopyOptions, Entry, Judged, Options, PlanError, Present, Problem, Scheme as Asked, Servers,
-    Shape, Workload, decide, judge, planners,
+    Candidate, CopyOptions, Judged, Options, PlanError, Present, Problem, Scheme as Asked, Servers, Shape,
+    Workload, decide, judge, planners,
 };
 
 use stripewise_plan::workload::FileSet;
@@ -105,8 +105,7 @@ fn judged(scheme: &Scheme, problem: &Problem<'_>) -> Result<Judged, PlanError> {
     if let Scheme::Planner(_) = scheme {
         return Ok(decide(problem)?.best().clone());
     }
-    let entry = Entry { candidate: candidate(scheme, problem)?, notable: true };
-    Ok(judge(problem, vec![entry]).swap_remove(0))
+    Ok(judge(problem, vec![candidate(scheme, problem)?]).swap_remove(0))
 }
 
 fn candidate(scheme: &Scheme, problem: &Problem<'_>) -> Result<Candidate, PlanError> {

@@ -21,7 +21,7 @@ pub fn striped(targets: &[u32], stripe: u64) -> Result<Layout, LayoutError> {
 /// The whole file on one target: 1-DV of a file that belongs to one process.
 ///
 /// # Errors
-/// None occur.
+/// A number of [`MAX_TARGETS`](crate::MAX_TARGETS) or more.
 pub fn on_one(target: u32) -> Result<Layout, LayoutError> {
     // All widths are equivalent here; a page-aligned one allows every mapping of the file.
     Layout::single(vec![Stripe { target, width: 1 << 30 }])

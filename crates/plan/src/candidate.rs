@@ -25,6 +25,9 @@ pub struct Candidate {
     pub by_file: Option<Vec<u32>>,
     /// The extra copies, if any; `layouts` then describe the original.
     pub overlay: Option<Overlay>,
+    /// Users look for this one: a layout of the papers over all servers, or a planner's own choice.
+    /// It is replayed in full even if it is far from the best.
+    pub notable: bool,
     /// Further facts for the user, as sentences without a full stop.
     pub remarks: Vec<String>,
 }
@@ -39,12 +42,15 @@ impl Candidate {
     pub fn spread(scheme: &'static str, form: impl Into<Form>, layouts: Vec<Layout>, spread: Spread) -> Self {
         let form = form.into();
         let name = form.to_string();
-        Self { form, name, scheme, layouts, spread, by_file: None, overlay: None, remarks: Vec::new() }
+        let (by_file, overlay, notable, remarks) = (None, None, false, Vec::new());
+        Self { form, name, scheme, layouts, spread, by_file, overlay, notable, remarks }
     }
 
-    /// The same files with further copies, under a name of its own.
+    /// The same files with further copies, under a name of its own. Such candidates are few, and
+    /// they matter.
     pub fn with_copies(&self, scheme: &'static str, name: String, overlay: Overlay) -> Self {
-        Self { form: name.clone().into(), name, scheme, overlay: Some(overlay), ..self.clone() }
+        let form = name.clone().into();
+        Self { form, name, scheme, overlay: Some(overlay), notable: true, ..self.clone() }
     }
 
     /// Whether a user means it with this name, which need not tell where the files go on if they do
@@ -63,14 +69,18 @@ impl Candidate {
         self.by_file.clone().unwrap_or_else(|| layout_of(set, &self.spread, self.layouts.len()))
     }
 
+    /// Copy 0.
+    pub fn original(&self, set: &FileSet) -> Placement<'_> {
+        Placement { layouts: &self.layouts, layout_of: self.layout_of(set) }
+    }
+
     /// All copies, the original first.
     pub fn placements(&self, set: &FileSet) -> Vec<Placement<'_>> {
-        let mut placements = vec![Placement { layouts: &self.layouts, layout_of: self.layout_of(set) }];
-        placements.extend(self.copies().iter().map(|copy| Placement {
-            layouts: &copy.layouts,
-            layout_of: layout_of(set, &copy.spread, copy.layouts.len()),
-        }));
-        placements
+        let extra = self.copies().iter().map(|copy| {
+            let layout_of = layout_of(set, &copy.spread, copy.layouts.len());
+            Placement { layouts: &copy.layouts, layout_of }
+        });
+        std::iter::once(self.original(set)).chain(extra).collect()
     }
 
     /// Number of distinct targets in the layouts of all copies.
@@ -161,8 +171,6 @@ pub enum Method {
 pub struct Judged {
     /// The candidate.
     pub candidate: Candidate,
-    /// Users look for this one: a layout of the papers over all servers, or a planner's own choice.
-    pub notable: bool,
     /// The papers' overall cost, term by term, summed over all requests.
     pub cost: Cost,
     /// Expected wall-clock seconds.

@@ -6,13 +6,13 @@ use stripewise_model::Op;
 
 use crate::candidate::{Candidate, Judged};
 use crate::error::PlanError;
-use crate::evaluate::{Entry, best_of, judge};
+use crate::evaluate::{best_of, judge};
 use crate::feasible;
 use crate::options::Scheme;
-use crate::planners::{self, Planner, Tiers};
+use crate::planners::{self, Planner};
 use crate::present::Present;
 use crate::problem::{PAGE, Problem};
-use crate::serving::{Alone, Expected};
+use crate::serving::expected::{Alone, Expected};
 use crate::workload::File;
 
 /// The decision for one file set.
@@ -64,15 +64,17 @@ impl Decision {
 /// # Errors
 /// The requested planner cannot plan for this cluster, or no candidate has the requested name.
 pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
-    let Field { mut entries, picks, notes } = propose(problem)?;
-    entries.push(Entry { candidate: present(problem)?, notable: true });
-    let mut candidates = judge(problem, entries);
+    let Field { mut candidates, picks, notes } = propose(problem)?;
+    candidates.push(Candidate { notable: true, ..present(problem)? });
+    let mut candidates = judge(problem, candidates);
     let present = candidates.pop().expect("the present layout was judged");
     let best = match &problem.options.scheme {
         Scheme::Named(name) => named(&candidates, name)?,
         _ => best_of(problem, &candidates, &picks),
     };
-    let gain = gain(problem, &present, &candidates[best]);
+    let objective = problem.options.objective;
+    let (now_s, then_s) = (objective.of(&present), objective.of(&candidates[best]));
+    let gain = if now_s > 0.0 { 1.0 - then_s / now_s } else { 0.0 };
     let expected = expected(problem, &candidates[best].candidate);
     let asked_for = matches!(problem.options.scheme, Scheme::Named(_));
     let keep = !asked_for && gain < problem.options.min_gain;
@@ -112,12 +114,10 @@ fn expected(problem: &Problem<'_>, candidate: &Candidate) -> Option<Expected> {
         };
         alone.extend(copies.map(single));
     }
-    let entries = alone.into_iter().map(|candidate| Entry { candidate, notable: true }).collect();
-    let alone = judge(problem, entries);
-    let alone = alone
-        .iter()
-        .map(|judged| Alone { alone_predicted_s: judged.predicted_s(), alone_elapsed_s: judged.elapsed_s });
-    let mut expected = Expected::of(problem, candidate, &alone.collect::<Vec<_>>())?;
+    let alone: Vec<Alone> = (judge(problem, alone).iter())
+        .map(|judged| Alone { alone_predicted_s: judged.predicted_s(), alone_elapsed_s: judged.elapsed_s })
+        .collect();
+    let mut expected = Expected::of(problem, candidate, &alone)?;
     if let Some(cache) = &mut expected.cache {
         cache.layouts = planners::cache_layouts(problem, candidate);
     }
@@ -125,17 +125,16 @@ fn expected(problem: &Problem<'_>, candidate: &Candidate) -> Option<Expected> {
 }
 
 /// All candidates of the planners that run.
-#[derive(Default)]
 struct Field {
-    entries: Vec<Entry>,
-    /// Indices of the entries that compete for the decision.
+    candidates: Vec<Candidate>,
+    /// Indices of those that compete for the decision.
     picks: Vec<usize>,
     /// Why planners or candidates are missing.
     notes: Vec<String>,
 }
 
 fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
-    let Field { mut entries, mut picks, mut notes } = Field::default();
+    let (mut candidates, mut picks, mut notes) = (Vec::<Candidate>::new(), Vec::new(), Vec::new());
     let only = match &problem.options.scheme {
         Scheme::Planner(name) => Some(name.as_str()),
         Scheme::Auto | Scheme::Named(_) => None,
@@ -160,21 +159,21 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
             Err(error) => return Err(error),
         };
         notes.extend(feasible::filter(problem, planner.name, &mut proposal));
-        for (index, candidate) in proposal.candidates.into_iter().enumerate() {
-            let competes = proposal.pick.is_none_or(|pick| pick == index);
-            if let Some(known) = entries.iter().position(|entry| same(&entry.candidate, &candidate)) {
-                picks.extend(Some(known).filter(|known| competes && !picks.contains(known)));
-                entries[known].candidate.remarks.extend(candidate.remarks);
-                continue;
+        for (index, mut candidate) in proposal.candidates.into_iter().enumerate() {
+            let known = candidates.iter().position(|known| same(known, &candidate));
+            let place = known.unwrap_or(candidates.len());
+            if proposal.pick.is_none_or(|pick| pick == index) && !picks.contains(&place) {
+                picks.push(place);
             }
-            let classic = candidate.form.is_cil_over_all();
-            if competes {
-                picks.push(entries.len());
+            if known.is_some() {
+                candidates[place].remarks.extend(candidate.remarks);
+            } else {
+                candidate.notable = candidate.form.is_cil_over_all() || proposal.pick == Some(index);
+                candidates.push(candidate);
             }
-            entries.push(Entry { candidate, notable: classic || proposal.pick == Some(index) });
         }
     }
-    if entries.is_empty() {
+    if candidates.is_empty() {
         let remedy = match &problem.options.native {
             Some(only) => format!(
                 "{} has none of the layouts by itself; describe a tier by its pool (pool = \"...\", count = ...), over which \
@@ -185,7 +184,7 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
         };
         return Err(PlanError::new(format!("{remedy}{}", notes.join("; "))));
     }
-    Ok(Field { entries, picks, notes })
+    Ok(Field { candidates, picks, notes })
 }
 
 /// Whether two planners propose the same candidate. Some planners build on another's proposal.
@@ -208,7 +207,7 @@ fn present(problem: &Problem<'_>) -> Result<Candidate, PlanError> {
             Ok(Candidate { scheme: "present", ..def })
         }
         Present::Plain => {
-            let target = Tiers::of(problem).by_speed[0].1[0];
+            let target = planners::by_speed(problem)[0].1[0];
             let layout = constructors::on_one(target)?;
             let name = &problem.cluster.targets()[target as usize].name;
             Ok(Candidate::single("present", format!("plain files on {name} (assumed)"), layout))
@@ -223,11 +222,6 @@ fn named(candidates: &[Judged], name: &str) -> Result<usize, PlanError> {
         let names: Vec<&str> = candidates.iter().map(|judged| judged.candidate.name.as_str()).collect();
         PlanError::new(format!("there is no candidate {name:?}; there are: {}", names.join(", ")))
     })
-}
-
-fn gain(problem: &Problem<'_>, present: &Judged, best: &Judged) -> f64 {
-    let (now, then) = (problem.options.objective.of(present), problem.options.objective.of(best));
-    if now > 0.0 { 1.0 - then / now } else { 0.0 }
 }
 
 /// Why a change is recommended or, if the user requested it, how it compares.

@@ -8,8 +8,7 @@ use stripewise_policy::FastHash;
 use stripewise_trace::summary::Past;
 use stripewise_trace::{Classifier, Flags, ProcessInfo, Request as Call, Summary, pattern_of};
 
-use crate::windows::RUN;
-use crate::workload::{File, FileSet, Group, Request, Workload};
+use crate::workload::{File, FileSet, Group, RUN, Request, Workload};
 
 /// Maximum number of sampled requests of one group; planning is exact for a group of up to this
 /// many requests.
@@ -56,8 +55,8 @@ struct Sampled {
     /// The requests counted in `in_order`, and those that keep a constant distance to their
     /// process's previous ones.
     regular: u64,
-    /// Every `every`-th run of `RUN` requests is kept.
-    every: u64,
+    /// Every `2^thinned`-th run of `RUN` requests is kept.
+    thinned: u32,
     requests: Vec<Request>,
 }
 
@@ -154,18 +153,21 @@ impl<'a> Collector<'a> {
             return index;
         }
         let index = if self.groups.len() < GROUPS_MAX {
-            self.groups.push((key, Sampled { every: 1, ..Sampled::default() }));
-            self.groups.len() - 1
+            self.add_group(key)
         } else {
-            self.nearest(key)
+            self.nearest(key).unwrap_or_else(|| self.add_group(key))
         };
         self.known.insert(key, index);
         index
     }
 
-    /// Index of the existing group of the same file set that is most similar to `key`, or of a new
-    /// group if the file set has none.
-    fn nearest(&mut self, key: Key) -> usize {
+    fn add_group(&mut self, key: Key) -> usize {
+        self.groups.push((key, Sampled::default()));
+        self.groups.len() - 1
+    }
+
+    /// Index of the group of the same file set that is most similar to `key`.
+    fn nearest(&self, key: Key) -> Option<usize> {
         let distance = |other: &Key| {
             u64::from(other.write != key.write) << 41
                 | u64::from(other.collective != key.collective) << 40
@@ -173,11 +175,7 @@ impl<'a> Collector<'a> {
                 | u64::from(other.procs.abs_diff(key.procs).min(0xff_ffff))
         };
         let of_set = self.groups.iter().enumerate().filter(|(_, (other, _))| other.file_set == key.file_set);
-        let best = of_set.min_by_key(|(_, (other, _))| distance(other)).map(|(index, _)| index);
-        best.unwrap_or_else(|| {
-            self.groups.push((key, Sampled { every: 1, ..Sampled::default() }));
-            self.groups.len() - 1
-        })
+        of_set.min_by_key(|(_, (other, _))| distance(other)).map(|(index, _)| index)
     }
 
     fn halve(&mut self) {
@@ -202,16 +200,17 @@ impl Sampled {
         let in_order = request.past.run > 0;
         self.in_order += u64::from(in_order);
         self.regular += u64::from(in_order || request.past.count > 1);
-        if run.is_multiple_of(self.every) {
-            if self.requests.len() >= limit {
-                self.thin(limit);
-                // The run that this request belongs to may just have been dropped.
-                if !run.is_multiple_of(self.every) || self.requests.len() >= limit {
-                    return;
-                }
-            }
+        if self.keeps(run) && self.requests.len() >= limit {
+            self.thin(limit);
+        }
+        // Thinning may just have dropped the run that this request belongs to.
+        if self.keeps(run) && self.requests.len() < limit {
             self.requests.push(request);
         }
+    }
+
+    fn keeps(&self, run: u64) -> bool {
+        run.trailing_zeros() >= self.thinned
     }
 
     /// Drops every other run until fewer than `limit` requests are left.
@@ -222,7 +221,7 @@ impl Sampled {
                 index += 1;
                 ((index - 1) / RUN).is_multiple_of(2)
             });
-            self.every *= 2;
+            self.thinned += 1;
         }
         self.requests.truncate(limit);
     }
@@ -254,7 +253,7 @@ fn size_class(size: u64) -> u32 {
 /// The sample that a group keeps of `requests` under a limit of `limit` requests.
 #[cfg(test)]
 pub(crate) fn sampled(requests: &[Request], limit: usize) -> Vec<Request> {
-    let mut sampled = Sampled { every: 1, ..Sampled::default() };
+    let mut sampled = Sampled::default();
     requests.iter().for_each(|request| sampled.push(*request, limit));
     sampled.requests
 }
@@ -271,7 +270,7 @@ mod tests {
     fn small_groups_are_kept_whole_and_large_ones_evenly() {
         let limit = 16 * RUN;
         for count in [1usize, RUN, 20 * RUN, 100_000, 1_000_000] {
-            let mut group = Sampled { every: 1, ..Sampled::default() };
+            let mut group = Sampled::default();
             (0..count as u64).for_each(|offset| group.push(request(offset), limit));
             assert_eq!(group.count, count as u64);
             assert!(group.requests.len() <= limit);

@@ -13,18 +13,17 @@ use crate::elapsed::{estimate, replay};
 use crate::options::Objective;
 use crate::problem::Problem;
 use crate::serving::Serving;
-use crate::windows::{RUN, windows};
-use crate::workload::{Group, Request};
+use crate::workload::{Group, RUN, Request};
 
 /// A short replay: 2048 requests per group, in windows of at least 256 neighbors and of at least 4
 /// requests per process.
-const SHORT: Effort = Effort { requests: 2048, window: 256, per_process: 4 };
+pub const SHORT: Effort = Effort { requests: 2048, window: 256, per_process: 4 };
 /// A full replay at its shortest; [`Effort::full`] raises `requests` as far as the budget allows.
 pub const FULL: Effort = Effort { requests: 8192, window: RUN, per_process: 16 };
 /// Budget of a file set for full replays: requests summed over all candidates.
 const FULL_BUDGET: usize = 1 << 24;
 /// Number of candidates that are always replayed in full in addition to the notable ones: the best
-/// by the short replay.
+/// by the short replay. At least the number of copies that a file may have.
 const FULL_LEAST: usize = 8;
 
 /// Elapsed times within this fraction of the least count as equal: the predictions are no more
@@ -51,47 +50,39 @@ impl Effort {
 
     fn sample(self, group: &Group) -> Cow<'_, [Request]> {
         let window = self.window.max(self.per_process.saturating_mul(group.procs as usize));
-        windows(group, self.requests.max(window), window)
+        group.windows(self.requests.max(window), window)
     }
 }
 
-/// A candidate to judge.
-pub struct Entry {
-    /// The candidate.
-    pub candidate: Candidate,
-    /// Replay this candidate in full even if it is far from the best, because users look for it.
-    pub notable: bool,
-}
-
 /// Judges all candidates and keeps their order. Candidates with the same layouts are judged once.
-pub fn judge(problem: &Problem<'_>, entries: Vec<Entry>) -> Vec<Judged> {
-    let first = first_with_layouts(&entries);
-    let mut judged: Vec<Judged> = entries
-        .par_iter()
+pub fn judge(problem: &Problem<'_>, candidates: Vec<Candidate>) -> Vec<Judged> {
+    let count = candidates.len();
+    let first = first_with_layouts(&candidates);
+    let mut judged: Vec<Judged> = candidates
+        .into_par_iter()
         .enumerate()
-        .map(|(index, entry)| judge_one(problem, entry, first[index] == index, entries.len()))
+        .map(|(index, candidate)| judge_one(problem, candidate, first[index] == index, count))
         .collect();
-    let effort = Effort::full(problem, entries.len());
-    for index in worth_a_full_replay(&entries, &first, &judged, problem, effort) {
+    let effort = Effort::full(problem, count);
+    for index in worth_a_full_replay(&first, &judged, problem, effort) {
         judged[index].method = Method::Full;
     }
     judged.par_iter_mut().for_each(|judged| {
         if judged.method == Method::Full {
-            judged.elapsed_s = elapsed(problem, &judged.candidate, effort);
+            judged.elapsed_s = elapsed(&Serving::new(problem, &judged.candidate), effort);
         }
     });
     for index in 0..judged.len() {
-        let from = first[index];
-        if from != index {
-            let Judged { candidate, notable, .. } = judged[index].clone();
-            judged[index] = Judged { candidate, notable, ..judged[from].clone() };
+        if first[index] != index {
+            let candidate = judged[index].candidate.clone();
+            judged[index] = Judged { candidate, ..judged[first[index]].clone() };
         }
     }
     judged
 }
 
-/// Per entry: the index of the first entry with the same layouts.
-fn first_with_layouts(entries: &[Entry]) -> Vec<usize> {
+/// Per candidate: the index of the first one with the same layouts.
+fn first_with_layouts(candidates: &[Candidate]) -> Vec<usize> {
     let mut known = HashMap::new();
     let key = |candidate: &Candidate| {
         let regions = |layouts: &[Layout]| -> Vec<_> { layouts.iter().map(|l| l.regions().to_vec()).collect() };
@@ -101,21 +92,20 @@ fn first_with_layouts(entries: &[Entry]) -> Vec<usize> {
             copies.map(|copy| (regions(&copy.layouts), spread(&copy.spread), copy.groups)).collect();
         (regions(&candidate.layouts), spread(&candidate.spread), candidate.by_file.clone(), copies)
     };
-    let first = |(index, entry): (usize, &Entry)| *known.entry(key(&entry.candidate)).or_insert(index);
-    entries.iter().enumerate().map(first).collect()
+    let first = |(index, candidate)| *known.entry(key(candidate)).or_insert(index);
+    candidates.iter().enumerate().map(first).collect()
 }
 
 /// Indices of the candidates to replay in full: all notable ones, then the best others as far as
 /// the budget allows, at least [`FULL_LEAST`] of them.
 fn worth_a_full_replay(
-    entries: &[Entry],
     first: &[usize],
     judged: &[Judged],
     problem: &Problem<'_>,
     effort: Effort,
 ) -> Vec<usize> {
-    let notable = |index: usize| (0..entries.len()).any(|e| first[e] == index && entries[e].notable);
-    let mut order: Vec<usize> = (0..entries.len()).filter(|&index| first[index] == index).collect();
+    let notable = |index: usize| first.iter().zip(judged).any(|(&f, j)| f == index && j.candidate.notable);
+    let mut order: Vec<usize> = (0..judged.len()).filter(|&index| first[index] == index).collect();
     order.sort_by(|&a, &b| {
         notable(b).cmp(&notable(a)).then(judged[a].elapsed_s.total_cmp(&judged[b].elapsed_s))
     });
@@ -125,11 +115,9 @@ fn worth_a_full_replay(
     order
 }
 
-fn judge_one(problem: &Problem<'_>, entry: &Entry, wanted: bool, candidates: usize) -> Judged {
-    let candidate = &entry.candidate;
+fn judge_one(problem: &Problem<'_>, candidate: Candidate, wanted: bool, candidates: usize) -> Judged {
     let mut judged = Judged {
-        candidate: candidate.clone(),
-        notable: entry.notable,
+        candidate,
         cost: Default::default(),
         elapsed_s: f64::INFINITY,
         method: Method::Short,
@@ -143,7 +131,7 @@ fn judge_one(problem: &Problem<'_>, entry: &Entry, wanted: bool, candidates: usi
     }
     let mut busy_s = vec![0.0; problem.servers.count()];
     let mut touched = 0.0;
-    let serving = Serving::new(problem, candidate);
+    let serving = Serving::new(problem, &judged.candidate);
     for group in &problem.set.groups {
         let sample = problem.cost_sample(group, candidates);
         let served = serving.serve(group, &sample);
@@ -151,7 +139,7 @@ fn judge_one(problem: &Problem<'_>, entry: &Entry, wanted: bool, candidates: usi
         touched += served.mapped.add_busy(group, problem.servers, &mut busy_s);
     }
     judged.background = serving.background();
-    judged.elapsed_s = elapsed(problem, candidate, SHORT);
+    judged.elapsed_s = elapsed(&serving, SHORT);
     let busiest = (0..busy_s.len()).max_by(|&a, &b| busy_s[a].total_cmp(&busy_s[b]).then(b.cmp(&a)));
     judged.busiest = busiest.unwrap_or(0) as u32;
     judged.busiest_s = busiest.map_or(0.0, |server| busy_s[server]);
@@ -160,8 +148,8 @@ fn judge_one(problem: &Problem<'_>, entry: &Entry, wanted: bool, candidates: usi
 }
 
 /// Expected wall-clock seconds of a candidate, including the wait at close for replicas.
-pub fn elapsed(problem: &Problem<'_>, candidate: &Candidate, effort: Effort) -> f64 {
-    let serving = Serving::new(problem, candidate);
+pub fn elapsed(serving: &Serving<'_>, effort: Effort) -> f64 {
+    let problem = serving.problem;
     let of_group = |group: &Group| {
         let requests = effort.sample(group);
         let flow = serving.serve(group, &requests).mapped.flow(group, &requests, problem.servers);
@@ -201,10 +189,4 @@ pub fn best_of(problem: &Problem<'_>, candidates: &[Judged], picks: &[usize]) ->
         second(a).total_cmp(&second(b)).then_with(servers).then_with(name)
     };
     as_good.min_by(order).unwrap_or(0)
-}
-
-/// The effort of a short replay.
-#[cfg(test)]
-pub fn short() -> Effort {
-    SHORT
 }

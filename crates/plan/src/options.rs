@@ -3,7 +3,7 @@
 use stripewise_cluster::{CacheAdmission, CacheMode, Durability};
 
 use crate::candidate::Judged;
-use crate::only_native::OnlyNative;
+use crate::native::OnlyNative;
 
 /// The prediction by which candidates are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use stripewise_native::NativeLayout;
 use crate::candidate::Judged;
 use crate::choose::{Decision, decide};
 use crate::error::PlanError;
-use crate::only_native::OnlyNative;
+use crate::native::OnlyNative;
 use crate::options::{Objective, Options, Scheme};
 use crate::problem::Problem;
 use crate::servers::Servers;

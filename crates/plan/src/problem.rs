@@ -9,7 +9,6 @@ use crate::candidate::Candidate;
 use crate::mapping::Mapped;
 use crate::options::Options;
 use crate::servers::Servers;
-use crate::windows::windows;
 use crate::workload::{FileSet, Group, Request};
 
 /// Page size, bytes. A trace does not record it. A machine with larger pages maps files in these
@@ -119,10 +118,9 @@ impl<'a> Problem<'a> {
 
     /// The overall cost of `candidate`, which is one of `candidates` that share the budget.
     pub fn cost(&self, candidate: &Candidate, candidates: usize) -> Cost {
-        let layout_of = candidate.layout_of(self.set);
+        let original = candidate.original(self.set);
         let of_group = |group: &Group| {
-            let sample = self.cost_sample(group, candidates);
-            Mapped::new(&sample, &candidate.layouts, &layout_of).cost(group, self.servers)
+            Mapped::new(&self.cost_sample(group, candidates), &original).cost(group, self.servers)
         };
         self.set.groups.iter().map(of_group).sum()
     }
@@ -131,6 +129,6 @@ impl<'a> Problem<'a> {
     /// unless it exceeds the budget.
     pub fn cost_sample(&self, group: &'a Group, candidates: usize) -> Cow<'a, [Request]> {
         let evaluations = (candidates * self.set.groups.len()).max(1);
-        windows(group, (COST_BUDGET / evaluations).max(COST_SAMPLE_MIN), COST_WINDOW)
+        group.windows((COST_BUDGET / evaluations).max(COST_SAMPLE_MIN), COST_WINDOW)
     }
 }

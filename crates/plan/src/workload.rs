@@ -1,6 +1,8 @@
 //! The planners' view of an application: files by name pattern, and their requests in groups of
 //! like ones.
 
+use std::borrow::Cow;
+
 use stripewise_model::{Access, Op};
 use stripewise_trace::summary::Past;
 
@@ -105,12 +107,78 @@ impl FileSet {
     pub fn dominant_size(&self) -> u64 {
         let mut bytes_by_size = std::collections::BTreeMap::<u64, f64>::new();
         for group in &self.groups {
-            let weight = group.count as f64 / group.sample.len().max(1) as f64;
+            let weight = group.weight(group.sample.len());
             for request in &group.sample {
                 *bytes_by_size.entry(request.size).or_default() += weight * request.size as f64;
             }
         }
         let most = bytes_by_size.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
         most.map_or(0, |(size, _)| size)
+    }
+}
+
+/// Number of neighboring requests that stay together when a group keeps only a sample.
+pub(crate) const RUN: usize = 1024;
+
+impl Group {
+    /// Number of requests that each of `sampled` requests stands for.
+    pub(crate) fn weight(&self, sampled: usize) -> f64 {
+        self.count as f64 / sampled.max(1) as f64
+    }
+
+    /// About `limit` requests, in evenly spaced windows of `window` neighbors; the whole sample if
+    /// it is no longer than that.
+    ///
+    /// Neighbors stay together because their order matters. A window shows how concurrent requests
+    /// meet on the servers; several windows show how that changes over the run.
+    pub(crate) fn windows(&self, limit: usize, window: usize) -> Cow<'_, [Request]> {
+        let sample = &self.sample[..];
+        let window = window.clamp(1, sample.len().max(1));
+        if sample.len() <= limit || window == sample.len() {
+            return Cow::Borrowed(sample);
+        }
+        // If the sample has gaps, runs of neighbors begin at multiples of RUN.
+        let step = if sample.len() as u64 == self.count { 1 } else { RUN };
+        let count = (limit / window).clamp(1, sample.len() / window);
+        let start = |index: usize| index * sample.len() / count / step * step;
+        let one = |index: usize| &sample[start(index)..(start(index) + window).min(sample.len())];
+        (0..count).flat_map(one).copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn group(kept: usize, count: u64) -> Group {
+        let request = |offset| Request { offset, size: 1, ..Request::default() };
+        let sample = (0..kept as u64).map(request).collect();
+        Group {
+            op: Op::Read,
+            access: Access::Random,
+            procs: 1,
+            procs_per_node: 1,
+            collective: false,
+            count,
+            bytes: count,
+            sample,
+        }
+    }
+
+    #[test]
+    fn all_or_evenly_spaced_windows() {
+        let all = group(5000, 5000);
+        assert_eq!(all.windows(8192, 1024).len(), 5000);
+        let some = all.windows(2048, 256);
+        let starts: Vec<u64> = some.chunks(256).map(|window| window[0].offset).collect();
+        assert_eq!(starts, [0, 625, 1250, 1875, 2500, 3125, 3750, 4375]);
+        assert!(some.chunks(256).all(|window| window[255].offset == window[0].offset + 255));
+    }
+
+    #[test]
+    fn windows_of_a_sample_with_gaps_begin_behind_them() {
+        let gaps = group(8 * RUN, 1_000_000);
+        assert!(gaps.windows(2048, 256).chunks(256).all(|window| window[0].offset % RUN as u64 == 0));
+        assert_eq!(gaps.windows(2048, 100 * RUN).len(), 8 * RUN, "a window that does not fit is the whole");
     }
 }

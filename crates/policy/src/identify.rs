@@ -19,7 +19,7 @@ pub struct Identifier {
     mode: CacheMode,
     /// Per copy, by [`Kind::index`]; copy 0 is the original.
     costs: Vec<[PreparedCost; 4]>,
-    layouts: Vec<Layout>,
+    pub(crate) layouts: Vec<Layout>,
     /// The first cache copy in 1-DH.
     one_dh: Option<usize>,
     balance: Option<Balance>,
@@ -64,11 +64,6 @@ impl Identifier {
         Self { balance: Some(balance), ..self }
     }
 
-    /// Number of copies, the original included.
-    pub(crate) fn copies(&self) -> usize {
-        self.costs.len()
-    }
-
     /// T: the cost in seconds of the request of `len` bytes at `offset` on a copy.
     pub fn cost_s(&self, copy: usize, kind: Kind, offset: u64, len: u64) -> f64 {
         self.costs[copy][kind.index()].cost(offset, len).total_s()
@@ -111,10 +106,5 @@ impl Identifier {
     /// The balance that limits the admission of critical writes, if the mode has one.
     pub(crate) fn balance(&self) -> Option<&Balance> {
         self.balance.as_ref().filter(|_| matches!(self.mode, CacheMode::Sla | CacheMode::Sca))
-    }
-
-    /// The copy's layout.
-    pub(crate) fn layout(&self, copy: usize) -> &Layout {
-        &self.layouts[copy]
     }
 }

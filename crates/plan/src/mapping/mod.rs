@@ -14,6 +14,7 @@ use stripewise_policy::FastHash;
 
 use key::{Key, cycle_len};
 
+use crate::candidate::Placement;
 use crate::elapsed::{Flow, Links, Sub};
 use crate::servers::Servers;
 use crate::workload::{Group, Request};
@@ -48,9 +49,9 @@ struct Shape {
 }
 
 impl Mapped {
-    /// Maps `sample`; the file with index f has `layouts[layout_of[f]]`.
-    pub fn new(sample: &[Request], layouts: &[Layout], layout_of: &[u32]) -> Self {
-        Self::by_request(sample, layouts, |_, request| layout_of[request.file as usize])
+    /// Maps `sample` to one copy of the files.
+    pub fn new(sample: &[Request], copy: &Placement<'_>) -> Self {
+        Self::by_request(sample, copy.layouts, |_, request| copy.layout_of[request.file as usize])
     }
 
     /// Maps `sample`, whose request with index i is served by `layouts[which(i, request)]`.
@@ -69,35 +70,21 @@ impl Mapped {
             let shape = *known.entry(key).or_insert_with_key(|key| {
                 layout.bytes_per_target(request.offset, request.size, &mut bytes);
                 let everywhere = key.access_everywhere(cycles[which as usize][region as usize]);
-                let look = |target| everywhere.unwrap_or_else(|| access_on(layout, target, request));
-                let first = |target| first_on(layout, target, request);
-                mapped.add_shape(region, request.size, &bytes, look, first)
+                let piece = |(target, &bytes): (u32, &u64)| Piece {
+                    target,
+                    bytes,
+                    access: everywhere.unwrap_or_else(|| access_on(layout, target, request)),
+                    first: first_on(layout, target, request),
+                };
+                let start = mapped.pieces.len() as u32;
+                mapped.pieces.extend((0..).zip(&bytes).filter(|&(_, &bytes)| bytes > 0).map(piece));
+                mapped.shapes.push(Shape { region, size: request.size, start, count: 0 });
+                (mapped.shapes.len() - 1) as u32
             });
             mapped.shapes[shape as usize].count += 1;
             mapped.order.push(shape);
         }
         mapped
-    }
-
-    fn add_shape(
-        &mut self,
-        region: u32,
-        size: u64,
-        bytes: &[u64],
-        access_on: impl Fn(u32) -> Access,
-        first_on: impl Fn(u32) -> u64,
-    ) -> u32 {
-        let start = self.pieces.len() as u32;
-        let touched = (0..).zip(bytes).filter(|&(_, &bytes)| bytes > 0);
-        let piece = |(target, &bytes): (u32, &u64)| Piece {
-            target,
-            bytes,
-            access: access_on(target),
-            first: first_on(target),
-        };
-        self.pieces.extend(touched.map(piece));
-        self.shapes.push(Shape { region, size, start, count: 0 });
-        (self.shapes.len() - 1) as u32
     }
 
     fn pieces_of(&self, shape: usize) -> &[Piece] {
@@ -114,7 +101,7 @@ impl Mapped {
     pub fn cost(&self, group: &Group, servers: &Servers) -> Cost {
         let of_shape = self.shapes.iter().zip(self.cost_by_shape(group, servers));
         let sum: Cost = of_shape.map(|(shape, cost)| cost * shape.count as f64).sum();
-        sum * (group.count as f64 / self.order.len().max(1) as f64)
+        sum * group.weight(self.order.len())
     }
 
     /// The overall cost of every sampled request, in order.
@@ -158,13 +145,14 @@ impl Mapped {
     /// Adds to `busy_s[target]` the seconds that the group's requests keep each target busy.
     /// Returns the number of servers that each request touches, summed over all requests.
     pub fn add_busy(&self, group: &Group, servers: &Servers, busy_s: &mut [f64]) -> f64 {
-        let weight = group.count as f64 / self.order.len().max(1) as f64;
+        let weight = group.weight(self.order.len());
         let mut touched = 0.0;
         for (index, shape) in self.shapes.iter().enumerate() {
             let times = weight * shape.count as f64;
             touched += times * self.pieces_of(index).len() as f64;
             for piece in self.pieces_of(index) {
-                busy_s[piece.target as usize] += times * piece.busy_s(group, servers);
+                busy_s[piece.target as usize] +=
+                    times * servers.busy_s(piece.target, group.op, piece.access, piece.bytes);
             }
         }
         touched
@@ -205,10 +193,6 @@ impl Mapped {
 const BY_ACCESS: [Access; 2] = [Access::Random, Access::Sequential];
 
 impl Piece {
-    fn busy_s(&self, group: &Group, servers: &Servers) -> f64 {
-        servers.busy_s(self.target, group.op, self.access, self.bytes)
-    }
-
     fn sub(&self, group: &Group, servers: &Servers) -> Sub {
         let device_s = |access| servers.service(self.target, group.op, access).busy_s(self.bytes);
         let busy_s = device_s(self.access);

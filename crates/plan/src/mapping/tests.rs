@@ -23,7 +23,7 @@ fn with_pasts(requests: &[Request]) -> Vec<Request> {
 
 /// Per request: the targets that it touches, and the predicted access on each.
 fn predicted(requests: &[Request], layouts: &[Layout], layout_of: &[u32]) -> Vec<Vec<(u32, Access)>> {
-    let mapped = Mapped::new(&with_pasts(requests), layouts, layout_of);
+    let mapped = Mapped::new(&with_pasts(requests), &Placement { layouts, layout_of: layout_of.to_vec() });
     let pieces = |&shape: &u32| mapped.pieces_of(shape as usize).iter().map(|p| (p.target, p.access)).collect();
     mapped.order.iter().map(pieces).collect()
 }
@@ -154,7 +154,7 @@ fn order_is_lost_to_others_on_servers_with_one_arm() {
             (0..100).flat_map(|turn| (0..processes).map(move |process| request(turn, process))).collect();
         let sample = with_pasts(&requests);
         let layout = constructors::striped(&[0, 1], 4).unwrap();
-        let mapped = Mapped::new(&sample, &[layout], &[0, 0]);
+        let mapped = Mapped::new(&sample, &Placement { layouts: &[layout], layout_of: vec![0, 0] });
         let count = requests.len() as u64;
         let group = Group {
             op: Op::Read,
@@ -197,7 +197,10 @@ fn over_a_network_it_matters_where_the_requests_of_a_round_begin() {
             let requests: Vec<Request> =
                 (0..6).flat_map(|turn| (0..8).map(move |process| request(turn, process))).collect();
             let servers = Servers::of(&cluster).unwrap();
-            let mapped = Mapped::new(&requests, std::slice::from_ref(&layout), &[0]);
+            let mapped = Mapped::new(
+                &requests,
+                &Placement { layouts: std::slice::from_ref(&layout), layout_of: vec![0] },
+            );
             let count = requests.len() as u64;
             let group = Group {
                 op: Op::Read,

@@ -2,16 +2,17 @@
 //! most from the fast servers is kept there, in the layout in which it gains most.
 
 use stripewise_cluster::{CacheMode, CopySpec, Overlay, OverlayKind, Spread, size};
-use stripewise_layout::{Layout, constructors};
+use stripewise_layout::{Layout, LayoutError, constructors};
 
 use super::overall;
-use super::tiers::Tiers;
+use super::tiers::by_speed;
 use crate::candidate::{Candidate, Proposal};
 use crate::error::PlanError;
 use crate::form::{Form, Shape, about};
 use crate::present::Present;
 use crate::problem::Problem;
-use crate::serving::{Admission, CacheCosts, CacheLayout};
+use crate::serving::Admission;
+use crate::serving::expected::{CacheLayout, ExpectedCache};
 use crate::space;
 use crate::spread::choose_spread;
 
@@ -23,8 +24,8 @@ const STRIPE: u64 = 64 << 10;
 /// KiB, and in the layout of least overall cost. Each original has cache copies in 1-DH, 1-DV and
 /// 2-D on the fastest class. The 2-D copy has the group count that costs least by SLA's model.
 pub fn propose(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
-    let tiers = Tiers::of(problem);
-    let [(_, slow), .., (_, fast)] = &tiers.by_speed[..] else {
+    let by_speed = by_speed(problem);
+    let [(_, slow), .., (_, fast)] = &by_speed[..] else {
         let problem = "cache needs a faster class of servers than the one that the files are on, and the cluster has \
                        one class only; describe one, or use --scheme overall";
         return Err(PlanError::new(problem));
@@ -32,7 +33,8 @@ pub fn propose(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
     let capacity = capacity(problem, fast)?;
     let originals = originals(problem, slow)?;
     let candidates = originals.into_iter().map(|original| cached(problem, original, fast, capacity));
-    Ok(Proposal { candidates: candidates.collect::<Result<_, _>>()?, pick: None })
+    let candidates = candidates.collect::<Result<_, _>>().map_err(PlanError::by("cache"))?;
+    Ok(Proposal { candidates, pick: None })
 }
 
 /// Bytes that cached data may fill on each of the fast servers.
@@ -94,26 +96,25 @@ fn cached(
     original: Candidate,
     fast: &[u32],
     capacity: u64,
-) -> Result<Candidate, PlanError> {
+) -> Result<Candidate, LayoutError> {
     let n = fast.len();
     let mut copies = vec![copy(problem, fast, 1)?];
     if n > 1 {
         copies.push(copy(problem, fast, n)?);
     }
-    let mut best: Option<(Candidate, CacheCosts)> = None;
+    let mut best: Option<(f64, Candidate)> = None;
     // With at most two servers there is no group count between those of 1-DH and 1-DV.
     for groups in (2..n).map(Some).chain([None].into_iter().filter(|_| n <= 2)) {
         let of_two_d = groups.map(|groups| copy(problem, fast, groups)).transpose()?;
         let copies = copies.iter().cloned().chain(of_two_d).collect();
-        let candidate = with_copies(problem, &original, copies, capacity);
-        let costs = Admission::new(problem, &candidate, problem.options.copies.cache_mode, capacity).costs;
-        if best.as_ref().is_none_or(|(_, least)| costs.cached_s < least.cached_s * (1.0 - 1e-12)) {
-            best = Some((candidate, costs));
+        let mut candidate = with_copies(problem, &original, copies, capacity);
+        let Admission { requests, effect, .. } = Admission::of(problem, &candidate).expect("it has a cache");
+        if best.as_ref().is_none_or(|(least_s, _)| effect.cached_s < least_s * (1.0 - 1e-12)) {
+            candidate.remarks = remarks(problem, &candidate, requests, &effect);
+            best = Some((effect.cached_s, candidate));
         }
     }
-    let (mut candidate, costs) = best.expect("one at least was tried");
-    candidate.remarks = remarks(problem, &candidate, &costs);
-    Ok(candidate)
+    Ok(best.expect("one at least was tried").1)
 }
 
 /// The predicted cost with a single layout in the cache, for every layout that is considered for
@@ -131,7 +132,7 @@ pub fn layouts(problem: &Problem<'_>, candidate: &Candidate) -> Vec<CacheLayout>
         let only = copy(problem, &fast, groups).ok()?;
         let (name, of_plan) = (only.name.clone(), copies.iter().any(|copy| copy.groups == only.groups));
         let alone = with_copies(problem, candidate, vec![only], *capacity_per_server);
-        let cached_s = Admission::new(problem, &alone, *mode, *capacity_per_server).costs.cached_s;
+        let cached_s = Admission::of(problem, &alone)?.effect.cached_s;
         Some(CacheLayout { name, chosen: of_plan, cached_s })
     };
     (1..=most).filter_map(layout).collect()
@@ -152,22 +153,21 @@ fn with_copies(
 
 /// A cache copy on `fast` in `groups` groups. 1-DH has fixed stripes, as in SLA. In the other
 /// layouts every request, or every file that a single process uses, lies in one group.
-fn copy(problem: &Problem<'_>, fast: &[u32], groups: usize) -> Result<CopySpec, PlanError> {
+fn copy(problem: &Problem<'_>, fast: &[u32], groups: usize) -> Result<CopySpec, LayoutError> {
     let name = Shape::grouped(groups, fast.len()).to_string();
     let layouts: Vec<Layout> = if groups == 1 {
-        vec![constructors::striped(fast, STRIPE).map_err(PlanError::by("cache"))?]
+        vec![constructors::striped(fast, STRIPE)?]
     } else if problem.set.private {
         let on_group = |group| constructors::striped(constructors::group_members(fast, groups, group), STRIPE);
-        (0..groups).map(on_group).collect::<Result<_, _>>().map_err(PlanError::by("cache"))?
+        (0..groups).map(on_group).collect::<Result<_, _>>()?
     } else {
-        vec![constructors::two_d(fast, groups, problem.size, problem.align()).map_err(PlanError::by("cache"))?]
+        vec![constructors::two_d(fast, groups, problem.size, problem.align())?]
     };
     let spread = if layouts.len() > 1 { choose_spread(problem.set, layouts.len()) } else { Spread::default() };
     Ok(CopySpec { name, layouts, spread, groups: groups as u32 })
 }
 
-fn remarks(problem: &Problem<'_>, candidate: &Candidate, costs: &CacheCosts) -> Vec<String> {
-    let percent = |part: f64, whole: f64| 100.0 * part / whole.max(f64::MIN_POSITIVE);
+fn remarks(problem: &Problem<'_>, candidate: &Candidate, requests: f64, effect: &ExpectedCache) -> Vec<String> {
     let copies: Vec<&str> = candidate.copies().iter().map(|copy| copy.name.as_str()).collect();
     let mode = problem.options.copies.cache_mode;
     let what = match mode {
@@ -178,16 +178,16 @@ fn remarks(problem: &Problem<'_>, candidate: &Candidate, costs: &CacheCosts) -> 
     vec![
         format!(
             "{:.1} % of the {what}, on {} of data of which {:.1} % fit into the cache",
-            percent(costs.critical, costs.requests),
-            about(costs.critical_bytes),
-            100.0 * costs.fits,
+            100.0 * effect.critical_requests / requests.max(f64::MIN_POSITIVE),
+            about(effect.critical_bytes),
+            100.0 * effect.fits,
         ),
         format!(
             "by SLA's model, without the network, the requests cost {:.3} s with the copies {} and {:.3} s without, \
              once the cache is filled: reads find in it what an earlier run like this one read",
-            costs.cached_s,
+            effect.cached_s,
             copies.join(", "),
-            costs.original_s,
+            effect.original_s,
         ),
     ]
 }

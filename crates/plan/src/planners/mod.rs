@@ -12,7 +12,7 @@ use crate::problem::Problem;
 
 pub use cache::layouts as cache_layouts;
 pub(crate) use psa::def;
-pub use tiers::Tiers;
+pub(crate) use tiers::by_speed;
 
 /// A scheme that proposes layouts for a file set.
 pub struct Planner {

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use stripewise_cluster::size;
 use stripewise_layout::constructors;
 
-use super::tiers::{Tiers, divide, homogeneous};
+use super::tiers::{self, divide, homogeneous};
 use crate::candidate::{Candidate, Proposal};
 use crate::error::PlanError;
 use crate::problem::Problem;
@@ -65,9 +65,9 @@ pub fn pa(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
 /// until one of the faster servers is full, then stripes of S/M over the M servers of the slowest
 /// class.
 pub fn def(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
-    let tiers = Tiers::of(problem);
     let all: Vec<(u32, u64)> = (0..problem.servers.count() as u32).map(|target| (target, 64 << 10)).collect();
-    let (slowest, faster) = tiers.by_speed.split_first().expect("a cluster has a tier");
+    let tiers = tiers::by_speed(problem);
+    let (slowest, faster) = tiers.split_first().expect("a cluster has a tier");
     let faster: Vec<u32> = faster.iter().flat_map(|(_, targets)| targets).copied().collect();
     let layout = space::two_part(problem, &all, &faster, &homogeneous(problem, &slowest.1));
     let layout = layout.map_err(PlanError::by("def"))?;
@@ -90,7 +90,7 @@ struct Search<'p> {
 
 impl<'p> Search<'p> {
     fn new(problem: &'p Problem<'p>, scheme: &'static str) -> Result<Self, PlanError> {
-        let (h, s) = Tiers::of(problem).two(scheme)?;
+        let (h, s) = tiers::two(problem, scheme)?;
         Ok(Self { problem, scheme, h, s })
     }
 

@@ -3,53 +3,42 @@
 use crate::error::PlanError;
 use crate::problem::Problem;
 
-/// The targets, grouped by class.
-pub struct Tiers {
-    /// (class name, targets), sorted by the service time of one server, longest first.
-    pub by_speed: Vec<(String, Vec<u32>)>,
+/// The targets of the problem's cluster by class, as (class name, targets), slowest first. Servers
+/// are compared by their service time for an equal share of a request of size S, of the kind that
+/// moves the most bytes. Of equally fast classes the one named first counts as the slower.
+pub fn by_speed(problem: &Problem<'_>) -> Vec<(String, Vec<u32>)> {
+    let mut by_class: Vec<(String, Vec<u32>)> = Vec::new();
+    for (tier, spec) in problem.cluster.tiers.iter().enumerate() {
+        let targets = problem.cluster.targets_of(tier);
+        if targets.is_empty() {
+            continue;
+        }
+        match by_class.iter_mut().find(|(class, _)| *class == spec.class) {
+            Some((_, known)) => known.extend(targets),
+            None => by_class.push((spec.class.clone(), targets.collect())),
+        }
+    }
+    let share = problem.size.div_ceil(problem.servers.count().max(1) as u64);
+    let group = problem.main_group();
+    let service_s = |(_, targets): &(String, Vec<u32>)| {
+        problem.servers.service(targets[0], group.op, group.access).busy_s(share)
+    };
+    by_class.sort_by(|a, b| service_s(b).total_cmp(&service_s(a)));
+    by_class
 }
 
-impl Tiers {
-    /// The classes of the problem's cluster. Servers are compared by their service time for an
-    /// equal share of a request of size S, of the kind that moves the most bytes. Of equally fast
-    /// classes the one named first counts as the slower.
-    pub fn of(problem: &Problem<'_>) -> Self {
-        let mut by_class: Vec<(String, Vec<u32>)> = Vec::new();
-        for (tier, spec) in problem.cluster.tiers.iter().enumerate() {
-            let targets = problem.cluster.targets_of(tier);
-            if targets.is_empty() {
-                continue;
-            }
-            match by_class.iter_mut().find(|(class, _)| *class == spec.class) {
-                Some((_, known)) => known.extend(targets),
-                None => by_class.push((spec.class.clone(), targets.collect())),
-            }
-        }
-        let part = problem.size.div_ceil(problem.servers.count().max(1) as u64);
-        let group = problem.main_group();
-        let service_s = |(_, targets): &(String, Vec<u32>)| {
-            problem.servers.service(targets[0], group.op, group.access).busy_s(part)
-        };
-        by_class.sort_by(|a, b| service_s(b).total_cmp(&service_s(a)));
-        Self { by_speed: by_class }
-    }
-
-    /// HServers and SServers, if there are exactly two classes.
-    ///
-    /// # Errors
-    /// There are fewer or more than two classes.
-    pub fn two(self, scheme: &str) -> Result<(Vec<u32>, Vec<u32>), PlanError> {
-        match <[_; 2]>::try_from(self.by_speed) {
-            Ok([(_, h), (_, s)]) => Ok((h, s)),
-            Err(other) => {
-                let names: Vec<&str> = other.iter().map(|(class, _)| class.as_str()).collect();
-                Err(PlanError::new(format!(
-                    "{scheme} needs exactly two classes of servers, and the cluster has {}: {}; use --scheme overall, \
-                     or describe a slow and a fast class",
-                    names.len(),
-                    names.join(", ")
-                )))
-            }
+/// HServers and SServers, if there are exactly two classes.
+pub fn two(problem: &Problem<'_>, scheme: &str) -> Result<(Vec<u32>, Vec<u32>), PlanError> {
+    match <[_; 2]>::try_from(by_speed(problem)) {
+        Ok([(_, h), (_, s)]) => Ok((h, s)),
+        Err(other) => {
+            let names: Vec<&str> = other.iter().map(|(class, _)| class.as_str()).collect();
+            Err(PlanError::new(format!(
+                "{scheme} needs exactly two classes of servers, and the cluster has {}: {}; use --scheme overall, \
+                 or describe a slow and a fast class",
+                names.len(),
+                names.join(", ")
+            )))
         }
     }
 }
@@ -69,6 +58,6 @@ pub fn homogeneous(problem: &Problem<'_>, targets: &[u32]) -> Vec<(u32, u64)> {
 /// `bytes` over `targets` as evenly as whole bytes allow, larger shares first.
 pub fn divide(targets: &[u32], bytes: u64) -> Vec<(u32, u64)> {
     let n = targets.len() as u64;
-    let part = |(index, &target): (u64, &u32)| (target, bytes / n + u64::from(index < bytes % n));
-    (0..).zip(targets).map(part).collect()
+    let share = |(index, &target): (u64, &u32)| (target, bytes / n + u64::from(index < bytes % n));
+    (0..).zip(targets).map(share).collect()
 }

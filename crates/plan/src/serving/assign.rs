@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use stripewise_cluster::OverlayKind;
 use stripewise_layout::Layout;
+use stripewise_model::Cost;
 
 use super::cached::Admission;
 use super::classes::Classes;
@@ -33,37 +33,33 @@ pub struct Served {
 impl<'a> Serving<'a> {
     /// For one candidate and the problem's files.
     pub fn new(problem: &'a Problem<'a>, candidate: &'a Candidate) -> Self {
-        let admission = match candidate.overlay.as_ref().map(|overlay| overlay.kind) {
-            Some(OverlayKind::Cache { mode, capacity_per_server, .. }) => {
-                Some(Admission::new(problem, candidate, mode, capacity_per_server))
-            }
-            _ => None,
-        };
-        Self { problem, candidate, copies: candidate.placements(problem.set), admission }
+        let (copies, admission) = (candidate.placements(problem.set), Admission::of(problem, candidate));
+        Self { problem, candidate, copies, admission }
     }
 
     /// Assigns `sample`, requests of `group`, to copies.
     pub fn serve(&self, group: &Group, sample: &[Request]) -> Served {
         if let [original] = &self.copies[..] {
-            let mapped = Mapped::new(sample, original.layouts, &original.layout_of);
-            return Served { mapped, copy_of: Vec::new() };
+            return Served { mapped: Mapped::new(sample, original), copy_of: Vec::new() };
         }
         let copy_of = match &self.admission {
             Some(admission) => admission.copies(group, sample),
-            None => self.cheapest(group, sample),
+            None => self.cheapest(sample, &self.costs(group, sample)),
         };
         Served { mapped: self.map(sample, &copy_of), copy_of }
     }
 
+    /// Per copy: the cost of every request of a sample if this copy served them all.
+    pub fn costs(&self, group: &Group, sample: &[Request]) -> Vec<Vec<Cost>> {
+        let costs = |copy| Mapped::new(sample, copy).costs(group, self.problem.servers);
+        self.copies.iter().map(costs).collect()
+    }
+
     /// Per request: the copy on which requests of its class cost least; the first of equal ones.
-    pub fn cheapest(&self, group: &Group, sample: &[Request]) -> Vec<u8> {
+    /// `costs` are those of [`Serving::costs`].
+    pub fn cheapest(&self, sample: &[Request], costs: &[Vec<Cost>]) -> Vec<u8> {
         let classes = Classes::of(sample, &self.copies);
-        let sums: Vec<Vec<f64>> = (self.copies.iter())
-            .map(|copy| {
-                let mapped = Mapped::new(sample, copy.layouts, &copy.layout_of);
-                classes.sums(&mapped.costs(group, self.problem.servers))
-            })
-            .collect();
+        let sums: Vec<Vec<f64>> = costs.iter().map(|costs| classes.sums(costs)).collect();
         let of_class = |class: usize| {
             let first = (0..sums.len()).min_by(|&a, &b| sums[a][class].total_cmp(&sums[b][class]));
             first.unwrap_or(0) as u8

@@ -7,7 +7,7 @@ use super::assign::Serving;
 use crate::candidate::{Background, Placement, bytes_by_target};
 
 /// Bytes copied from one copy to another.
-struct Flow {
+struct Transfer {
     from: usize,
     to: usize,
     bytes: f64,
@@ -27,28 +27,28 @@ impl Serving<'_> {
         for group in &self.problem.set.groups {
             let sample = self.sample(group);
             let served = self.serve(group, &sample);
-            let weight = group.count as f64 / sample.len().max(1) as f64;
+            let weight = group.weight(sample.len());
             for (request, &copy) in sample.iter().zip(&served.copy_of) {
                 bytes[usize::from(group.op == Op::Write)][usize::from(copy)] += weight * request.size as f64;
             }
         }
         let [read, written] = bytes.map(|bytes| at_most(bytes, self.problem.set.total_size() as f64));
-        let flows: Vec<Flow> = match &self.admission {
+        let transfers: Vec<Transfer> = match &self.admission {
             None => (0..copies * copies)
-                .map(|pair| Flow { from: pair / copies, to: pair % copies, bytes: written[pair / copies] })
-                .filter(|flow| flow.from != flow.to)
+                .map(|pair| Transfer { from: pair / copies, to: pair % copies, bytes: written[pair / copies] })
+                .filter(|transfer| transfer.from != transfer.to)
                 .collect(),
             Some(_) => (1..copies)
                 .flat_map(|copy| {
-                    let fetched = Flow { from: 0, to: copy, bytes: read[copy] };
-                    [Flow { from: copy, to: 0, bytes: written[copy] }, fetched]
+                    let fetched = Transfer { from: 0, to: copy, bytes: read[copy] };
+                    [Transfer { from: copy, to: 0, bytes: written[copy] }, fetched]
                 })
                 .collect(),
         };
-        let total = flows.iter().map(|flow| flow.bytes).sum::<f64>();
+        let total = transfers.iter().map(|transfer| transfer.bytes).sum::<f64>();
         let limit = self.candidate.overlay.as_ref().and_then(|overlay| overlay.background);
         let at_limit_s = limit.map_or(0.0, |limit| total / limit as f64);
-        Background { bytes: total.round() as u64, seconds: busiest_s(self, &flows).max(at_limit_s) }
+        Background { bytes: total.round() as u64, seconds: busiest_s(self, &transfers).max(at_limit_s) }
     }
 
     /// Seconds that the last close waits for the replicas to be in sync, if it does. It includes
@@ -74,7 +74,7 @@ fn at_most(mut amounts: Vec<f64>, most: f64) -> Vec<f64> {
 
 /// Busy seconds of the busiest server when everything is copied sequentially in large pieces: only
 /// β, or the link's t if that is larger, counts.
-fn busiest_s(serving: &Serving<'_>, flows: &[Flow]) -> f64 {
+fn busiest_s(serving: &Serving<'_>, transfers: &[Transfer]) -> f64 {
     let servers = serving.problem.servers;
     let shares: Vec<Vec<f64>> = serving.copies.iter().map(|copy| shares(serving, copy)).collect();
     let busy_s = |target: usize| -> f64 {
@@ -83,9 +83,10 @@ fn busiest_s(serving: &Serving<'_>, flows: &[Flow]) -> f64 {
             service.per_byte_s.max(servers.network.per_byte_s)
         };
         let (read_s, write_s) = (per_byte_s(Op::Read), per_byte_s(Op::Write));
-        let of_flow =
-            |flow: &Flow| flow.bytes * (shares[flow.from][target] * read_s + shares[flow.to][target] * write_s);
-        flows.iter().map(of_flow).sum()
+        let of_transfer = |transfer: &Transfer| {
+            transfer.bytes * (shares[transfer.from][target] * read_s + shares[transfer.to][target] * write_s)
+        };
+        transfers.iter().map(of_transfer).sum()
     };
     (0..servers.count()).map(busy_s).fold(0.0, f64::max)
 }

@@ -3,12 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 use stripewise_cluster::OverlayKind;
-use stripewise_model::{Access, Op};
+use stripewise_model::{Access, Cost, Op};
 
 use super::assign::Serving;
-use super::cached::Expectation;
+use super::cached::Admission;
 use crate::candidate::Candidate;
-use crate::mapping::Mapped;
 use crate::problem::Problem;
 use crate::workload::Group;
 
@@ -83,7 +82,7 @@ pub struct RequestClass {
 }
 
 /// The predicted effect of a cache.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ExpectedCache {
     /// The admission mode: `sla`, `sca`, `nsca`, `off`.
     pub mode: String,
@@ -197,10 +196,11 @@ impl Expected {
         let mut groups: Vec<&Group> = problem.set.groups.iter().collect();
         groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
         let classes: Vec<RequestClass> = groups.iter().map(|group| class(&serving, group)).collect();
-        let cache = match overlay.kind {
-            OverlayKind::Replicas => None,
-            OverlayKind::Cache { mode, .. } => Some(of_cache(&serving, mode.name())),
+        let of_cache = |admission: &Admission<'_>| ExpectedCache {
+            time_of_hits: admission.time_of_hits(),
+            ..admission.effect.clone()
         };
+        let cache = serving.admission.as_ref().map(of_cache);
         let space_factor = match &cache {
             None => 1.0 + overlay.copies.len() as f64,
             Some(cache) => 1.0 + cache.capacity_bytes / (problem.set.total_size().max(1)) as f64,
@@ -229,23 +229,18 @@ fn class<'a>(serving: &Serving<'a>, group: &'a Group) -> RequestClass {
     let mut critical = Vec::new();
     match &serving.admission {
         None => {
-            for (cost_s, copy) in cost_s.iter_mut().zip(&serving.copies) {
-                // The cost of all sampled requests if this copy served them all.
-                let mapped = Mapped::new(&sample, copy.layouts, &copy.layout_of);
-                let costs = mapped.costs(group, serving.problem.servers);
-                *cost_s = costs.iter().map(|cost| cost.total_s()).sum();
-            }
-            for &copy in &serving.cheapest(group, &sample) {
+            let costs = serving.costs(group, &sample);
+            cost_s = costs.iter().map(|of_copy| of_copy.iter().map(Cost::total_s).sum()).collect();
+            for &copy in &serving.cheapest(&sample, &costs) {
                 served[usize::from(copy)] += 1.0;
             }
         }
         Some(admission) => {
             critical = vec![0.0; copies];
-            admission.expect(group, &sample, |expectation| {
-                let Expectation { costs_s, critical: chosen, served: by } = expectation;
-                cost_s.iter_mut().zip(costs_s).for_each(|(sum, cost_s)| *sum += cost_s);
+            admission.each(group, &sample, |request, chosen, cost_on| {
+                cost_s.iter_mut().enumerate().for_each(|(copy, sum)| *sum += cost_on(copy));
                 critical[chosen] += 1.0;
-                served[by] += 1.0;
+                served[admission.served(chosen, request)] += 1.0;
             });
         }
     }
@@ -262,39 +257,5 @@ fn class<'a>(serving: &Serving<'a>, group: &'a Group) -> RequestClass {
         cost_s,
         served,
         critical,
-    }
-}
-
-fn of_cache(serving: &Serving<'_>, mode: &str) -> ExpectedCache {
-    let admission = serving.admission.as_ref().expect("a cache admits");
-    let (mut all_s, mut hits_s) = (0.0, 0.0);
-    let (mut requests, mut bytes) = (0.0, 0.0);
-    for group in &serving.problem.set.groups {
-        let sample = serving.sample(group);
-        let weight = group.count as f64 / sample.len().max(1) as f64;
-        let mut sizes = sample.iter().map(|request| request.size as f64);
-        admission.expect(group, &sample, |expectation| {
-            let size = sizes.next().unwrap_or(0.0);
-            let original_s = weight * expectation.costs_s[0];
-            all_s += original_s;
-            hits_s += if expectation.served > 0 { original_s } else { 0.0 };
-            if expectation.critical > 0 {
-                requests += weight;
-                bytes += weight * size;
-            }
-        });
-    }
-    let costs = admission.costs;
-    ExpectedCache {
-        mode: mode.to_owned(),
-        capacity_bytes: admission.capacity_bytes,
-        critical_requests: requests,
-        critical_request_bytes: bytes,
-        critical_bytes: costs.critical_bytes,
-        fits: costs.fits,
-        time_of_hits: if all_s > 0.0 { (hits_s / all_s).min(1.0) } else { 0.0 },
-        original_s: costs.original_s,
-        cached_s: costs.cached_s,
-        layouts: Vec::new(),
     }
 }

@@ -12,6 +12,5 @@ mod classes;
 pub mod expected;
 
 pub use assign::Serving;
-pub use cached::{Admission, CacheCosts};
+pub use cached::Admission;
 pub use classes::Classes;
-pub use expected::{Alone, CacheLayout, Expected, ExpectedCache, ExpectedCopy, RequestClass};

@@ -15,9 +15,10 @@ use super::{Pattern, Random, cluster, ior, with_order};
 use crate::candidate::Candidate;
 use crate::collect::sampled;
 use crate::elapsed::Sub;
-use crate::evaluate::{Effort, FULL, elapsed, short};
+use crate::evaluate::{Effort, FULL, SHORT, elapsed};
 use crate::planners;
 use crate::problem::Problem;
+use crate::serving::Serving;
 use crate::{Options, Servers, Workload};
 
 const PATTERNS: [Pattern; 4] = [Pattern::Random, Pattern::Segmented, Pattern::Strided, Pattern::FilePerProcess];
@@ -155,7 +156,8 @@ fn compare(
     });
     let measured: Vec<f64> = candidates.iter().map(|candidate| measured(&problem, candidate)).collect();
     let best = measured.iter().copied().fold(f64::INFINITY, f64::min);
-    let predicted: Vec<f64> = candidates.iter().map(|candidate| elapsed(&seen, candidate, effort)).collect();
+    let predicted: Vec<f64> =
+        candidates.iter().map(|candidate| elapsed(&Serving::new(&seen, candidate), effort)).collect();
     record.errors.extend(predicted.iter().zip(&measured).map(|(p, m)| p / m - 1.0));
     let chosen = (0..predicted.len()).min_by(|&a, &b| predicted[a].total_cmp(&predicted[b])).unwrap();
     record.regrets.push((measured[chosen] / best - 1.0, format!("{name} {}", candidates[chosen].name)));
@@ -170,7 +172,7 @@ fn predictions_are_close_to_a_brute_force_simulation() {
     let mut records = PATTERNS.map(|pattern| (pattern, Record::default(), Record::default()));
     for case in cases(is_long()) {
         let (_, quick, full) = records.iter_mut().find(|record| record.0 == case.pattern).unwrap();
-        for (record, effort) in [(quick, short()), (full, FULL)] {
+        for (record, effort) in [(quick, SHORT), (full, FULL)] {
             compare(record, &case.name, &case.cluster, &case.workload, &case.workload, effort);
         }
     }

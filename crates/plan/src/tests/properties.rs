@@ -5,6 +5,7 @@ use stripewise_cluster::{Cluster, Plan};
 use stripewise_layout::Layout;
 use stripewise_model::{Access, Op, Server, Share, Startup, general, sharing};
 
+use crate::candidate::Placement;
 use crate::mapping::Mapped;
 use crate::workload::{File, FileSet, Group, Request, Workload};
 use crate::{Options, Present, Scheme, Servers, plan, to_plan};
@@ -151,8 +152,8 @@ proptest! {
         let wide: Vec<(u32, u64)> = (0..n).map(|target| (target, x + u64::from(target))).collect();
         let layout = stripewise_layout::constructors::two_part(&wide, cut, &[(n - 1, 4096)]).unwrap();
         for group in &set.groups {
-            let layout_of = vec![0; set.files.len()];
-            let cost = Mapped::new(&group.sample, std::slice::from_ref(&layout), &layout_of).cost(group, &servers);
+            let copy = Placement { layouts: std::slice::from_ref(&layout), layout_of: vec![0; set.files.len()] };
+            let cost = Mapped::new(&group.sample, &copy).cost(group, &servers);
             let region = |request: &Request| usize::from(request.offset >= cut);
             let mut sum = 0.0;
             for request in &group.sample {

@@ -77,7 +77,7 @@ fn small_requests_go_to_the_file_on_the_fewest_servers() {
     }
     let few = costs(&layouts, (1, 1));
     let large = 64 * MIB;
-    assert_eq!(few.write(WRITE, 0, large, 0b111), Some(0), "what costs more is not taken");
+    assert_eq!(few.cheapest(WRITE, 0, large, 0b111), Some(0), "what costs more is not taken");
 }
 
 #[test]

@@ -33,8 +33,8 @@ fn a_file_in_sync_is_read_from_the_cheapest_copy() {
     let few = costs(1);
     let large = [span(0, 64 * MIB, 0b111)];
     assert_eq!(read(&few, &large)[0].copy, few.cheapest(READ, 0, 64 * MIB, 0b111).unwrap());
-    assert_eq!(many.write(WRITE, 0, 64 * KIB, 0b101), Some(2));
-    assert_eq!(many.write(WRITE, 0, 64 * KIB, 0), None);
+    assert_eq!(many.cheapest(WRITE, 0, 64 * KIB, 0b101), Some(2));
+    assert_eq!(many.cheapest(WRITE, 0, 64 * KIB, 0), None);
 }
 
 /// The fastest of three stripes on 16 servers without a network, as measured

@@ -106,10 +106,10 @@ fn table(planned: &Planned, decision: &Decision, all: bool) -> Table {
     rows.sort_by(|a, b| a.1.elapsed_s.total_cmp(&b.1.elapsed_s));
     if !all {
         // Notable candidates, those that people look for, stay, and so do the best of the others.
-        let notable = rows.iter().filter(|row| row.1.notable).count();
+        let notable = rows.iter().filter(|row| row.1.candidate.notable).count();
         let mut room = ROWS_MAX.saturating_sub(notable).max(4);
         rows.retain(|row| {
-            let wanted = row.1.notable || row.0 == decision.best;
+            let wanted = row.1.candidate.notable || row.0 == decision.best;
             room -= usize::from(!wanted && room > 0);
             wanted || room > 0
         });

@@ -1,33 +1,44 @@
 //! Hybrid replication (CIL §5): several copies with different layouts; the cheapest copy serves
 //! each request.
 
-mod rows;
 mod search;
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
+
+use rayon::prelude::*;
 use stripewise_cluster::{CopySpec, MAX_COPIES, OverlayKind};
 
 use super::{overall, psa};
-use crate::candidate::{Candidate, Judged, Proposal, bytes_by_target};
+use crate::candidate::{Candidate, Judged, Placement, Proposal, bytes_by_target};
 use crate::error::PlanError;
-use crate::evaluate::{Entry, best_of, judge};
+use crate::evaluate::{best_of, judge};
 use crate::form::about;
+use crate::mapping::Mapped;
 use crate::present::Present;
 use crate::problem::Problem;
-use crate::spread::layout_of;
+use crate::serving::Classes;
+use crate::workload::{Group, Request};
 use search::{Found, best_set};
+
+/// Approximate number of sampled requests, over all groups.
+const REQUESTS: usize = 1 << 14;
+/// Minimum number of sampled requests of a group.
+const GROUP_LEAST: usize = 16;
+/// Neighboring requests per window of a sample.
+const WINDOW: usize = 128;
 
 /// Considers, for every allowed number of copies, the cheapest set of the other planners' layouts.
 /// Picks the smallest of these sets such that no larger one saves at least
 /// [`crate::Options::min_gain`] more.
 pub fn propose(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
     let singles = singles(problem)?;
-    let rows = rows::of(problem, &singles);
+    let rows = rows(problem, &singles);
     let space = Space::of(problem, &singles);
     let most = problem.options.copies.most.clamp(1, MAX_COPIES);
     let mut sets = sets(&rows, most, |set| space.fits(set));
-    let judged = judged(problem, &singles);
+    let judged = judge(problem, singles.clone());
     let picks: Vec<usize> = (0..judged.len()).collect();
     let best = best_of(problem, &judged, &picks);
     // The formula may be wrong about the best single layout, so the set that complements it
@@ -43,7 +54,7 @@ pub fn propose(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
             candidates.push(candidate);
         }
     }
-    let judged: Vec<Judged> = self::judged(problem, &candidates);
+    let judged = judge(problem, candidates.clone());
     let pick = fewest_worthwhile(problem, &judged);
     for (candidate, of_set) in candidates.iter_mut().zip(&judged).skip(1) {
         candidate.remarks.splice(0..0, [saving(problem, &judged[0], of_set), upkeep(of_set)]);
@@ -51,6 +62,31 @@ pub fn propose(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
     candidates[0].scheme = "replicas";
     candidates[0].remarks = vec![not_worthwhile(problem, &judged)];
     Ok(Proposal { candidates, pick: Some(pick) })
+}
+
+/// Per candidate: the cost of every row, seconds. A row is all requests of a group that begin in
+/// the same regions of all candidates' layouts. The same copy serves them, whichever candidates
+/// become copies ([`Classes`]).
+fn rows<'c>(problem: &Problem<'_>, candidates: &'c [Candidate]) -> Vec<Vec<f64>> {
+    let of_each = (REQUESTS / problem.set.groups.len().max(1)).max(GROUP_LEAST);
+    let copies: Vec<Placement<'c>> =
+        candidates.iter().map(|candidate| candidate.original(problem.set)).collect();
+    let samples: Vec<(&Group, Cow<'_, [Request]>, Classes)> = (problem.set.groups.iter())
+        .map(|group| {
+            let sample = group.windows(of_each, WINDOW);
+            let classes = Classes::of(&sample, &copies);
+            (group, sample, classes)
+        })
+        .collect();
+    let of_candidate = |copy: &Placement<'_>| -> Vec<f64> {
+        let of_group = |(group, sample, classes): &(&Group, Cow<'_, [Request]>, Classes)| {
+            let costs = Mapped::new(sample, copy).costs(group, problem.servers);
+            let weight = group.weight(sample.len());
+            classes.sums(&costs).into_iter().map(|sum_s| weight * sum_s).collect::<Vec<f64>>()
+        };
+        samples.iter().flat_map(of_group).collect()
+    };
+    copies.par_iter().map(of_candidate).collect()
 }
 
 /// The best set of every size from two on, as long as one more copy makes any request cheaper.
@@ -90,15 +126,6 @@ fn singles(problem: &Problem<'_>) -> Result<Vec<Candidate>, PlanError> {
         }
     }
     Ok(distinct)
-}
-
-fn judged(problem: &Problem<'_>, candidates: &[Candidate]) -> Vec<Judged> {
-    // Candidates with several copies are few, and they matter.
-    let entry = |candidate: &Candidate| Entry {
-        candidate: candidate.clone(),
-        notable: candidate.overlay.is_some() || candidates.len() <= MAX_COPIES,
-    };
-    judge(problem, candidates.iter().map(entry).collect())
 }
 
 /// Index of the candidate with the fewest copies such that no other is better by more than
@@ -194,7 +221,7 @@ impl Space {
     fn of(problem: &Problem<'_>, candidates: &[Candidate]) -> Self {
         let servers = problem.servers.count();
         let used = |candidate: &Candidate| {
-            let layout_of = layout_of(problem.set, &candidate.spread, candidate.layouts.len());
+            let layout_of = candidate.layout_of(problem.set);
             bytes_by_target(&problem.set.files, (&candidate.layouts, &layout_of), servers, u64::MAX)
         };
         let allowed = (0..servers as u32).map(|target| problem.space_for_set(target)).collect();

@@ -78,14 +78,14 @@ proptest! {
         };
         let size = copies.min(singles.len());
         let least = all_sets(singles.len(), size).iter().map(&total).fold(f64::INFINITY, f64::min);
-        let found = best_set(&rows::of(&problem, &singles), size, |_| true).unwrap();
+        let found = best_set(&rows(&problem, &singles), size, |_| true).unwrap();
         prop_assert!(found.exact);
         prop_assert!((found.total - least).abs() <= 1e-9 * least, "{} instead of {}", found.total, least);
         prop_assert!((total(&found.members) - least).abs() <= 1e-9 * least);
         // The cheapest proposed candidate costs the same.
         let proposed = propose(&problem).unwrap().candidates;
         let several = proposed.iter().filter(|c| c.copies().len() < size);
-        let cheapest = several.map(|c| judged(&problem, std::slice::from_ref(c))[0].predicted_s());
+        let cheapest = several.map(|c| judge(&problem, vec![c.clone()])[0].predicted_s());
         let cheapest = cheapest.fold(f64::INFINITY, f64::min);
         prop_assert!((cheapest - least).abs() <= 1e-9 * least, "{} instead of {}", cheapest, least);
     }
