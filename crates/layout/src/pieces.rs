@@ -79,6 +79,7 @@ impl Layout {
     }
 
     /// Index of the region that contains `offset`.
+    #[inline]
     pub fn region_at(&self, offset: u64) -> usize {
         let (_, all_but_last) = self.prepared.split_last().expect("a layout has a region");
         all_but_last.partition_point(|region| region.end <= offset)

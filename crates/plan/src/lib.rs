@@ -17,13 +17,13 @@
 mod candidate;
 mod choose;
 mod collect;
-pub mod elapsed;
+mod elapsed;
 mod error;
 mod evaluate;
 mod feasible;
 mod form;
 mod mapping;
-pub mod native;
+mod native;
 mod options;
 mod plan;
 pub mod planners;

@@ -1,6 +1,6 @@
 //! Layouts in the terms of parallel file systems: the commands that give a set's files the chosen
-//! layout, and the restriction of plans to the layouts of one file system, which is then used without
-//! stripewise.
+//! layout, and the restriction of plans to the layouts of one file system, which is then used
+//! without stripewise.
 
 use std::path::Path;
 

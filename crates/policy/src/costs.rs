@@ -1,5 +1,5 @@
-//! Hybrid replication (CIL §5.1): the cost of a request on every copy of a file, and the copies that
-//! serve it.
+//! Hybrid replication (CIL §5.1): the cost of a request on every copy of a file, and the copies
+//! that serve it.
 
 use stripewise_layout::Layout;
 use stripewise_model::{ClassParams, ModelError, Network, PreparedCost, Startup};
@@ -121,8 +121,8 @@ impl Costs {
         }
     }
 
-    /// Chooses the copies that serve a read (CIL §5.1). Appends the ranges to `parts` in file order; `spans`
-    /// cover the request.
+    /// Chooses the copies that serve a read (CIL §5.1). Appends the ranges to `parts` in file
+    /// order; `spans` cover the request.
     ///
     /// Each span goes to the cheapest of its valid copies, and adjacent spans on the same copy are
     /// joined. The whole request instead goes to the cheapest copy that is valid throughout if that

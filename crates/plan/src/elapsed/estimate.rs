@@ -17,18 +17,18 @@ use super::flow::{Flow, Sub};
 /// servers, and for one process.
 pub fn estimate(flow: &Flow, procs: u32) -> f64 {
     let flow = &*flow.simplified();
-    let servers = Servers::of(flow, procs.max(1));
-    let floor_s = servers.floor_s();
+    let moments = Moments::of(flow, procs.max(1));
+    let floor_s = moments.floor_s();
     if floor_s <= 0.0 || procs <= 1 {
         return floor_s;
     }
     // Bisection for the throughput, as a fraction of the most that the bounds allow.
     let (mut low, mut high) = (0.0f64, 1.0f64);
-    let mut waits = vec![0.0; servers.demand.len()];
+    let mut waits = vec![0.0; moments.demand.len()];
     for _ in 0..40 {
         let share = 0.5 * (low + high);
         let throughput = share / floor_s;
-        servers.waits(throughput, procs, &mut waits);
+        moments.waits(throughput, procs, &mut waits);
         let response_s: f64 = flow.shapes().map(|(weight, subs)| weight * response(subs, &waits)).sum();
         if throughput * response_s < f64::from(procs) { low = share } else { high = share }
     }
@@ -40,14 +40,14 @@ fn response(subs: &[Sub], waits: &[f64]) -> f64 {
 }
 
 /// First and second moments of the busy time per request, by server.
-pub(super) struct Servers {
+pub(super) struct Moments {
     demand: Vec<f64>,
     residual: Vec<f64>,
     /// The mean latency of a request without contention, divided by the number of processes.
     latency_s: f64,
 }
 
-impl Servers {
+impl Moments {
     pub fn of(flow: &Flow, procs: u32) -> Self {
         let mut demand = vec![0.0; flow.servers()];
         let (mut square, mut latency_s) = (demand.clone(), 0.0);

@@ -19,13 +19,6 @@ pub struct Sub {
     pub transfer_s: f64,
 }
 
-impl Sub {
-    /// A sub-request that takes the same time whichever process used the server before.
-    pub fn new(server: u32, busy_s: f64) -> Self {
-        Self { server, busy_s, after_others_s: busy_s, transfer_s: 0.0 }
-    }
-}
-
 /// The network between processes and servers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Links {
@@ -54,13 +47,13 @@ pub struct Flow {
     pub(super) links: Option<Links>,
     /// Requests come in rounds: a process issues its next request when the current ones of all
     /// processes are done.
-    pub rounds: bool,
+    pub(super) rounds: bool,
 }
 
 impl Flow {
-    /// An empty flow of requests over a network.
-    pub fn over(links: Links) -> Self {
-        Self { links: Some(links), ..Self::default() }
+    /// An empty flow.
+    pub fn new(links: Option<Links>, rounds: bool) -> Self {
+        Self { links, rounds, ..Self::default() }
     }
 
     /// Adds a shape: the sub-requests of a request, at most one per server. Returns the shape's
@@ -82,11 +75,6 @@ impl Flow {
     /// Number of requests.
     pub fn len(&self) -> usize {
         self.order.len()
-    }
-
-    /// Whether there is no request.
-    pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
     }
 
     /// One more than the largest server index.

@@ -2,9 +2,9 @@ use stripewise_layout::constructors::striped;
 use stripewise_model::{Op, Service};
 use stripewise_sim::Step;
 
-use super::estimate::Servers;
+use super::estimate::Moments;
 use super::*;
-use crate::tests::oracle::simulate;
+use crate::tests::oracle::{simulate, sub};
 use crate::tests::{Random, cluster, in_simulator};
 
 /// `per_process` requests of each of `procs` processes, each on `touched` of `servers` servers
@@ -14,7 +14,7 @@ fn by_chance(servers: u64, touched: u64, procs: u32, per_process: u32, busy_s: i
     let mut flow = Flow::default();
     let groups = servers / touched;
     for group in 0..groups {
-        flow.add_shape((group * touched..(group + 1) * touched).map(|s| Sub::new(s as u32, busy_s(s))));
+        flow.add_shape((group * touched..(group + 1) * touched).map(|s| sub(s as u32, busy_s(s))));
     }
     for _ in 0..per_process {
         for chain in 0..procs {
@@ -78,10 +78,10 @@ fn the_closed_form_is_exact_without_chance() {
 #[test]
 fn the_bounds_are_the_busiest_server_and_the_chain() {
     let mut flow = Flow::default();
-    let on = Sub::new;
+    let on = sub;
     let (pair, single) = (flow.add_shape([on(0, 1.0), on(1, 4.0)]), flow.add_shape([on(0, 2.0)]));
     [pair, single, single, single].into_iter().for_each(|shape| flow.push(shape, 0));
-    let floor_s = |flow, procs| Servers::of(flow, procs).floor_s();
+    let floor_s = |flow, procs| Moments::of(flow, procs).floor_s();
     assert_eq!(floor_s(&flow, 1), 10.0 / 4.0, "the chain");
     assert_eq!(floor_s(&flow, 5), 7.0 / 4.0, "server 0");
     assert_eq!(floor_s(&Flow::default(), 3), 0.0);
@@ -104,7 +104,7 @@ fn a_replay_is_the_simulation() {
 fn order_counts() {
     let rounds = |shift: u32| {
         let mut flow = Flow::default();
-        let shapes: Vec<u32> = (0..4).map(|server| flow.add_shape([Sub::new(server, 1.0)])).collect();
+        let shapes: Vec<u32> = (0..4).map(|server| flow.add_shape([sub(server, 1.0)])).collect();
         for i in 0..400u32 {
             for chain in 0..4 {
                 flow.push(shapes[((i / shift + chain * 100) % 4) as usize], chain);
@@ -121,7 +121,7 @@ fn order_counts() {
 /// servers.
 fn streams(servers: u32, touched: u32, procs: u32) -> Flow {
     let mut flow = Flow::default();
-    let on = |server| Sub { after_others_s: 3.0, ..Sub::new(server, 1.0) };
+    let on = |server| Sub { after_others_s: 3.0, ..sub(server, 1.0) };
     let shapes: Vec<u32> = (0..servers / touched)
         .map(|group| flow.add_shape((group * touched..(group + 1) * touched).map(on)))
         .collect();
@@ -161,14 +161,14 @@ fn over_network(
     let cluster = cluster((servers as usize, 3e-4, 8e-9), (0, 0.0, 0.0), ("1T", "1T"), network);
     let layout = striped(&(0..servers).collect::<Vec<_>>(), stripe).unwrap();
     let (service, (establish_s, per_byte_s)) = (Service { startup_s: 3e-4, per_byte_s: 8e-9 }, network);
-    let mut flow = Flow::over(Links { establish_s, per_node, op });
+    let mut flow = Flow::new(Some(Links { establish_s, per_node, op }), false);
     let mut random = Random(3);
     let mut steps = vec![Vec::new(); procs as usize];
     for chain in (0..procs).cycle().take(256 * procs as usize) {
         let offset = random.next_u64() % 4096 * size;
         let sub = |target: u32| {
             let bytes = layout.bytes_on(target, offset, size);
-            let sub = Sub::new(target, service.busy_s(bytes));
+            let sub = sub(target, service.busy_s(bytes));
             (bytes > 0).then_some(Sub { transfer_s: bytes as f64 * per_byte_s, ..sub })
         };
         let shape = flow.add_shape((0..servers).filter_map(sub));
@@ -205,8 +205,8 @@ fn over_a_network_a_replay_is_the_simulation_too() {
 #[test]
 fn a_request_alone_takes_what_its_steps_take() {
     let alone = |op| {
-        let mut flow = Flow::over(Links { establish_s: 1.0, per_node: 1, op });
-        let shape = flow.add_shape([Sub { transfer_s: 10.0, ..Sub::new(0, 100.0) }]);
+        let mut flow = Flow::new(Some(Links { establish_s: 1.0, per_node: 1, op }), false);
+        let shape = flow.add_shape([Sub { transfer_s: 10.0, ..sub(0, 100.0) }]);
         flow.push(shape, 0);
         replay(&flow, 1)
     };
@@ -219,12 +219,12 @@ fn a_request_alone_takes_what_its_steps_take() {
 fn a_round_ends_with_its_slowest_request() {
     let seconds = |rounds, links: bool| {
         let mut flow = match links {
-            true => Flow::over(Links { establish_s: 1e-6, per_node: 1, op: Op::Write }),
+            true => Flow::new(Some(Links { establish_s: 1e-6, per_node: 1, op: Op::Write }), false),
             false => Flow::default(),
         };
         flow.rounds = rounds;
-        let fast: Vec<u32> = (0..4).map(|server| flow.add_shape([Sub::new(server, 1.0)])).collect();
-        let slow: Vec<u32> = (0..4).map(|server| flow.add_shape([Sub::new(server, 5.0)])).collect();
+        let fast: Vec<u32> = (0..4).map(|server| flow.add_shape([sub(server, 1.0)])).collect();
+        let slow: Vec<u32> = (0..4).map(|server| flow.add_shape([sub(server, 5.0)])).collect();
         for round in 0..40u32 {
             for chain in (0..4).filter(|chain| *chain < 3 || round < 20) {
                 let shapes = if round % 4 == chain { &slow } else { &fast };

@@ -161,20 +161,14 @@ impl Mapped {
     /// The mapped requests as a flow through the servers. `sample` is the sample that was mapped.
     pub fn flow(&self, group: &Group, sample: &[Request], servers: &Servers) -> Flow {
         let network = &servers.network;
-        let mut flow = match *network == Network::default() {
-            true => Flow::default(),
-            false => Flow::over(Links {
-                establish_s: network.establish_s,
-                per_node: group.procs_per_node,
-                op: group.op,
-            }),
-        };
-        flow.rounds = group.collective;
+        let links = Links { establish_s: network.establish_s, per_node: group.procs_per_node, op: group.op };
+        let links = (*network != Network::default()).then_some(links);
+        let mut flow = Flow::new(links, group.collective);
         let mut pieces = Vec::new();
         for shape in 0..self.shapes.len() {
             pieces.clear();
             pieces.extend_from_slice(self.pieces_of(shape));
-            if *network != Network::default() {
+            if links.is_some() {
                 // The request that reaches a server first gets its bytes first, so the order of the
                 // pieces decides which link is busy when.
                 pieces.sort_by_key(|piece| piece.first);

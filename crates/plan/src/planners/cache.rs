@@ -1,7 +1,7 @@
 //! The selective, layout-aware cache (SLA). The files stay on the slow servers; the data that gains
 //! most from the fast servers is kept there, in the layout in which it gains most.
 
-use stripewise_cluster::{CacheMode, CopySpec, Overlay, OverlayKind, Spread, size};
+use stripewise_cluster::{CacheMode, CopySpec, Overlay, OverlayKind, size};
 use stripewise_layout::{Layout, LayoutError, constructors};
 
 use super::overall;
@@ -163,8 +163,7 @@ fn copy(problem: &Problem<'_>, fast: &[u32], groups: usize) -> Result<CopySpec, 
     } else {
         vec![constructors::two_d(fast, groups, problem.size, problem.align())?]
     };
-    let spread = if layouts.len() > 1 { choose_spread(problem.set, layouts.len()) } else { Spread::default() };
-    Ok(CopySpec { name, layouts, spread, groups: groups as u32 })
+    Ok(CopySpec { name, spread: choose_spread(problem.set, layouts.len()), layouts, groups: groups as u32 })
 }
 
 fn remarks(problem: &Problem<'_>, candidate: &Candidate, requests: f64, effect: &ExpectedCache) -> Vec<String> {

@@ -1,6 +1,5 @@
 //! Static choice by overall cost (CIL §4): 1-DH, 1-DV, every 2-D, and every stripe size.
 
-use stripewise_cluster::Spread;
 use stripewise_layout::{Layout, constructors};
 
 use crate::candidate::{Candidate, Proposal};
@@ -127,7 +126,7 @@ impl Made<'_> {
     fn add(&mut self, mut form: Form, targets: &[u32], count: usize, divide: Divide<'_>) {
         let layouts: Option<Vec<Layout>> = (0..count).map(|index| divide(targets, index)).collect();
         let Some(layouts) = layouts else { return };
-        let spread = if count > 1 { choose_spread(self.problem.set, count) } else { Spread::default() };
+        let spread = choose_spread(self.problem.set, count);
         let layout_of = layout_of(self.problem.set, &spread, count);
         let Some((layouts, others)) = space::fit(self.problem, layouts, &layout_of, divide) else { return };
         if matches!(form.shape, Shape::Striped(_))

@@ -22,7 +22,8 @@ pub struct Admission<'a> {
     mode: CacheMode,
     /// Number of requests.
     pub requests: f64,
-    /// The effect of the cache, without [`Admission::time_of_hits`] and the costs of single layouts.
+    /// The effect of the cache, without [`Admission::time_of_hits`] and the costs of single
+    /// layouts.
     pub effect: ExpectedCache,
 }
 
@@ -73,8 +74,8 @@ impl<'a> Admission<'a> {
         self.problem.cost_sample(group, self.copies.len())
     }
 
-    /// Calls `tell` for every request of a sample, in order, with the copy that should have its data
-    /// (the original if it is not critical) and with its cost on every copy, seconds.
+    /// Calls `tell` for every request of a sample, in order, with the copy that should have its
+    /// data (the original if it is not critical) and with its cost on every copy, seconds.
     pub fn each(
         &self,
         group: &Group,

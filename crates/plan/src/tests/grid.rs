@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use stripewise_cluster::Cluster;
 use stripewise_model::{Access, Op};
 
-use super::oracle::simulate;
+use super::oracle::{simulate, sub};
 use super::{Pattern, Random, cluster, ior, with_order};
 use crate::candidate::Candidate;
 use crate::collect::sampled;
@@ -76,7 +76,7 @@ fn measured(problem: &Problem<'_>, candidate: &Candidate) -> f64 {
                 let before = last_end.insert((request.process, request.file, server), from + bytes);
                 let access = if before == Some(from) { Access::Sequential } else { Access::Random };
                 let busy_s = problem.servers.service(server, group.op, access).busy_s(bytes) * jitter();
-                subs.push(Sub::new(server, busy_s));
+                subs.push(sub(server, busy_s));
             }
         }
         chains[request.process as usize].push(subs);
