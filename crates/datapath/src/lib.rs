@@ -29,7 +29,6 @@ mod anchor;
 pub mod check;
 mod error;
 pub mod file;
-mod forked;
 pub mod inspect;
 mod intent;
 pub mod manifest;

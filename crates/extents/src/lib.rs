@@ -22,7 +22,6 @@
 mod cache;
 mod copy;
 mod error;
-mod fork;
 mod hooks;
 mod index;
 mod join;

@@ -5,9 +5,8 @@ use std::os::fd::AsFd;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use stripewise_sys::{LockKind, SysRef};
+use stripewise_sys::{ForkLock, LockKind, SysRef};
 
-use crate::fork::PidLock;
 use crate::hooks::reach;
 use crate::join::{self, Tuning};
 use crate::joined::Joined;
@@ -30,7 +29,7 @@ pub struct Map {
     tuning: Tuning,
     /// Null in a forked child that has not joined yet.
     joined: AtomicPtr<Joined>,
-    joining: PidLock<()>,
+    joining: ForkLock<()>,
 }
 
 impl std::fmt::Debug for Map {
@@ -57,7 +56,7 @@ impl Map {
         }
         let spec = MapSpec { create: false, ..spec };
         let joined = AtomicPtr::new(Box::into_raw(joined));
-        Ok(Self { sys, spec, tuning, joined, joining: PidLock::new(()) })
+        Ok(Self { sys, spec, tuning, joined, joining: ForkLock::new(()) })
     }
 
     /// Closes what belongs to the parent. A forked child's only thread calls this before anything

@@ -11,6 +11,7 @@
 pub mod asking;
 mod beneath;
 pub mod fd;
+mod fork_lock;
 mod holders;
 mod identity;
 mod interface;
@@ -25,6 +26,7 @@ mod xattr;
 
 pub use beneath::stepwise;
 pub use fd::Fd;
+pub use fork_lock::ForkLock;
 pub use identity::{Handle, Identity};
 pub use interface::{Real, Sys, SysRef};
 pub use map::SharedMap;

@@ -16,12 +16,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use stripewise_sys::{Fd, SysRef};
+use stripewise_sys::{Fd, ForkLock, SysRef};
 use stripewise_target::ObjectSet;
 
 use crate::anchor::{Anchored, FileKey};
 use crate::error::{FileError, FileResult, LogOnce};
-use crate::forked::ForkSafe;
 use crate::manifest::Manifest;
 pub use attributes::{Attributes, Change};
 pub(crate) use attributes::{time, without_write};
@@ -71,11 +70,11 @@ struct Locks {
 pub struct LogicalFile {
     context: Arc<Context>,
     parts: FileParts,
-    locks: ForkSafe<Locks>,
+    locks: ForkLock<Locks>,
     /// Duplicates of this file that slower threads opened at the same time. They stay open as long
     /// as this file: the process's POSIX locks are on object 0, and closing any descriptor of it
     /// drops them.
-    spares: ForkSafe<Vec<LogicalFile>>,
+    spares: ForkLock<Vec<LogicalFile>>,
     /// A size that the file had at some time. Requests below it need not query the size first.
     size_hint: AtomicU64,
     /// End offset of the longest mapping that this process has made; 0 if none.
@@ -93,8 +92,8 @@ impl LogicalFile {
         Self {
             context,
             parts,
-            locks: ForkSafe::default(),
-            spares: ForkSafe::default(),
+            locks: ForkLock::default(),
+            spares: ForkLock::default(),
             size_hint: AtomicU64::new(0),
             mapped_to: AtomicU64::new(0),
             written: AtomicBool::new(false),

@@ -13,12 +13,11 @@ use std::sync::{Arc, Weak};
 
 use stripewise_cluster::{Plan, Reach};
 use stripewise_extents::Node;
-use stripewise_sys::SysRef;
+use stripewise_sys::{ForkLock, SysRef};
 use stripewise_target::Engine;
 
 use crate::anchor::{FileKey, KnownManifests};
 use crate::file::{Around, Context, LogicalFile};
-use crate::forked::ForkSafe;
 pub use blueprint::Shape;
 pub(crate) use blueprint::{Blueprint, Missing};
 pub(crate) use build::{TEMPORARY_PREFIX, temporary_id, temporary_name};
@@ -50,8 +49,8 @@ pub struct Runtime {
     /// The path prefixes that the plan's rules can match.
     reach: Reach,
     targets: TargetTable,
-    files: ForkSafe<HashMap<FileKey, Weak<LogicalFile>>>,
-    manifests: ForkSafe<KnownManifests>,
+    files: ForkLock<HashMap<FileKey, Weak<LogicalFile>>>,
+    manifests: ForkLock<KnownManifests>,
     /// The known free space where migrations create their temporaries.
     pub(crate) space: FreeSpace,
 }
@@ -73,8 +72,8 @@ impl Runtime {
             context: Arc::new(Context::new(sys, settings)),
             plan: plan.cloned().map(Arc::new),
             reach: plan.map(Reach::of).unwrap_or_default(),
-            files: ForkSafe::default(),
-            manifests: ForkSafe::default(),
+            files: ForkLock::default(),
+            manifests: ForkLock::default(),
             space: FreeSpace::default(),
         })
     }

@@ -7,11 +7,10 @@ use std::sync::{Arc, OnceLock};
 
 use stripewise_cluster::{Plan, TargetSpec};
 use stripewise_model::ClassParams;
-use stripewise_sys::SysRef;
+use stripewise_sys::{ForkLock, SysRef};
 use stripewise_target::{Emulation, Server, Target, TargetError, TargetRef, Targets};
 
 use crate::error::{FileError, FileResult};
-use crate::forked::ForkSafe;
 
 pub(super) struct TargetTable {
     sys: SysRef,
@@ -19,7 +18,7 @@ pub(super) struct TargetTable {
     /// Per target of the plan, the class whose speed is emulated, if any.
     emulated: Vec<Option<ClassParams>>,
     /// The open targets of the plan, by their index in the plan.
-    prepared: ForkSafe<Vec<Option<Arc<Target>>>>,
+    prepared: ForkLock<Vec<Option<Arc<Target>>>>,
     /// The open targets named by manifests.
     opened: Targets,
     emulation: OnceLock<Arc<Emulation>>,
@@ -33,7 +32,7 @@ impl TargetTable {
             sys: sys.clone(),
             emulated: emulated.collect(),
             planned,
-            prepared: ForkSafe::default(),
+            prepared: ForkLock::default(),
             opened: Targets::new(sys.clone()),
             emulation: OnceLock::new(),
         }
@@ -96,7 +95,7 @@ const KNOWN_NS: u64 = 1_000_000_000;
 /// Per directory, the free space of its file system at the last query, less the space reserved
 /// since. Shareable between threads.
 #[derive(Debug, Default)]
-pub(crate) struct FreeSpace(ForkSafe<HashMap<PathBuf, Known>>);
+pub(crate) struct FreeSpace(ForkLock<HashMap<PathBuf, Known>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Known {

@@ -20,11 +20,10 @@ use std::ptr;
 use std::sync::{Arc, Weak};
 
 use lmdb_master_sys as ffi;
-use stripewise_sys::{Errno, Mode, OFlags, SysRef, fd};
+use stripewise_sys::{Errno, ForkLock, Mode, OFlags, SysRef, fd};
 
 pub(crate) use txn::{ReadTxn, Space, Txn, WriteTxn};
 
-use crate::fork::PidLock;
 use crate::{MapError, Result};
 
 /// The operations that errors name.
@@ -56,7 +55,7 @@ pub(crate) struct Env {
     identity: Identity,
     data: RawFd,
     lock: Option<RawFd>,
-    idle: PidLock<Idle>,
+    idle: ForkLock<Idle>,
     /// The tables `map`, `pending` and `hints`, and the unnamed one.
     tables: Tables,
 }
@@ -76,7 +75,7 @@ unsafe impl Send for Idle {}
 type Identity = (u64, u64);
 
 /// The open environments of this process: (process id, file, environment).
-static OPENED: PidLock<Vec<(u32, Identity, Weak<Env>)>> = PidLock::new(Vec::new());
+static OPENED: ForkLock<Vec<(u32, Identity, Weak<Env>)>> = ForkLock::new(Vec::new());
 
 impl Env {
     /// Opens the environment in the directory `path`, or returns the one that this process already
@@ -139,7 +138,7 @@ impl Env {
                 let lock = descriptor_of(sys, &path.join(LOCK));
                 // Only now, because LMDB must have taken its locks on the files.
                 [Some(data), lock].into_iter().flatten().for_each(fd::own);
-                let (path, pid, idle) = (path.to_owned(), stripewise_sys::process::id(), PidLock::default());
+                let (path, pid, idle) = (path.to_owned(), stripewise_sys::process::id(), ForkLock::default());
                 Ok(Self { raw, path, pid, identity, data, lock, idle, tables })
             }
             Err(failure) => {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::support::*;
 use crate::hooks;
-use crate::{CopyId, Journal, Mask, Select};
+use crate::{Journal, Mask, Select};
 
 #[test]
 fn a_cached_write_is_dirty_then_clean_then_evicted() {

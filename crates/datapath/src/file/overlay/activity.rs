@@ -17,11 +17,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use stripewise_extents::CopyId;
 use stripewise_policy::background::{USED_NS_MAX, recent_ns, used_for_ns};
 use stripewise_sys::user::act_as;
-use stripewise_sys::{Errno, Fd, Mode, OFlags, SharedMap, SysRef};
+use stripewise_sys::{Errno, Fd, ForkLock, Mode, OFlags, SharedMap, SysRef};
 use stripewise_target::TargetRef;
 
 use crate::Result;
-use crate::forked::ForkSafe;
 use crate::manifest::Manifest;
 use crate::pool::pool_of;
 
@@ -68,7 +67,7 @@ pub(super) fn map_words(sys: &SysRef, file: BorrowedFd<'_>, words: usize) -> Res
 
 /// Files of words that this process has mapped, by path.
 #[derive(Default)]
-pub(crate) struct SharedWords(ForkSafe<HashMap<PathBuf, Arc<SharedMap>>>);
+pub(crate) struct SharedWords(ForkLock<HashMap<PathBuf, Arc<SharedMap>>>);
 
 impl SharedWords {
     /// The words of the file at `path`; mapped with `map` at their first use.

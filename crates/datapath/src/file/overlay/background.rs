@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use stripewise_policy::background::{POLL_NS, Pace, Pauses, longer_poll_ns};
-use stripewise_sys::SysRef;
-
-use crate::forked::ForkSafe;
+use stripewise_sys::{ForkLock, SysRef};
 
 /// A function called around every unit of background work.
 pub type Around = fn(&mut dyn FnMut());
@@ -21,14 +19,14 @@ pub(crate) type Work = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
 
 pub(crate) struct Background {
     sys: SysRef,
-    works: ForkSafe<Vec<Work>>,
+    works: ForkLock<Vec<Work>>,
     running: AtomicBool,
     around: Around,
 }
 
 impl Background {
     pub fn new(sys: SysRef, around: Around) -> Arc<Self> {
-        Arc::new(Self { sys, works: ForkSafe::default(), running: AtomicBool::new(false), around })
+        Arc::new(Self { sys, works: ForkLock::default(), running: AtomicBool::new(false), around })
     }
 
     pub fn add(self: &Arc<Self>, work: Work) {

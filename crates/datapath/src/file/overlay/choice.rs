@@ -9,16 +9,16 @@ use stripewise_extents::{CopyId, Map, Mask, Span as Known};
 use stripewise_layout::Layout;
 use stripewise_model::{ClassParams, Op};
 use stripewise_policy::{Cdt, CopyView, ORIGINAL, Redirected, Request, Rule, Sent, Space, Span, runs};
+use stripewise_sys::ForkLock;
 use stripewise_target::Few;
 
-use crate::forked::ForkSafe;
 use crate::manifest::{Copies, Manifest};
 
 pub(crate) use stripewise_policy::Part;
 
 /// The recently seen critical data of all files of a process.
 #[derive(Default)]
-pub(crate) struct CriticalData(ForkSafe<Cdt>);
+pub(crate) struct CriticalData(ForkLock<Cdt>);
 
 /// The cost data of the copies' servers, taken from the plan's cluster.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use stripewise_cluster::Counts;
 use stripewise_extents::{Journal, Map, MapSpec, Mask, Node, default_run_dir};
 use stripewise_policy::Streams;
-use stripewise_sys::SysRef;
+use stripewise_sys::{ForkLock, SysRef};
 use stripewise_target::{FanOut, Target};
 
 use super::accounts::{Accounts, Spaces};
@@ -16,7 +16,6 @@ use super::choice::{Choice, Concurrency, CriticalData, Measured, Rates};
 use super::slot::{MapRef, MapSlot};
 use crate::error::{Errno, FileResult, Logged, Result};
 use crate::file::copy::OpenCopy;
-use crate::forked::ForkSafe;
 use crate::manifest::{Copies, Manifest};
 use crate::runtime::Settings;
 
@@ -31,7 +30,7 @@ pub(crate) struct Overlay {
     pub(crate) slot: MapSlot,
     /// `None` without a plan that knows the servers: the costs of the copies are then unknown.
     pub(crate) rates: Option<Rates>,
-    pub(crate) choice: ForkSafe<Option<Arc<Choice>>>,
+    pub(crate) choice: ForkLock<Option<Arc<Choice>>>,
     pub(crate) measured: Measured,
     pub(crate) streams: Streams,
     /// Copies that failed in this process, as a bit mask: used only where no other copy can be.
@@ -39,7 +38,7 @@ pub(crate) struct Overlay {
     /// This process has the file mapped.
     pub(crate) mapped: AtomicBool,
     /// The counts at the time of the last report, see [`LogicalFile::take_statistics`].
-    pub(crate) reported: ForkSafe<Counts>,
+    pub(crate) reported: ForkLock<Counts>,
     /// Excludes background work while the file is closed.
     pub(crate) turn: Arc<Turn>,
     pub(crate) progress: Progress,
@@ -121,12 +120,12 @@ impl Overlay {
             given: OnceLock::new(),
             slot: MapSlot::default(),
             rates,
-            choice: ForkSafe::default(),
+            choice: ForkLock::default(),
             measured: Measured::default(),
             streams: Streams::default(),
             failing: AtomicU8::new(0),
             mapped: AtomicBool::new(false),
-            reported: ForkSafe::default(),
+            reported: ForkLock::default(),
             turn: Arc::default(),
             progress: Progress::default(),
             under_way: AtomicU32::new(0),
