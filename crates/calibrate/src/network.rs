@@ -55,19 +55,17 @@ pub fn serve(address: &str, ready: impl FnOnce(SocketAddr)) -> Result<(), Calibr
     let fail = |error: std::io::Error| CalibrateError::new(address, format!("cannot listen there: {error}"));
     let listener = TcpListener::bind(address).map_err(fail)?;
     ready(listener.local_addr().map_err(fail)?);
-    let clients = std::sync::Arc::new(());
-    for stream in listener.incoming() {
-        // A client beyond the limit, or one that fails, is not served; the others continue.
-        if let Ok(stream) = stream
-            && std::sync::Arc::strong_count(&clients) <= CLIENTS_MAX
-        {
-            let counted = clients.clone();
-            std::thread::spawn(move || {
-                let _ = serve_client(stream);
-                drop(counted);
+    // Further clients wait in the kernel until a thread is done with its client.
+    std::thread::scope(|scope| {
+        for _ in 0..CLIENTS_MAX {
+            scope.spawn(|| {
+                loop {
+                    // A client that fails is not served; the others continue.
+                    let _ = listener.accept().and_then(|(stream, _)| serve_client(stream));
+                }
             });
         }
-    }
+    });
     Ok(())
 }
 
@@ -197,4 +195,28 @@ fn exchanges(
         progress(points.len() as f64 / options.sizes.len() as f64);
     }
     Ok(points)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_beyond_the_limit_waits_until_another_ends() {
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || serve("127.0.0.1:0", |address| tell.send(address).unwrap()));
+        let address = told.recv().unwrap();
+        let exchange = |stream: &mut TcpStream| {
+            stream.write_all(&[MAGIC, 0, 1].map(u64::to_le_bytes).concat())?;
+            send(stream, &[7], 1)
+        };
+        let mut clients: Vec<_> = (0..CLIENTS_MAX).map(|_| TcpStream::connect(address).unwrap()).collect();
+        clients.iter_mut().for_each(|client| exchange(client).unwrap());
+        let mut further = TcpStream::connect(address).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| exchange(&mut further));
+            drop(clients);
+            waiting.join().unwrap().unwrap();
+        });
+    }
 }
