@@ -15,7 +15,7 @@ use crate::joined::{Joined, exists, put_all};
 use crate::journal::{Commit, HEADER_BYTES, Header, JOIN_BYTE, Journal, Locked, Place, Position};
 use crate::lmdb::{self, Env, Limits, Space};
 use crate::shared::{self, Geometry, Opened, SharedState, Word};
-use crate::spec::is_private;
+use crate::spec::{SHARED_FILE, is_private};
 use crate::{CopyId, MapError, MapSpec, Mask, Result, Span};
 
 /// Sizes of a new index and shared state.
@@ -62,7 +62,7 @@ pub(crate) fn join(sys: &SysRef, spec: &MapSpec, tuning: &Tuning) -> Result<Box<
         let (lock, shared, env, _new_lock) = joining.attach(locked.as_ref())?;
         let claimed = shared.claim(sys, lock).map_err(io(&spec.run_dir, "claim a block"))?;
         let limit = tuning.geometry.blocks;
-        let full = || MapError::Full { path: spec.run_dir.join(shared::FILE), limit };
+        let full = || MapError::Full { path: spec.run_dir.join(SHARED_FILE), limit };
         let block = claimed.ok_or_else(full)?;
         reach("joined");
         (shared, block, env, header)
@@ -139,7 +139,7 @@ impl<'a> Joining<'a> {
                 Err(_) => {}
             },
             Opened::Other { version } if self.is_used(&lock)? => {
-                let path = run_dir.join(shared::FILE);
+                let path = run_dir.join(SHARED_FILE);
                 return Err(MapError::Version { path, found: version, known: shared::VERSION });
             }
             _ => {}
@@ -227,7 +227,7 @@ impl<'a> Joining<'a> {
     /// Removes what an earlier boot, another version or an incomplete rebuild has left. No process
     /// uses these files.
     fn wipe(&self) -> Result<()> {
-        for name in [shared::FILE, lmdb::DATA, lmdb::LOCK] {
+        for name in [SHARED_FILE, lmdb::DATA, lmdb::LOCK] {
             let path = self.spec.run_dir.join(name);
             match self.sys.unlink(None, &path) {
                 Ok(()) | Err(Errno::NOENT) => {}
@@ -312,7 +312,7 @@ pub(crate) fn leave(joined: Box<Joined>, sync_data: impl FnOnce() -> stripewise_
 /// Removes the index and the shared state. Errors are ignored: files that remain are useless
 /// without the others.
 pub(crate) fn remove_run_dir(sys: &SysRef, run_dir: &Path) {
-    for name in [shared::FILE, lmdb::DATA, lmdb::LOCK, shared::LOCK] {
+    for name in [SHARED_FILE, lmdb::DATA, lmdb::LOCK, shared::LOCK] {
         let _ = sys.unlink(None, &run_dir.join(name));
     }
     let _ = sys.rmdir(None, run_dir);

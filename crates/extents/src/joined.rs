@@ -12,7 +12,8 @@ use crate::hooks::{self, reach};
 use crate::index::{Entry, Index};
 use crate::journal::{Commit, Header, Place, Writer};
 use crate::lmdb::{CHANGE, ReadTxn, Space, WriteTxn};
-use crate::shared::{self, Block, OPENED, Pin, SharedState, Stamp, Word, of_segment, segments};
+use crate::shared::{Block, OPENED, Pin, SharedState, Stamp, Word, of_segment, segments};
+use crate::spec::SHARED_FILE;
 use crate::wait::Wait;
 use crate::{MapSpec, Mask, Result, Span};
 
@@ -218,7 +219,7 @@ impl Joined {
     /// Checks that the shared state still has its name. If it was removed, other processes cannot
     /// find it and would create their own, so no process may begin to write under this one.
     fn shared_state_has_its_name(&self) -> Result<()> {
-        let path = self.spec.run_dir.join(shared::FILE);
+        let path = self.spec.run_dir.join(SHARED_FILE);
         let named = self.sys.stat_at(None, &path, false).map_err(|_| self.spec.lost())?;
         let own = self.shared.identity(&self.sys).map_err(io(&path, "stat"))?;
         if (named.st_dev, named.st_ino) == own { Ok(()) } else { Err(self.spec.lost()) }

@@ -9,6 +9,9 @@ use stripewise_sys::{Errno, FileType, Mode, OFlags, Stat, SysRef};
 use crate::error::io;
 use crate::{MapError, Mask, Result};
 
+/// Name of the file with the shared state in the run directory.
+pub(crate) const SHARED_FILE: &str = "board";
+
 /// A machine during one boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
@@ -160,7 +163,7 @@ impl MapSpec {
     /// # Errors
     /// As stat(2); EACCES if the directory belongs to another user.
     pub fn has_shared_state(&self, sys: &SysRef) -> Result<bool> {
-        let path = self.run_dir.join(crate::shared::FILE);
+        let path = self.run_dir.join(SHARED_FILE);
         match sys.stat_at(None, &path, false) {
             Ok(_) => Ok(true),
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),

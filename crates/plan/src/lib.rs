@@ -50,5 +50,6 @@ pub use plan::{plan, to_plan};
 pub use present::{GRAMMAR as PRESENT_GRAMMAR, Present};
 pub use problem::{PAGE, Problem};
 pub use servers::Servers;
-pub use serving::expected::{self, Alone, CacheLayout, Expected, ExpectedCache, ExpectedCopy, RequestClass};
+pub use serving::cached::{CacheLayout, ExpectedCache};
+pub use serving::expected::{self, Alone, Expected, ExpectedCopy, RequestClass};
 pub use workload::Workload;

@@ -1,12 +1,13 @@
 //! Finds the processes that hold a lock on a file, as far as /proc shows them. It reads the
 //! information on every descriptor of every process, so it is used for messages only.
 
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, Mode, OFlags};
+use rustix::fs::{self, CWD, Mode, OFlags, RawDir};
 
-use crate::{Real, Sys};
+use crate::raw;
 
 /// Largest number of processes in the result.
 const NAMED_MAX: usize = 3;
@@ -16,15 +17,17 @@ const NAMED_MAX: usize = 3;
 pub(crate) fn of(fd: BorrowedFd<'_>, byte: u64) -> Vec<String> {
     let Ok(stat) = fs::fstat(fd) else { return Vec::new() };
     let mut found = Vec::new();
-    for pid in numbers(Path::new("/proc")) {
+    each(c"/proc", |pid| {
+        let mut holds = false;
         let fds = directory(pid, "fdinfo");
-        let holds = |number: u32| {
-            text(&fds.join(number.to_string())).lines().any(|line| is_of(line, stat.st_ino, byte))
-        };
-        if numbers(&fds).into_iter().any(holds) && found.len() < NAMED_MAX {
+        each(&fds, |number| {
+            let info = text(&directory(pid, &format!("fdinfo/{number}")));
+            holds |= info.lines().any(|line| is_of(line, stat.st_ino, byte));
+        });
+        if holds && found.len() < NAMED_MAX {
             found.push(describe(pid));
         }
-    }
+    });
     found
 }
 
@@ -47,23 +50,33 @@ fn describe(pid: u32) -> String {
     format!("process {pid} ({name}){state}")
 }
 
-fn directory(pid: u32, name: &str) -> PathBuf {
-    PathBuf::from(format!("/proc/{pid}/{name}"))
+fn directory(pid: u32, name: &str) -> CString {
+    CString::new(format!("/proc/{pid}/{name}")).unwrap_or_default()
 }
 
-/// The entries of a directory whose names are numbers; none if it cannot be read.
-fn numbers(path: &Path) -> Vec<u32> {
-    let dir = Real.open(None, path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty());
-    let listed = dir.and_then(|dir| Real.list(dir.as_fd())).unwrap_or_default();
-    listed.iter().filter_map(|entry| entry.name.to_str()?.parse().ok()).collect()
+/// Calls `look` for every entry of a directory whose name is a number.
+fn each(path: &CStr, mut look: impl FnMut(u32)) {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(dir) = fs::openat(CWD, path, flags, Mode::empty()).and_then(crate::Fd::adopt) else { return };
+    let mut buffer = [MaybeUninit::uninit(); 2048];
+    let mut entries = RawDir::new(dir.as_fd(), &mut buffer);
+    while let Some(Ok(entry)) = entries.next() {
+        if let Some(number) = entry.file_name().to_str().ok().and_then(|name| name.parse().ok()) {
+            look(number);
+        }
+    }
 }
 
 /// The first bytes of a file; empty if it cannot be read.
-fn text(path: &Path) -> String {
-    let sys: &dyn Sys = &Real;
-    let file = sys.open(None, path, OFlags::RDONLY, Mode::empty());
-    let bytes = file.and_then(|file| sys.read_start(file.as_fd(), 1024)).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
+fn text(path: &CStr) -> String {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let Ok(file) = fs::openat(CWD, path, flags, Mode::empty()).and_then(crate::Fd::adopt) else {
+        return String::new();
+    };
+    let mut bytes = [0; 1024];
+    // SAFETY: a buffer of this function.
+    let done = unsafe { raw::pread(file.as_fd(), bytes.as_mut_ptr(), bytes.len(), 0) }.unwrap_or(0);
+    String::from_utf8_lossy(&bytes[..done]).into_owned()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! `stripewise place` prepares a plan's targets and moves existing files into its layouts.
 
+mod args;
 mod find;
 mod native;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use serde_json::json;
@@ -11,52 +11,11 @@ use stripewise_cluster::{Plan, TargetSpec};
 use stripewise_console::progress;
 use stripewise_datapath::migrate::Goal;
 
-use crate::copying::{self, migrate_all};
+use crate::copying::migrate_all;
 use crate::output::{self, human};
 use crate::{files, managed, preparing};
+pub use args::Args;
 use find::{Candidate, State};
-
-/// Prepares a plan's targets and moves existing files into its layouts
-///
-/// Every byte is copied and verified before the file at the path is replaced in one step. An
-/// interrupted run can be repeated and continues where it stopped. Files that are already in the
-/// planned layout are left alone. So are executable files, unless they are named: the kernel cannot
-/// run a program from a managed file. No program may write to the files meanwhile. Mode, owner,
-/// times and attributes in the user. namespace are kept; access control lists are not.
-///
-/// With --native, programs need no part of stripewise afterwards: directories get the native
-/// layouts of their file system for new files, and existing files are rewritten into them with all
-/// their attributes. The previous layouts are recorded in each directory, in
-/// .stripewise-native.toml.
-#[derive(clap::Args)]
-#[command(after_help = "Examples:
-  stripewise place plan.toml --dry-run        what would be moved, and how much
-  stripewise place plan.toml                  all existing files that the plan's patterns match
-  stripewise place plan.toml /scratch/run7    only those below a directory
-  stripewise export /scratch/run7             and back
-  stripewise place --native plan.toml         as the file system's own layouts, to run without stripewise
-  stripewise place --native --undo plan.toml  and back")]
-pub struct Args {
-    /// The plan
-    #[arg(value_name = "PLAN")]
-    plan: PathBuf,
-    /// Move only these files, and files in these directories
-    #[arg(value_name = "FILE")]
-    files: Vec<PathBuf>,
-    /// Use native layouts of the file system for directories and files, so that programs run
-    /// without stripewise
-    #[arg(long)]
-    native: bool,
-    /// With --native: restore the previous layouts of directories, and rewrite files into their
-    /// directories' layouts
-    #[arg(long, requires = "native")]
-    undo: bool,
-    /// Show what would be done, and change nothing
-    #[arg(long)]
-    dry_run: bool,
-    #[command(flatten)]
-    flags: copying::Flags,
-}
 
 /// A file that fails does not stop the rest.
 ///

@@ -10,9 +10,10 @@ use stripewise_sys::{Mode, OFlags, Stat};
 use stripewise_target::{FileId, ObjectSet, Objects, Opening, Target};
 
 use super::findings::{Finding, Kind, NEVER_SYNCED, Run, Scope, is_gone, of_target};
+use super::looked::Looked;
 use super::walk::Stores;
 use super::{copies, restore};
-use crate::anchor::{self, Anchored, FileKey};
+use crate::anchor::{self, FileKey};
 use crate::intent;
 use crate::manifest::{CopyRef, HEAD_BYTES, Manifest, TEXT_BYTES_MAX, family};
 use crate::permissions::of_anchor;
@@ -41,36 +42,6 @@ impl Known {
     /// Records a file. Returns the file recorded earlier with the same objects.
     fn note(&mut self, of: Objects, path: &Path, key: FileKey) -> Option<(PathBuf, FileKey)> {
         self.anchors.insert((family(of.id), of.owner), (path.to_owned(), key))
-    }
-}
-
-/// An anchor and its manifest.
-pub(super) struct Looked {
-    pub path: PathBuf,
-    anchored: Anchored,
-    stat: Stat,
-    is_copied: bool,
-}
-
-impl Looked {
-    pub fn manifest(&self) -> &Manifest {
-        &self.anchored.manifest
-    }
-
-    pub fn owner(&self) -> u32 {
-        self.stat.st_uid
-    }
-
-    fn objects(&self) -> Objects {
-        self.manifest().objects(self.owner())
-    }
-
-    fn is_of(&self, of: Objects) -> bool {
-        (family(self.objects().id), self.owner()) == (family(of.id), of.owner)
-    }
-
-    pub fn finding(&self, kind: Kind, text: impl Into<String>) -> Finding {
-        Finding::new(kind, &self.path, text).of(self.manifest().id)
     }
 }
 

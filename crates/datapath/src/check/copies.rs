@@ -7,8 +7,8 @@ use stripewise_extents::{CopyId, MapError, MapSpec, Mask, Span, repair};
 use stripewise_sys::Mode;
 use stripewise_target::{Access, CACHED, ObjectSet};
 
-use super::anchors::Looked;
 use super::findings::{Finding, Kind, Options, Run};
+use super::looked::Looked;
 use crate::error::{FileError, FileResult as Result};
 use crate::inspect::{CopyState, Inspection, Lease, MapState, inspect};
 use crate::manifest::CopyRef;

@@ -7,6 +7,7 @@
 mod anchors;
 mod copies;
 mod findings;
+mod looked;
 mod orphans;
 mod restore;
 mod walk;

@@ -7,15 +7,12 @@ use stripewise_sys::user::act_as;
 use stripewise_sys::{Kind, LockKind, Mode, OFlags, Stat, SysRef};
 use stripewise_target::{Access, ObjectSet, TargetError};
 
-use super::walk::read_copy;
+use super::walk::{ASIDE, read_copy};
 use crate::error::{FileError, FileResult};
 use crate::file::{SIZE_LOCK_BYTE, sync_directory, without_write};
 use crate::manifest::{Manifest, TEXT_BYTES_MAX};
 use crate::runtime::{Runtime, temporary_name};
 use crate::{Errno, intent};
-
-/// Suffix of the name of a file that is set aside.
-pub(super) const ASIDE: &str = ".stripewise-aside";
 
 /// What to do with the file at the path where an anchor is restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,10 +11,12 @@ use stripewise_sys::{Errno, FileType, Mode, OFlags};
 use stripewise_target::{FileId, Found, MARKER, Objects, Target};
 
 use super::findings::{Finding, Kind, Run, of_target};
-use super::restore;
 use crate::manifest::{MAGIC, Manifest, TEXT_BYTES_MAX, TEXT_BYTES_MIN, family};
 use crate::parallel::{in_parallel, jobs_usual};
 use crate::runtime::{Runtime, TEMPORARY_PREFIX, temporary_id};
+
+/// Suffix of the name of a file that is set aside.
+pub(super) const ASIDE: &str = ".stripewise-aside";
 
 /// The files found below a set of roots.
 #[derive(Clone, Debug, Default)]
@@ -112,7 +114,7 @@ fn file(runtime: &Runtime, path: &Path, size: u64) -> Result<Seen, Errno> {
     let ours =
         name.starts_with(TEMPORARY_PREFIX) && (temporary_id(&name).is_some() || name.ends_with(".journal"));
     let copy = name.strip_suffix(".manifest").is_some_and(|id| FileId::from_hex(id).is_some());
-    let aside = name.contains(restore::ASIDE);
+    let aside = name.contains(ASIDE);
     if ours {
         return Ok(Seen::Temporary);
     }

@@ -50,6 +50,8 @@ pub(crate) struct FileParts {
     pub overlay: Option<Overlay>,
     /// Objects and `ID.manifest` are also open for writing.
     pub writable: bool,
+    /// Called when this process leaves the file.
+    pub leaving: Option<fn(&LogicalFile)>,
 }
 
 /// Descriptors of `ID.manifest` through which threads take the size lock.
@@ -157,7 +159,7 @@ impl LogicalFile {
     /// Leaves the extent map. The last process of the node to leave syncs the map first; if the
     /// sync fails, it is left to the next process that joins.
     fn leave(&self) {
-        if let Some(leaving) = self.context.settings.leaving {
+        if let Some(leaving) = self.parts.leaving {
             leaving(self);
         }
         let Some(map) = self.overlay().and_then(Overlay::take_map) else { return };

@@ -108,9 +108,19 @@ impl Runtime {
         sys.write_all_at(anchor.as_fd(), text.as_bytes(), 0).map_err(io("write the manifest"))?;
         let key = FileKey::of(&stat);
         let overlay = self.overlay(manifest, &original, owner, true)?;
-        let path = absolute;
-        let parts =
-            FileParts { key, path, anchored, anchor, manifest_copy, original, extra, overlay, writable: true };
+        let (path, leaving) = (absolute, self.leaving);
+        let parts = FileParts {
+            key,
+            path,
+            anchored,
+            anchor,
+            manifest_copy,
+            original,
+            extra,
+            overlay,
+            writable: true,
+            leaving,
+        };
         let file = LogicalFile::new(self.context.clone(), parts);
         file.join()?;
         new.file = Some(file);

@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 use stripewise_cluster::{Plan, Reach};
 use stripewise_extents::Node;
 use stripewise_sys::{ForkLock, SysRef};
-use stripewise_target::Engine;
+use stripewise_target::{Engine, FanOut};
 
 use crate::anchor::{FileKey, KnownManifests};
 use crate::file::{Around, Context, LogicalFile};
@@ -45,6 +45,7 @@ pub struct Settings {
 /// The data path of one process.
 pub struct Runtime {
     context: Arc<Context>,
+    leaving: Option<fn(&LogicalFile)>,
     plan: Option<Arc<Plan>>,
     /// The path prefixes that the plan's rules can match.
     reach: Reach,
@@ -67,9 +68,12 @@ impl Runtime {
 
     /// Same as [`Runtime::new`], with the given settings.
     pub fn with_settings(sys: SysRef, plan: Option<&Plan>, settings: Settings) -> Arc<Self> {
+        let Settings { engine, node, run_base, background, leaving } = settings;
+        let fan_out = FanOut::new(sys.clone(), engine);
         Arc::new(Self {
             targets: TargetTable::new(&sys, plan),
-            context: Arc::new(Context::new(sys, settings)),
+            context: Arc::new(Context::new(sys, fan_out, node, run_base, background)),
+            leaving,
             plan: plan.cloned().map(Arc::new),
             reach: plan.map(Reach::of).unwrap_or_default(),
             files: ForkLock::default(),

@@ -7,10 +7,13 @@ use stripewise_cluster::size;
 use stripewise_native::cephfs::Attribute;
 use stripewise_sys::{Errno, Kind, Sys};
 
-use super::MAY_SET;
 use crate::driver::Actual;
 use crate::error::{DriverError, Result};
 use crate::files;
+
+/// How a user gets permission to set layouts.
+pub(super) const MAY_SET: &str = "setting layouts takes write permission and the flag p in the client's MDS capabilities; \
+    an administrator gives it: `ceph fs authorize FS client.NAME / rwp`";
 
 /// An attribute with the layout of a file, or of a directory's new files.
 #[derive(Clone, Copy)]

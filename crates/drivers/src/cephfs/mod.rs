@@ -7,52 +7,26 @@
 
 mod admin;
 mod attributes;
+mod handle;
 mod probe;
 #[cfg(test)]
 mod tests;
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::sync::Arc;
 
 use stripewise_cluster::FileSystem;
 use stripewise_native::NativeLayout;
 use stripewise_native::cephfs::Attribute;
-use stripewise_sys::{Errno, Fd, Kind, Real, SysRef};
+use stripewise_sys::{Errno, Fd, Kind};
 
 use self::attributes::{Xattr, denied_or_io};
+use self::handle::{SYSTEM, may_write};
 use crate::driver::{Actual, Driver, Probe};
 use crate::error::{DriverError, Result};
 use crate::files::{self, HERE};
-use crate::mounts::{Mount, mount_of};
-use crate::tool::Tool;
 
-const SYSTEM: FileSystem = FileSystem::CephFs;
-const DIR_LAYOUT: &str = "ceph.dir.layout";
-const FILE_LAYOUT: &str = "ceph.file.layout";
-/// The file system's types in the mount table.
-const KINDS: [&str; 3] = ["ceph", "fuse.ceph-fuse", "fuse.ceph"];
-/// How a user gets permission to set layouts.
-const MAY_SET: &str = "setting layouts takes write permission and the flag p in the client's MDS capabilities; \
-    an administrator gives it: `ceph fs authorize FS client.NAME / rwp`";
-
-type MountOf = dyn Fn(&Path) -> Result<Option<Mount>> + Send + Sync;
-
-/// CephFS through a mounted directory.
-#[derive(Clone)]
-pub struct CephFs {
-    sys: SysRef,
-    /// Finds the mount that a path is on.
-    mount_of: Arc<MountOf>,
-    /// The administrators' tool, for facts that users cannot query otherwise.
-    ceph: Tool,
-}
-
-impl Default for CephFs {
-    fn default() -> Self {
-        Self { sys: Arc::new(Real), mount_of: Arc::new(mount_of), ceph: Tool::new("ceph") }
-    }
-}
+pub use self::handle::CephFs;
 
 impl Driver for CephFs {
     fn system(&self) -> Option<FileSystem> {
@@ -147,28 +121,6 @@ impl Driver for CephFs {
 }
 
 impl CephFs {
-    /// The layout of a file.
-    fn file<'a>(&'a self, path: &'a Path) -> Xattr<'a> {
-        Xattr { sys: &*self.sys, of: Kind::Named(HERE, path), path, name: FILE_LAYOUT }
-    }
-
-    /// The layout of a directory's new files.
-    fn dir<'a>(&'a self, path: &'a Path) -> Xattr<'a> {
-        Xattr { name: DIR_LAYOUT, ..self.file(path) }
-    }
-
-    /// The mount that an existing path is on, if it is a CephFS.
-    fn mount(&self, path: &Path) -> Result<Option<Mount>> {
-        let mount = (self.mount_of)(path)?.filter(|mount| KINDS.contains(&mount.kind.as_str()));
-        // A CephFS recognizes the attribute, whether it is set or not.
-        let attribute = files::attribute(&*self.sys, Kind::Named(HERE, path), DIR_LAYOUT);
-        Ok(mount.filter(|_| attribute != Err(Errno::OPNOTSUPP)))
-    }
-
-    fn require(&self, path: &Path) -> Result<()> {
-        self.mount(path)?.map(drop).ok_or_else(|| DriverError::elsewhere(path, SYSTEM))
-    }
-
     /// A new file that has `value`, which means `asked`: inherited from its directory, or else set
     /// on the file.
     fn create_with(&self, file: &Path, value: &str, asked: &Attribute, mode: u32) -> Result<Fd> {
@@ -219,12 +171,4 @@ impl CephFs {
 
 fn attribute_of(layout: &NativeLayout) -> Result<Attribute> {
     Attribute::of(layout).map_err(|problem| DriverError::unsupported(SYSTEM, layout, problem))
-}
-
-/// How a user gets permission to write to a pool.
-fn may_write(pool: &str) -> String {
-    format!(
-        "writing to pool {pool} takes OSD capabilities for it; an administrator gives them: \
-         `ceph osd pool application set {pool} cephfs data FS` and `ceph fs authorize FS client.NAME / rwp`"
-    )
 }

@@ -12,7 +12,8 @@ use stripewise_native::cephfs::Attribute;
 use stripewise_sys::{Errno, Kind, Mode};
 
 use super::admin;
-use super::{CephFs, KINDS, MAY_SET, SYSTEM, may_write};
+use super::attributes::MAY_SET;
+use super::handle::{CephFs, KINDS, SYSTEM, may_write};
 use crate::driver::{Driver, Pool, Probe};
 use crate::error::{DriverError, Result};
 use crate::files::{self, HERE};

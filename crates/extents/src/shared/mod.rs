@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use stripewise_sys::{Errno, Fd, Mode, OFlags, SharedMap, SysRef};
 
 use crate::error::io;
+use crate::spec::SHARED_FILE;
 use crate::{CopyId, MapSpec, Result};
 
 pub(crate) use blocks::{Block, Pin};
@@ -32,8 +33,7 @@ pub(crate) use slot::{Extent, Met, Slot, SlotState, Working};
 pub(crate) const VERSION: u64 = 4;
 const MAGIC: u64 = u64::from_le_bytes(*b"swboard\0");
 
-/// File names in the run directory.
-pub(crate) const FILE: &str = "board";
+/// Name of the lock file in the run directory.
 pub(crate) const LOCK: &str = "board.lock";
 
 /// Bytes of `board.lock` that are locked: the copier's, and the first of the blocks'.
@@ -162,7 +162,7 @@ impl SharedState {
     /// Creates a shared state that is not yet ready. An old one in the directory must have been
     /// removed.
     pub fn create(sys: &SysRef, spec: &MapSpec, geometry: Geometry) -> Result<Self> {
-        let path = spec.run_dir.join(FILE);
+        let path = spec.run_dir.join(SHARED_FILE);
         let made = (|| {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
             let file = sys.open(None, &path, flags, Mode::RUSR | Mode::WUSR)?;
@@ -192,7 +192,7 @@ impl SharedState {
 
     /// Maps the existing shared state.
     pub fn open(sys: &SysRef, spec: &MapSpec) -> Result<Opened> {
-        let path = spec.run_dir.join(FILE);
+        let path = spec.run_dir.join(SHARED_FILE);
         match sys.open(None, &path, OFlags::RDWR, Mode::empty()) {
             Err(Errno::NOENT) => Ok(Opened::None),
             file => file.and_then(|file| Self::map(sys, file, spec)).map_err(io(&path, "open")),

@@ -41,7 +41,7 @@ fn shared_state_is_only_opened_for_its_own_file() {
     shared.set(Word::Seqlocks, 8);
     shared.set(Word::Ready, 0);
     assert!(matches!(open(spec()), Opened::None));
-    std::fs::write(dir.path().join(FILE), b"short").unwrap();
+    std::fs::write(dir.path().join(SHARED_FILE), b"short").unwrap();
     assert!(matches!(open(spec()), Opened::None));
 }
 

@@ -12,7 +12,7 @@ use crate::form::{Form, Shape, about};
 use crate::present::Present;
 use crate::problem::Problem;
 use crate::serving::Admission;
-use crate::serving::expected::{CacheLayout, ExpectedCache};
+use crate::serving::cached::{CacheLayout, ExpectedCache};
 use crate::space;
 use crate::spread::choose_spread;
 

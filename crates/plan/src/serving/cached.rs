@@ -5,13 +5,50 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::Hasher;
 
+use serde::{Deserialize, Serialize};
 use stripewise_cluster::{CacheMode, CopySpec, OverlayKind};
 use stripewise_policy::{CopyView, Identifier, Kind, Mixer};
 
-use super::expected::{ExpectedCache, part};
 use crate::candidate::{Candidate, Placement};
 use crate::problem::Problem;
 use crate::workload::{Group, Request};
+
+/// The predicted effect of a cache.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ExpectedCache {
+    /// The admission mode: `sla`, `sca`, `nsca`, `off`.
+    pub mode: String,
+    /// Bytes that cached data of these files may fill, on all servers together.
+    pub capacity_bytes: f64,
+    /// Number of performance-critical requests.
+    pub critical_requests: f64,
+    /// Bytes that they move.
+    pub critical_request_bytes: f64,
+    /// Bytes of their data, each byte counted once.
+    pub critical_bytes: f64,
+    /// The fraction of this data that fits.
+    pub fits: f64,
+    /// x: the fraction of all requests' time on the original that hits would take there. If hits
+    /// took no time, the requests would run 1/(1-x) times as fast.
+    pub time_of_hits: f64,
+    /// Cost of all requests by SLA's model without a cache, process-seconds.
+    pub original_s: f64,
+    /// The same with the cache.
+    pub cached_s: f64,
+    /// The cost with a single layout in the cache: 1-DH, 2-D with every number of groups, 1-DV.
+    pub layouts: Vec<CacheLayout>,
+}
+
+/// A cache with a single layout.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CacheLayout {
+    /// `1-DH`, `2-D g=2`, ..., `1-DV`.
+    pub name: String,
+    /// Whether the plan's cache has this layout.
+    pub chosen: bool,
+    /// Cost of all requests by SLA's model, process-seconds.
+    pub cached_s: f64,
+}
 
 /// Decides which requests are critical, and which of their data fits into the cache.
 pub struct Admission<'a> {
@@ -167,6 +204,11 @@ fn chance(request: &Request) -> f64 {
     mixer.write_u32(request.file);
     mixer.write_u64(request.offset);
     mixer.finish() as f64 / u64::MAX as f64
+}
+
+/// Returns `some` divided by `all`, or 0 if `all` is 0.
+pub fn part(some: f64, all: f64) -> f64 {
+    if all > 0.0 { some / all } else { 0.0 }
 }
 
 #[cfg(test)]

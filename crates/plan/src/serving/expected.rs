@@ -6,7 +6,8 @@ use stripewise_cluster::OverlayKind;
 use stripewise_model::{Access, Cost, Op};
 
 use super::assign::Serving;
-use super::cached::Admission;
+pub use super::cached::part;
+use super::cached::{Admission, ExpectedCache};
 use crate::candidate::Candidate;
 use crate::problem::Problem;
 use crate::workload::Group;
@@ -81,43 +82,6 @@ pub struct RequestClass {
     pub critical: Vec<f64>,
 }
 
-/// The predicted effect of a cache.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ExpectedCache {
-    /// The admission mode: `sla`, `sca`, `nsca`, `off`.
-    pub mode: String,
-    /// Bytes that cached data of these files may fill, on all servers together.
-    pub capacity_bytes: f64,
-    /// Number of performance-critical requests.
-    pub critical_requests: f64,
-    /// Bytes that they move.
-    pub critical_request_bytes: f64,
-    /// Bytes of their data, each byte counted once.
-    pub critical_bytes: f64,
-    /// The fraction of this data that fits.
-    pub fits: f64,
-    /// x: the fraction of all requests' time on the original that hits would take there. If hits
-    /// took no time, the requests would run 1/(1-x) times as fast.
-    pub time_of_hits: f64,
-    /// Cost of all requests by SLA's model without a cache, process-seconds.
-    pub original_s: f64,
-    /// The same with the cache.
-    pub cached_s: f64,
-    /// The cost with a single layout in the cache: 1-DH, 2-D with every number of groups, 1-DV.
-    pub layouts: Vec<CacheLayout>,
-}
-
-/// A cache with a single layout.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CacheLayout {
-    /// `1-DH`, `2-D g=2`, ..., `1-DV`.
-    pub name: String,
-    /// Whether the plan's cache has this layout.
-    pub chosen: bool,
-    /// Cost of all requests by SLA's model, process-seconds.
-    pub cached_s: f64,
-}
-
 impl Expected {
     /// Returns whether the lists have an entry for every copy.
     pub fn is_complete(&self) -> bool {
@@ -180,11 +144,6 @@ impl RequestClass {
 /// Returns the kind of requests whose data a cache in this mode takes.
 pub fn taken(mode: &str) -> &'static str {
     if mode == "nsca" { "admitted" } else { "critical" }
-}
-
-/// Returns `some` divided by `all`, or 0 if `all` is 0.
-pub fn part(some: f64, all: f64) -> f64 {
-    if all > 0.0 { some / all } else { 0.0 }
 }
 
 impl Expected {

@@ -7,7 +7,7 @@
 
 mod assign;
 mod background;
-mod cached;
+pub mod cached;
 mod classes;
 pub mod expected;
 

@@ -11,7 +11,8 @@ use stripewise_report::predictions::{
     Predictions,
 };
 
-use super::{Args, Planned};
+use super::args::Args;
+use super::planned::Planned;
 
 pub fn report(planned: &Planned, args: &Args) -> Predictions {
     let emulated = planned.cluster.tiers.iter().filter(|tier| tier.emulate);

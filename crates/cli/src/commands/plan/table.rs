@@ -7,7 +7,8 @@ use stripewise_model::{Access, Op};
 use stripewise_plan::workload::FileSet;
 use stripewise_plan::{Decision, Expected, Judged, RequestClass, native};
 
-use super::{Args, Planned};
+use super::args::Args;
+use super::planned::Planned;
 use crate::output;
 
 /// Approximate maximum number of table rows, unless all are requested.

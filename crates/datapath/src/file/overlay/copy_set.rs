@@ -11,7 +11,6 @@ use stripewise_target::Few;
 
 use super::choice::{Choice, Part};
 use super::slot::MapRef;
-use super::space::Reservation;
 use super::state::{Overlay, UnderWay};
 use super::statistics::counts;
 use crate::error::{Errno, Logged, Result};
@@ -158,7 +157,7 @@ impl<'f> CopySet<'f> {
         range: Range<u64>,
         spans: &[stripewise_policy::Span],
         allowed: Mask,
-        space: &mut Reservation<'_>,
+        space: &mut impl stripewise_policy::Space,
         parts: &mut Few<Part>,
     ) -> Redirected {
         let file = self.overlay.manifest.id.0.as_chunks::<8>().0.first();

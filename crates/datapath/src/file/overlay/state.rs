@@ -1,5 +1,6 @@
 //! The state of the copies of an open file in this process, and what the files of a process share.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -11,13 +12,12 @@ use stripewise_target::{FanOut, Target};
 
 use super::accounts::{Accounts, Spaces};
 use super::activity::{Activity, Base, SharedWords};
-use super::background::{Background, Progress, Turn};
+use super::background::{Around, Background, Progress, Turn};
 use super::choice::{Choice, Concurrency, CriticalData, Measured, Rates};
 use super::slot::{MapRef, MapSlot};
 use crate::error::{Errno, FileResult, Logged, Result};
 use crate::file::copy::OpenCopy;
 use crate::manifest::{Copies, Manifest};
-use crate::runtime::Settings;
 
 /// The state of one open file with several copies.
 pub(crate) struct Overlay {
@@ -52,7 +52,10 @@ pub(crate) struct Overlay {
 /// State that the files of a process share.
 pub(crate) struct Context {
     pub sys: SysRef,
-    pub settings: Settings,
+    /// The node to act as, instead of this machine.
+    node: Option<Node>,
+    /// The parent of the run directories, instead of [`default_run_dir`].
+    run_base: Option<PathBuf>,
     pub fan_out: FanOut,
     pub concurrency: Concurrency,
     pub data: CriticalData,
@@ -63,16 +66,23 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub fn new(sys: SysRef, settings: Settings) -> Self {
+    pub fn new(
+        sys: SysRef,
+        fan_out: FanOut,
+        node: Option<Node>,
+        run_base: Option<PathBuf>,
+        background: Option<Around>,
+    ) -> Self {
         Self {
-            fan_out: FanOut::new(sys.clone(), settings.engine),
+            fan_out,
             concurrency: Concurrency::default(),
             data: CriticalData::default(),
             spaces: Spaces::new(sys.clone()),
             activities: SharedWords::default(),
-            background: settings.background.map(|around| Background::new(sys.clone(), around)),
+            background: background.map(|around| Background::new(sys.clone(), around)),
             sys,
-            settings,
+            node,
+            run_base,
         }
     }
 
@@ -81,11 +91,10 @@ impl Context {
     pub fn spec(&self, manifest: &Manifest, target: &Target, owner: u32) -> FileResult<MapSpec> {
         let (id, copies) = (manifest.id, manifest.all_copies().count());
         let is_cache = manifest.copies.as_ref().is_some_and(|copies| copies.is_cache());
-        let Settings { node, run_base, .. } = &self.settings;
         let journal_name = format!("{id}.extents");
         Ok(MapSpec {
-            node: node.clone().map_or_else(|| Node::this(&self.sys), Ok)?,
-            run_dir: match run_base {
+            node: self.node.clone().map_or_else(|| Node::this(&self.sys), Ok)?,
+            run_dir: match &self.run_base {
                 Some(base) => base.join(id.to_string()),
                 None => default_run_dir(&self.sys, owner, id.0)?,
             },

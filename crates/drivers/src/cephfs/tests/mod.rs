@@ -14,6 +14,7 @@ use stripewise_native::Stripe;
 use stripewise_sys::Sys;
 use tempfile::TempDir;
 
+use super::handle::DIR_LAYOUT;
 use super::*;
 use crate::mounts::Mount;
 use crate::tests::conformance::{Bed, conformance, without_rights};

@@ -208,7 +208,7 @@ impl Observer {
 
     /// The mask of every byte; `None` if there is no index at the moment.
     fn masks(&self) -> Option<Vec<Mask>> {
-        if !self.spec.run_dir.join(crate::shared::FILE).exists() {
+        if !self.spec.run_dir.join(crate::spec::SHARED_FILE).exists() {
             return None;
         }
         let env = Env::open(&super::support::real(), &self.spec.run_dir, None).ok()?;

@@ -3,7 +3,8 @@
 
 use maud::{Markup, html};
 use stripewise_cluster::Rule;
-use stripewise_plan::expected::{Expected, ExpectedCache, part};
+use stripewise_plan::ExpectedCache;
+use stripewise_plan::expected::{Expected, part};
 
 use super::super::bars::{Bars, time};
 use super::super::parts::{facts, figure};

@@ -18,7 +18,7 @@ use stripewise_cluster::Plan;
 use stripewise_console::progress;
 use stripewise_native::NativeLayout;
 
-use super::Args;
+use super::args::Args;
 use super::find::find_all;
 use crate::copying::{Move, migrate_all};
 use crate::managed;

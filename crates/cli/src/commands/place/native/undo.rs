@@ -11,7 +11,7 @@ use stripewise_datapath::Runtime;
 use stripewise_datapath::migrate::Goal;
 use stripewise_drivers::Driver;
 
-use super::super::Args;
+use super::super::args::Args;
 use super::super::find::Candidate;
 use super::former::Former;
 use super::maker::{NativeMaker, Wanted};

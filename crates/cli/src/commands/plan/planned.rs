@@ -1,0 +1,75 @@
+//! Plans for the files of a trace.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use anyhow::{bail, ensure};
+use stripewise_cluster::Cluster;
+use stripewise_cluster::pattern::match_path;
+use stripewise_console::progress;
+use stripewise_plan::{Collector, Decision, Options, Present, Workload, plan};
+use stripewise_trace::{Summary, Trace};
+
+use super::args::Args;
+use super::present;
+use crate::files;
+
+/// Everything the command prints.
+pub struct Planned {
+    pub trace: Trace,
+    pub cluster: Cluster,
+    pub profile: Option<PathBuf>,
+    pub options: Options,
+    pub workload: Workload,
+    pub decisions: Vec<Decision>,
+    /// Warnings about executables, by the pattern of their set.
+    pub executables: HashMap<String, String>,
+}
+
+pub fn make(args: &Args) -> anyhow::Result<Planned> {
+    let trace = files::trace(&args.trace, args.accept_incomplete, "plan")?;
+    if let (Some(failure), false) = (trace.meta().failure(), args.accept_failed) {
+        bail!(
+            "{}: the traced program failed ({failure}), and may have done a part of its I/O only; trace a run that \
+             succeeds, or plan with --accept-failed",
+            args.trace.display()
+        );
+    }
+    let (cluster, profile) = args.cluster.read()?;
+    let (options, present) = (args.options(&cluster)?, Present::parse(&args.present, &cluster)?);
+    let mut workload = read_workload(&trace, args.quiet)?;
+    keep_only(&mut workload, &args.only)?;
+    present::find(&mut workload, &cluster, &present)?;
+    let decisions = plan(&workload, &cluster, &options)?;
+    let executables = if args.native { HashMap::new() } else { present::executables(&workload) };
+    Ok(Planned { trace, cluster, profile, options, workload, decisions, executables })
+}
+
+/// Reads the trace twice: first for its summary, then to group the requests by kind.
+pub fn read_workload(trace: &Trace, quiet: bool) -> anyhow::Result<Workload> {
+    let bar = progress::bar(Some(trace.len()), "{msg} [{bar:40}] {human_pos}/{human_len} {eta}", quiet);
+    bar.set_message("summarising");
+    let summary = Summary::of(trace)?;
+    bar.set_message("grouping");
+    let mut collector = Collector::new(&summary, trace.processes());
+    let mut requests = trace.requests()?;
+    while let Some(batch) = requests.next_batch()? {
+        batch.requests.iter().for_each(|request| collector.add(request));
+        bar.inc(batch.requests.len() as u64);
+    }
+    bar.finish_and_clear();
+    Ok(collector.finish())
+}
+
+/// If there are patterns, keeps only the files that match one of them.
+fn keep_only(workload: &mut Workload, patterns: &[String]) -> anyhow::Result<()> {
+    if patterns.is_empty() {
+        return Ok(());
+    }
+    let wanted = |name: &str| {
+        patterns.iter().any(|pattern| match_path(pattern.as_bytes(), name.as_bytes(), None).is_some())
+    };
+    workload.file_sets.retain(|set| set.files.iter().any(|file| wanted(&file.name)));
+    ensure!(!workload.file_sets.is_empty(), "no file of the trace matches --only {}", patterns.join(" "));
+    Ok(())
+}
