@@ -50,8 +50,6 @@ pub(crate) struct FileParts {
     pub overlay: Option<Overlay>,
     /// Objects and `ID.manifest` are also open for writing.
     pub writable: bool,
-    /// Called when this process leaves the file.
-    pub leaving: Option<fn(&LogicalFile)>,
 }
 
 /// Descriptors of `ID.manifest` through which threads take the size lock.
@@ -72,6 +70,8 @@ struct Locks {
 pub struct LogicalFile {
     context: Arc<Context>,
     parts: FileParts,
+    /// Called when this process leaves the file.
+    leaving: Option<fn(&LogicalFile)>,
     locks: ForkLock<Locks>,
     /// Duplicates of this file that slower threads opened at the same time. They stay open as long
     /// as this file: the process's POSIX locks are on object 0, and closing any descriptor of it
@@ -90,10 +90,11 @@ pub struct LogicalFile {
 }
 
 impl LogicalFile {
-    pub(crate) fn new(context: Arc<Context>, parts: FileParts) -> Self {
+    pub(crate) fn new(context: Arc<Context>, parts: FileParts, leaving: Option<fn(&Self)>) -> Self {
         Self {
             context,
             parts,
+            leaving,
             locks: ForkLock::default(),
             spares: ForkLock::default(),
             size_hint: AtomicU64::new(0),
@@ -159,7 +160,7 @@ impl LogicalFile {
     /// Leaves the extent map. The last process of the node to leave syncs the map first; if the
     /// sync fails, it is left to the next process that joins.
     fn leave(&self) {
-        if let Some(leaving) = self.parts.leaving {
+        if let Some(leaving) = self.leaving {
             leaving(self);
         }
         let Some(map) = self.overlay().and_then(Overlay::take_map) else { return };

@@ -108,20 +108,10 @@ impl Runtime {
         sys.write_all_at(anchor.as_fd(), text.as_bytes(), 0).map_err(io("write the manifest"))?;
         let key = FileKey::of(&stat);
         let overlay = self.overlay(manifest, &original, owner, true)?;
-        let (path, leaving) = (absolute, self.leaving);
-        let parts = FileParts {
-            key,
-            path,
-            anchored,
-            anchor,
-            manifest_copy,
-            original,
-            extra,
-            overlay,
-            writable: true,
-            leaving,
-        };
-        let file = LogicalFile::new(self.context.clone(), parts);
+        let path = absolute;
+        let parts =
+            FileParts { key, path, anchored, anchor, manifest_copy, original, extra, overlay, writable: true };
+        let file = LogicalFile::new(self.context.clone(), parts, self.leaving);
         file.join()?;
         new.file = Some(file);
         Ok(new)

@@ -305,20 +305,9 @@ impl Runtime {
             check_times(&times, &copy).map(|()| copy)
         };
         let extra = extra.into_iter().map(checked).collect();
-        let leaving = self.leaving;
-        let parts = FileParts {
-            key,
-            path,
-            anchored,
-            anchor,
-            manifest_copy,
-            original,
-            extra,
-            overlay,
-            writable,
-            leaving,
-        };
-        let file = LogicalFile::new(self.context.clone(), parts);
+        let parts =
+            FileParts { key, path, anchored, anchor, manifest_copy, original, extra, overlay, writable };
+        let file = LogicalFile::new(self.context.clone(), parts, self.leaving);
         if file.is_interrupted() != Ok(false) {
             file.settle().map_err(FileError::io(file.path(), "finish an interrupted truncate"))?;
         }
