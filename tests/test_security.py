@@ -19,8 +19,10 @@ import pytest
 from conftest import HANGS_S, LIBRARY_NAME
 from copies import lengthen, sealed, write_plan
 
-# Unused user ids, so that these users have no other files.
-OWNER, PLANTER = 64131, 64132
+# Unused user ids, so that these users have no other files. All maps of a user on this machine are
+# in one run directory, so each test process has users of its own.
+OWNER = 60_000 + os.getpid() % 1_000 * 2
+PLANTER = OWNER + 1
 CONTENT = b"of the owner " * 10_000
 # A journal may be 64 KiB longer than its map requires.
 LONG_JOURNAL = 160 << 10
@@ -40,8 +42,9 @@ def objects(cluster, user):
 
 
 def remove_run_dirs():
-    for path in Path("/dev/shm").glob("stripewise-6413[12]*"):
-        shutil.rmtree(path, ignore_errors=True)
+    for user in (OWNER, PLANTER):
+        for path in Path("/dev/shm").glob(f"stripewise-{user}*"):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture
@@ -288,7 +291,7 @@ def test_a_directory_that_somebody_made_first_is_refused(shared, stripewise):
     for home in homes(shared, OWNER):
         shared.plain(PLANTER, "mkdir", "-m", "777", home)
     refused = shared.run(OWNER, "tee", shared.data / "f", input=CONTENT, ok=False)
-    assert refused.returncode != 0 and b"belongs to user 64132, not to user 64131" in refused.stderr
+    assert refused.returncode != 0 and f"belongs to user {PLANTER}, not to user {OWNER}" in refused.stderr.decode()
     assert not objects(shared, OWNER)
     for home in homes(shared, OWNER):
         os.chown(home, OWNER, OWNER)
@@ -322,7 +325,7 @@ def test_root_does_not_use_the_index_of_a_user(shared, stripewise):
     )
     assert holder.stdout.readline() == b"\n"
     refused = shared.run(0, "cat", path, ok=False)
-    assert refused.returncode != 0 and b"run this as user 64131" in refused.stderr
+    assert refused.returncode != 0 and f"run this as user {OWNER}" in refused.stderr.decode()
     expected = b"yes" + CONTENT[3:]
     assert stripewise("cat", path).out.encode() == expected
     stripewise("drain", path)

@@ -11,8 +11,9 @@ import pytest
 from conftest import HANGS_S, LIBRARY_NAME
 from copies import KINDS, write_plan
 
-# An unused user id, so that this user has no other files.
-USER = 64123
+# An unused user id, so that this user has no other files; each test process has a user of its own,
+# because all maps of a user on this machine are in one run directory.
+USER = 63_000 + os.getpid() % 1_000
 BASE = Path(f"/dev/shm/stripewise-{USER}")
 NEW = b"new" * 1000
 HOLD = """exec 3<>"$0"; head -c 5000 /dev/zero | tr '\\0' x >&3; echo; read _; head -c 5000 /dev/zero | tr '\\0' y >&3"""
