@@ -68,8 +68,8 @@ class Farm:
         return self.fuse / name
 
     def is_up(self):
-        """Whether the disks serve requests. Without their server, which may have been killed, every
-        access to its mount fails."""
+        """Whether the disks serve requests. If their server was killed, every access to its mount
+        fails."""
         mounted = self.notes.exists() and mounted_from(self.fuse) == "stripewise-throttled"
         return mounted and os.path.exists(self.fuse / "delay")
 

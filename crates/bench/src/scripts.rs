@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 
-/// What the program gets; `--help` is its own.
+/// Arguments that are passed on to the program unchanged, `--help` included.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub struct Args {
@@ -16,7 +16,7 @@ pub struct Args {
     arguments: Vec<OsString>,
 }
 
-/// Replaces this process by the program `bench/NAME`, which measures the `stripewise` program in
+/// Replaces this process with the program `bench/NAME`, which measures the `stripewise` program in
 /// the directory of this one.
 ///
 /// # Errors
