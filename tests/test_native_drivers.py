@@ -70,7 +70,7 @@ class Site:
         self.state.mkdir()
         (self.state / "fake.conf").write_text(f"mount {self.mount}\n{system.configuration}")
         tools = {"lustre": ["lfs"], "beegfs": ["beegfs"]}
-        tools["orangefs"] = [f"pvfs2-{tool}" for tool in ("xattr", "viewdist", "touch", "statfs")]
+        tools["orangefs"] = [f"pvfs2-{tool}" for tool in ("xattr", "viewdist", "statfs")]
         self.environment = {"STRIPEWISE_FAKE": str(self.state)}
         for tool in tools[system.name]:
             self.environment[f"STRIPEWISE_{tool.upper().replace('-', '_')}"] = str(FAKES / tool)
@@ -145,6 +145,11 @@ def written_and_exported(site, plan, python):
     return found
 
 
+# A real OrangeFS cannot hold targets (docs/filesystems/orangefs.md).
+WITH_TARGETS = pytest.mark.parametrize("site", SYSTEMS[:2], ids=["lustre", "beegfs"], indirect=True)
+
+
+@WITH_TARGETS
 def test_servers_one_by_one_hold_what_the_plan_says(site, python):
     plan = site.plan(site.cluster(listed(site.system.hdd), listed(site.system.ssd)), "pa")
     site.stripewise("place", plan)
@@ -158,6 +163,7 @@ def test_servers_one_by_one_hold_what_the_plan_says(site, python):
     assert min(found[f"ssd-{i}"][0] for i in (0, 1)) > max((found.get(f"hdd-{i}", (0, 0))[0] for i in (0, 1)))
 
 
+@WITH_TARGETS
 def test_pools_are_striped_by_the_file_system(site, python):
     slow, fast = (f'pool = "{pool}"\ncount = 2' for pool in site.system.pools)
     plan = site.plan(site.cluster(slow, fast), "stripe 64K on ssd")
@@ -167,6 +173,26 @@ def test_pools_are_striped_by_the_file_system(site, python):
     assert (target, size, len(set(servers))) == ("ssd-64Kx2", len(CONTENT), 2)
     if site.system.name == "lustre":
         assert set(servers) == {"4", "5"}
+
+
+@WITH_TARGETS
+def test_what_calibrate_leaves_is_no_target(site, python):
+    """Where the file system picks the servers, the directories of plans and of `calibrate` are found
+    by their names. Those of `calibrate` have no marker, which is no problem until they hold
+    objects."""
+    slow, fast = (f'pool = "{pool}"\ncount = 2' for pool in site.system.pools)
+    cluster = site.cluster(slow, fast)
+    site.stripewise("calibrate", "-c", cluster, "--quick", "--file-size", "64M", "--seconds-per-point", "0.001", "-q")
+    measured = {path.name for path in site.root.iterdir()}
+    assert measured == {"hdd-4Mx1", "ssd-4Mx1"}
+    plan = site.plan(cluster, "stripe 64K on ssd")
+    site.stripewise("place", plan)
+    assert written_and_exported(site, plan, python).keys() == {"ssd-64Kx2"}
+    assert "1 targets checked: 0 problems" in site.stripewise("fsck", "-c", cluster).out
+    (site.root / "ssd-4Mx1" / "stripewise").mkdir(exist_ok=True)
+    (site.root / "ssd-4Mx1" / "stripewise" / "u0").mkdir()
+    found = site.stripewise("fsck", "-c", cluster, ok=False)
+    assert found.code == 1 and "ssd-4Mx1: target is missing" in found.out, str(found)
 
 
 @pytest.mark.parametrize("site", SYSTEMS[:1], ids=["lustre"], indirect=True)

@@ -77,6 +77,7 @@ def test_files_and_directories_get_their_layout_and_come_back(site):
     (site.data / "b.dat").chmod(0o640)
     (site.data / "other").write_bytes(b"not of the plan")
     before = site.lfs(site.data / "c.dat")
+    inodes = {name: (site.data / name).stat().st_ino for name in contents}
     site.write_plan(("*.dat", "hdd/0-3:1M"))
     shown = site.place("--dry-run").out
     assert "would get 1M x 4 in pool hdd" in shown and "other" not in shown
@@ -86,6 +87,7 @@ def test_files_and_directories_get_their_layout_and_come_back(site):
     assert [entry["prepared"] for entry in placed["directories"]] == [True]
     assert all((site.data / name).read_bytes() == data for name, data in contents.items())
     assert (site.data / "b.dat").stat().st_mode & 0o7777 == 0o640
+    assert {name: (site.data / name).stat().st_ino for name in contents} == inodes, "so they keep their projects"
     assert "hdd" in site.lfs(site.data / "c.dat") and "hdd" not in site.lfs(site.data / "other")
     (site.data / "new").touch()
     assert "hdd" in site.lfs(site.data / "new"), "new files inherit it"
@@ -116,6 +118,47 @@ def test_what_the_file_system_refuses_is_said_and_nothing_is_lost(site):
     assert (site.data / "a.dat").read_bytes() == b"bytes" and site.names() == ["a.dat"]
 
 
+def test_a_file_that_cannot_be_changed_in_place_is_copied(site):
+    with open(site.environment["STRIPEWISE_FAKE"] + "/fake.conf", "a") as conf:
+        conf.write("busy\n")
+    (site.data / "a.dat").write_bytes(b"bytes")
+    inode = (site.data / "a.dat").stat().st_ino
+    site.write_plan(("*.dat", "hdd/0-3:1M"))
+    result = site.place()
+    assert "a.dat: is copied, because" in result.err and "cannot get lease" in result.err, result
+    assert (site.data / "a.dat").read_bytes() == b"bytes" and (site.data / "a.dat").stat().st_ino != inode
+    assert "hdd" in site.lfs(site.data / "a.dat")
+
+
+def test_contents_that_change_with_the_layout_are_an_error(site):
+    with open(site.environment["STRIPEWISE_FAKE"] + "/fake.conf", "a") as conf:
+        conf.write("unsafe\n")
+    (site.data / "a.dat").write_bytes(b"bytes")
+    site.write_plan(("*.dat", "hdd/0-3:1M"))
+    result = site.place(ok=False)
+    assert result.code == 1 and "a.dat: its contents differ" in result.err, result
+
+
+def test_defaults_that_no_plan_expresses_come_back(site):
+    for options in ["-S 1M -c -1", "-E 1M -L mdt -E 1G -S 1M -c 2 -z 64M -E -1 -S 1M -c -1",
+                    "-N -E -1 -S 1M -c 1 -p hdd -N -E -1 -S 1M -c 1 -p ssd"]:
+        run_command(FAKES / "lfs", "setstripe", *options.split(), site.data, env=site.environment)
+        (site.data / "a.dat").write_bytes(b"bytes")
+        before = site.lfs(site.data)
+        site.write_plan(("*.dat", "hdd/0-3:1M"))
+        site.place()
+        assert site.lfs(site.data) != before
+        site.place("--undo")
+        assert site.lfs(site.data) == before and (site.data / "a.dat").read_bytes() == b"bytes"
+        (site.data / "new").touch()
+        described = [site.lfs(site.data / name).split() for name in ["a.dat", "new"]]
+        keys = [[word for word in words if word.endswith(":")] for words in described]
+        assert keys[0] == keys[1], described
+        assert site.names() == ["a.dat", "new"]
+        (site.data / "a.dat").unlink()
+        (site.data / "new").unlink()
+
+
 def test_killed_again_and_again(site):
     contents = {f"{i}.dat": os.urandom(20_000) for i in range(8)}
     for name, data in contents.items():
@@ -123,9 +166,11 @@ def test_killed_again_and_again(site):
     site.write_plan(("<n>.dat", "hdd/0-3:1M"))
     words = [BIN / "stripewise", "place", "--native", "-q", "--jobs", "2", site.plan]
     for attempt in range(6):
-        process = subprocess.Popen(words, env={**os.environ, **site.environment}, stderr=subprocess.DEVNULL)
+        environment = {**os.environ, **site.environment}
+        process = subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
         time.sleep(0.15 + 0.1 * attempt)
-        process.send_signal(signal.SIGKILL)
+        # With its tools: one that went on with a file would have it open.
+        os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         assert all((site.data / name).read_bytes() == data for name, data in contents.items())
     site.place("-q")

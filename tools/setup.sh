@@ -6,6 +6,7 @@
 #     tools/setup.sh disks    only the packages for throttled disks (testbed/disks)
 #     tools/setup.sh cephfs   only the packages for a CephFS on this machine (testbed/cephfs);
 #                             nothing is started or configured
+#     tools/setup.sh orangefs only the packages to build and run an OrangeFS (testbed/orangefs)
 #
 # Variables: PYTHON (default python3), VENV (default .venv).
 set -eu
@@ -16,6 +17,7 @@ PACKAGES="gcc make python3 python3-venv mpich libmpich-dev openmpi-bin libopenmp
 PACKAGES_OF_DISKS="gcc make python3 pkg-config fuse3 libfuse3-dev e2fsprogs util-linux"
 # Ceph's daemons as plain programs, without the packages that would start them as services.
 PACKAGES_OF_CEPHFS="$PACKAGES_OF_DISKS ceph-mon ceph-osd ceph-mgr ceph-mds ceph-fuse ceph-common python3-rados attr linux-libc-dev"
+PACKAGES_OF_ORANGEFS="gcc make python3 pkg-config autoconf automake bison flex libdb-dev libssl-dev libfuse-dev util-linux"
 PYTHON=${PYTHON:-python3}
 VENV=${VENV:-.venv}
 TOOLS="gcc mpicc mpirun fio gfortran $PYTHON"
@@ -87,6 +89,12 @@ disks)
 cephfs)
     PACKAGES=$PACKAGES_OF_CEPHFS
     TOOLS="gcc pkg-config fusermount3 ceph-mon ceph-osd ceph-mgr ceph-mds ceph-fuse ceph setfattr"
+    install_packages
+    exit
+    ;;
+orangefs)
+    PACKAGES=$PACKAGES_OF_ORANGEFS
+    TOOLS="gcc make pkg-config autoconf automake bison flex umount"
     install_packages
     exit
     ;;

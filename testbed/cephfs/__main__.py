@@ -15,7 +15,6 @@ different values can run at the same time. `up` removes the remains of a testbed
 Needs root, FUSE, and the packages and programs that `make cephfs-bed` installs and builds.
 """
 
-import argparse
 import importlib.util
 import os
 import sys
@@ -29,21 +28,15 @@ if not importlib.util.find_spec("rados") and sys.executable != SYSTEM_PYTHON:
     os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(1, str(ROOT / "testbed" / "disks"))
+sys.path[1:1] = [str(ROOT / "testbed" / name) for name in ("disks", "shared")]
 
-from bed import Bed, Shape  # noqa: E402  (needs the path above)
-from farm import Problem, Speed  # noqa: E402
+import beds  # noqa: E402  (needs the path above)
+from bed import Bed, Shape  # noqa: E402
+from farm import Speed  # noqa: E402
 
 
 def flags():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_subparsers(dest="what", required=True)
-
-    def command(name, text):
-        one = what.add_parser(name, help=text)
-        one.add_argument("--base", type=Path, default="/tmp/stripewise-cephfs", help="everything is here [default: %(default)s]")
-        return one
-
+    parser, command = beds.commands(__doc__, "/tmp/stripewise-cephfs")
     add_flags_of_up(command("up", "make the bed; one that is complete already stays as it is"))
     command("down", "remove it, or what is left of it")
     command("status", "daemons, pools, disks")
@@ -115,7 +108,4 @@ def main():
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except Problem as problem:
-        sys.exit(f"cephfs: {problem}")
+    beds.run_main("cephfs", main)

@@ -4,16 +4,15 @@ import json
 import os
 import shutil
 import signal
-import sys
-import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import beds
 import conf
 import daemons
-from farm import RAW, ROOT, Farm, Problem, Speed, attempt, mounted_from, run, wait_for
+from farm import RAW, ROOT, Farm, Problem, Speed, mounted_from, run, wait_for
 from monitors import Monitors
 
 ADMIN = ("--id", "admin")
@@ -43,47 +42,36 @@ class Shape:
         return {name: list(osds) for name, osds in of.items() if osds}
 
 
-class Bed:
+class Bed(beds.Directory):
     """The testbed in a base directory."""
 
+    own = "ceph.conf"
+
     def __init__(self, base):
-        self.base = Path(base).resolve()
-        self.conf = self.base / "ceph.conf"
+        super().__init__(base)
+        self.conf = self.base / self.own
         self.mount_point = self.base / "mnt"
         self.ready = self.base / "ready"  # number of OSDs, once the testbed is complete
         self.farm = Farm(self.base / "disks")
-        self.begun_s = time.monotonic()
         # For Ceph's tools without a flag for it; the caller's value may be that of another testbed.
         os.environ["CEPH_CONF"] = str(self.conf)
-
-    def say(self, what):
-        print(f"{time.monotonic() - self.begun_s:6.2f} s  {what}", file=sys.stderr)
 
     # --- up
 
     def up(self, shape, throttled_disk, images, limits):
-        """Creates the testbed, or keeps one that is complete.
+        """Creates the testbed, or keeps one that is complete."""
+        if not (is_complete := self.is_complete()):
+            check_possible(throttled_disk)
+        if self.up_by(is_complete, lambda: self._make(shape, throttled_disk, images)):
+            self.limits(limits)
+            self.ready.write_text(f"{len(shape.disks())}\n")
+            self.say("ready")
 
-        Removes the remains of an earlier one; on failure, removes everything created so far.
-        """
-        if self.is_complete():
-            self.say(f"the bed in {self.base} is up already")
-            return
-        check_possible(throttled_disk)
-        if self.base.exists():
-            self.say(f"removing what is left in {self.base}")
-            self.down()
-        try:
-            self._make(shape, throttled_disk, images)
-        except BaseException:
-            self.down()
-            raise
-        self.limits(limits)
-        self.ready.write_text(f"{len(shape.disks())}\n")
-        self.say("ready")
+    def running(self):
+        return daemons.running(self.conf)
 
     def is_complete(self):
-        names = [daemon.name for daemon in daemons.running(self.conf)]
+        names = [daemon.name for daemon in self.running()]
         mounted = mounted_from(self.mount_point) is not None and self.farm.is_up()
         return mounted and self.ready.exists() and sum(name.startswith("osd.") for name in names) == int(self.ready.read_text())
 
@@ -142,7 +130,7 @@ class Bed:
     def environment(self):
         """Shell commands that set the environment."""
         if not self.ready.exists() and not self.mount_point.exists():
-            raise Problem(f"there is no bed in {self.base}; remedy: `up`")
+            raise self.no_bed()
         return f"export CEPH_CONF={self.conf}\nexport STRIPEWISE_CEPHFS={self.mount_point}"
 
     def mount(self, directory, options=(), narrow=False):
@@ -157,20 +145,17 @@ class Bed:
         if not wait_for(lambda: mounted_from(directory)):
             raise Problem(f"ceph-fuse did not mount {directory}; its log is in {self.base}/log")
 
-    def unmount(self, directory):
-        """Unmounts a directory; a mount in use ends after its last use."""
-        if attempt("umount", directory) != 0:
-            run("umount", "--lazy", directory)
+    unmount = staticmethod(beds.unmount)
 
     def kill_mount(self, directory):
         """Kills ceph-fuse like a crash, then evicts the client.
 
         Without the eviction the MDS would keep the client's capabilities for a minute.
         """
-        found = [daemon for daemon in daemons.running(self.conf) if daemon.name == f"mount {directory}"]
+        found = [daemon for daemon in self.running() if daemon.name == f"mount {directory}"]
         if not found:
             raise Problem(f"nothing of this bed is mounted on {directory}")
-        daemons.end(found, signal.SIGKILL)
+        beds.end(found, signal.SIGKILL)
         mds = ("ceph", "-c", self.conf, "--connect-timeout", 10, "tell", "mds.a")
         for session in json.loads(run(*mds, "session", "ls", "--format", "json")):
             if session["client_metadata"].get("mount_point") == str(directory):
@@ -190,17 +175,14 @@ class Bed:
 
     def status(self):
         """Daemons, pools and disks, as text for people."""
-        alive = sorted(daemons.running(self.conf), key=lambda daemon: daemon.name)
-        if not alive:
-            raise Problem(f"there is no bed in {self.base}; remedy: `up`")
-        lines = [f"{daemon.name}: process {daemon.pid}, {daemon.resident_mib()} MiB" for daemon in alive]
+        lines = beds.process_lines(self.require())
         pools = run("ceph", "-c", self.conf, "--connect-timeout", 10, "df")
         disks = [json.dumps(counts) for counts in self.farm.statistics().values()]
         return "\n".join([*lines, "", pools, *disks])
 
     def stop_osd(self, number, kill=False):
         """Stops an OSD. Without SIGKILL it notifies the monitor, and clients wait from then on."""
-        daemons.end(self._osd(number), signal.SIGKILL if kill else signal.SIGTERM)
+        beds.end(self._osd(number), signal.SIGKILL if kill else signal.SIGTERM)
 
     def start_osd(self, number):
         """Starts an OSD and waits until it serves requests."""
@@ -216,7 +198,7 @@ class Bed:
     def _osd(self, number, must_run=True):
         if not (self.base / f"osd.{number}").exists():
             raise Problem(f"{self.base} has no osd.{number}")
-        found = [daemon for daemon in daemons.running(self.conf) if daemon.name == f"osd.{number}"]
+        found = [daemon for daemon in self.running() if daemon.name == f"osd.{number}"]
         if must_run and not found:
             raise Problem(f"osd.{number} does not run")
         return found
@@ -225,20 +207,15 @@ class Bed:
 
     def down(self):
         """Removes every part of the testbed that exists. Discards its data, so flushes nothing."""
-        alive = daemons.running(self.conf)
+        alive = self.running()
         for daemon in alive:
             if daemon.program == "ceph-fuse" and mounted_from(daemon.mount_point):
                 self.unmount(daemon.mount_point)
         if mounted_from(self.mount_point):
             self.unmount(self.mount_point)
-        daemons.end(alive, signal.SIGKILL)
+        beds.end(alive, signal.SIGKILL)
         self.farm.down()
-        if not self.base.exists():
-            return
-        if not self.conf.exists() and any(self.base.iterdir()):
-            raise Problem(f"{self.base} is no bed: it has no ceph.conf, and is not empty")
-        remove_tree(self.base)
-        self.say("removed")
+        self.remove()
 
 
 def check_possible(throttled_disk):
@@ -249,11 +226,3 @@ def check_possible(throttled_disk):
     for built in (throttled_disk, ROOT / WIDE_FUSE):
         if not Path(built).exists():
             raise Problem(f"{built} is not there; remedy: make cephfs-bed")
-
-
-def remove_tree(base):
-    """Removes a directory; refuses if something is mounted in it."""
-    inside = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines() if line.split()[1].startswith(f"{base}/")]
-    if inside:
-        raise Problem(f"{inside[0]} is still mounted; end what uses it, then `down` again")
-    shutil.rmtree(base)

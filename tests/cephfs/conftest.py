@@ -5,15 +5,14 @@ Without it these tests are skipped."""
 import json
 import os
 import random
-import shutil
 import string
-import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import HDD, ROOT, SSD, ClusterDir, run_command
+import testbeds
+from conftest import HDD, SSD, ClusterDir, run_command
 
 MOUNT = os.environ.get("STRIPEWISE_CEPHFS")
 # How files are placed. "dirs": by stripewise, in directories that the test has pinned to a pool.
@@ -33,7 +32,7 @@ class Bed:
     def __call__(self, *words, **options):
         """Runs testbed/cephfs WORDS..."""
         command, *more = words
-        return run_command(sys.executable, ROOT / "testbed" / "cephfs", command, "--base", self.base, *more, **options)
+        return testbeds.call("cephfs", command, self.base, *more, **options)
 
     def ceph(self, *words):
         """The JSON output of `ceph WORDS...`."""
@@ -104,11 +103,8 @@ def new_name():
 @pytest.fixture
 def on_ceph(bed):
     """A directory of the mount."""
-    directory = bed.mount / new_name()
-    directory.mkdir()
-    yield directory
-    if os.environ.get("STRIPEWISE_KEEP") != "1":
-        shutil.rmtree(directory, ignore_errors=True)
+    with testbeds.directory_of(bed.mount / new_name()) as directory:
+        yield directory
 
 
 @pytest.fixture(params=DRIVERS)

@@ -5,13 +5,12 @@ import json
 import mmap
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+import testbeds
 from conftest import ROOT, run_command
 
 PROGRAM = [sys.executable, ROOT / "testbed" / "cephfs"]
@@ -75,43 +74,17 @@ def test_what_it_cannot_do_is_said(bed, tmp_path):
     ):
         result = bed(*words, ok=False)
         assert result.code == 1 and expected in result.err and "Traceback" not in result.err, result
-    nowhere = run_command(*PROGRAM, "status", "--base", tmp_path / "no", ok=False)
-    assert nowhere.code == 1 and "there is no bed" in nowhere.err
-    (tmp_path / "mine").write_text("somebody's")
-    foreign = run_command(*PROGRAM, "down", "--base", tmp_path, ok=False)
-    assert foreign.code == 1 and "is no bed" in foreign.err and (tmp_path / "mine").exists()
-
-
-def free_port():
-    """A free port whose successor is free, too."""
-    for port in range(28100, 32700, 10):
-        with socket.socket() as one, socket.socket() as next_one:
-            try:
-                one.bind(("127.0.0.1", port))
-                next_one.bind(("127.0.0.1", port + 1))
-            except OSError:
-                continue
-            return port
-    raise AssertionError("no free port")
+    testbeds.assert_takes_no_foreign_directory("cephfs", tmp_path)
 
 
 def leftovers(base):
-    """Processes that name the directory, and mounts in it."""
-    lines = [path.read_bytes().replace(b"\0", b" ").decode() for path in Path("/proc").glob("[0-9]*/cmdline") if readable(path)]
-    mounts = Path("/proc/self/mounts").read_text().splitlines()
-    return [line for line in lines if f"{base}/" in line and "ceph-" in line] + [line for line in mounts if f" {base}/" in line]
-
-
-def readable(path):
-    try:
-        return path.read_bytes() != b""
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    """Processes of Ceph that name the directory, and mounts in it."""
+    return [line for line in testbeds.processes(base).values() if "ceph-" in line] + testbeds.mounts(base)
 
 
 def test_what_a_killed_run_left_is_removed(bed, tmp_path):
     base = tmp_path / "bed"
-    words = ["--base", base, "--port", free_port(), "--hdds", 1, "--ssds", 1, "--size-mib", 2048]
+    words = ["--base", base, "--port", testbeds.free_port(), "--hdds", 1, "--ssds", 1, "--size-mib", 2048]
     up = [str(word) for word in [*PROGRAM, "up", *words]]
     process = subprocess.Popen(up, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     end_s = time.monotonic() + 30

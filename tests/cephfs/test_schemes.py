@@ -2,10 +2,10 @@
 the plan says according to `rados df` and `stripewise status`."""
 
 import re
-import tomllib
 
 import pytest
 from conftest import Mpi
+from dealt import expected
 
 RANKS, BLOCK = 4, 4 << 20
 SIZE = RANKS * BLOCK
@@ -19,14 +19,7 @@ SCHEMES = {
     "psa": (["--shared"], "mpich"),
 }
 POOL_SCHEMES = ["1-DH on hdd", "def"]
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 MARKERS = 16 << 10  # of a target and the files' manifests, in blocks of 4 KiB
-
-
-def size_of(text):
-    """Bytes of a size like 64K."""
-    number, unit = re.fullmatch(r"(\d+)([KMGT]?)", text).groups()
-    return int(number) * UNITS[unit]
 
 
 def pools_of(target):
@@ -34,37 +27,6 @@ def pools_of(target):
     stripes over)."""
     tier, first, last = re.fullmatch(r"(\w+)/(?:\w+x\d+|(\d+)(?:-(\d+))?)", target).groups()
     return [f"{tier}{i}" for i in range(int(first), int(last or first) + 1)] if first else [tier]
-
-
-def stripes_of(cycle):
-    """[(pool, bytes)] of "hdd/0-3:64K ssd/64Kx4:256K"."""
-    runs = [run.rsplit(":", 1) for run in cycle.split()]
-    return [(pool, size_of(width)) for target, width in runs for pool in pools_of(target)]
-
-
-def dealt_out(layout, size):
-    """{pool: bytes} of a file without holes, counted stripe by stripe."""
-    found, at = {}, 0
-    for region in layout:
-        end = min(size, size_of(region["end"]) if "end" in region else size)
-        stripes, number = stripes_of(region["cycle"]), 0
-        while at < end:
-            pool, width = stripes[number % len(stripes)]
-            found[pool] = found.get(pool, 0) + min(width, end - at)
-            at += min(width, end - at)
-            number += 1
-    return found
-
-
-def expected(plan, files, size):
-    """{pool: bytes} of all files of the plan's only rule."""
-    (rule,) = tomllib.loads(plan.read_text())["rule"]
-    layouts, stride = rule["layouts"], rule.get("spread", {}).get("stride", 1)
-    sums = {}
-    for number in range(files):
-        for pool, count in dealt_out(layouts[number // stride % len(layouts)], size // files).items():
-            sums[pool] = sums.get(pool, 0) + count
-    return sums
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -95,7 +57,7 @@ def assert_right_and_where_planned(bed, cluster, stripewise, scheme, words, mpi,
     assert (result["verified_bytes"], result["wrong_bytes"]) == (SIZE, 0)
     assert stripewise("fsck", "-p", cluster.plan, cluster.data, "--json").json()["findings"] == []
 
-    planned = expected(cluster.plan, files, SIZE)
+    planned = expected(cluster.plan, files, SIZE, pools_of)
     assert sum(planned.values()) == SIZE
     counted = {}
     for file in stripewise("status", "--json", cluster.data).json()["files"]:

@@ -1,272 +1,280 @@
 """A strict fake of BeeGFS 8's `beegfs`: entry info, entry set, entry create file, pool list, target
-list.
+list, version. STRIPEWISE_FAKE_VERSION (8.0 to 8.4) selects the release that it behaves like.
 
-`fake.conf`: `mount DIR`, `target NUMBER POOL BYTES_FREE`, `pool NUMBER NAME` (the first is the
-default pool), `may set` (sysAllowUserSetPattern).
+`fake.conf`: `mount DIR`, `target NUMBER POOL BYTES_FREE` (`-`: the target does not answer), `pool
+NUMBER NAME` (the first is the default pool), `group NUMBER` (the group of the installed tool), `may
+set` (sysAllowUserSetPattern). The file `locked` makes the inodes of files locked.
 
-Sources, all of ThinkParQ/beegfs-go: ctl/internal/cmd/entry/{set,info,create,flags}.go,
-ctl/pkg/ctl/entry/{set,create}.go, ctl/internal/cmd/pool/list.go, ctl/internal/cmd/target/list.go,
-ctl/internal/cmd/root.go, ctl/internal/config/config.go, ctl/internal/cmdfmt/json.go,
-common/beegfs/{entity,entry}.go. Errors are cobra's `Error: ...` with status 1.
+Sources, all of ThinkParQ/beegfs-go, with lines of 8.4.0 unless another release is named, below
+ctl/internal: cmd/root.go, config/config.go, cmdfmt/{fmt,json}.go, cmd/entry/{set,create,info,
+flags}.go, cmd/pool/list.go, cmd/target/list.go, cmd/version.go; ctl/pkg/ctl/entry/{set,create}.go;
+ctl/build/postinstall.sh. Guesses: the pattern of an entry that is a link, numbers of inodes, uids.
 """
 
-import errno
+import json
 import os
+import re
 import sys
 
+import beegfs_entries as fs
 import fake
+from beegfs_entries import CONF, MOUNT, OPS_ERRORS, POOLS, TARGETS, VERSION, failed
+from beegfs_flags import CREATE, GLOBAL, PATTERN, authorized, boolean, flags, missing_path
 
-CHUNK_MIN, CHUNK_MAX = 64 << 10, 2**32 - 1  # minChunksize, maxChunksize in entry/flags.go
-PREFIXES = {"": 1, "k": 10**3, "kB": 10**3, "M": 10**6, "MB": 10**6, "G": 10**9, "GB": 10**9,
-            "Ki": 1 << 10, "KiB": 1 << 10, "Mi": 1 << 20, "MiB": 1 << 20, "Gi": 1 << 30, "GiB": 1 << 30}  # ctl/internal/util
-
-CONF = fake.configuration()
-MOUNT = os.path.realpath(CONF["mount"][0][0])
-POOLS = {words[1]: int(words[0]) for words in CONF["pool"]}
-TARGETS = {int(words[0]): (words[1], int(words[2])) for words in CONF["target"]}
-DEFAULT_POOL = CONF["pool"][0][1]
-# (chunk, number of targets, pool, targets)
-ROOT_PATTERN = f"524288,4,{DEFAULT_POOL},"
+# The package installs the tool setgid: build/postinstall.sh:5-6 (since 8.0.1), .goreleaser.yml.
+GROUP = int(CONF.get("group", [["64002"]])[0][0])
+NOT_MAPPED = "requested entity ID not found in the mapper"  # pkg/util/mapper.go:26
 
 
-def failed(message):
-    fake.end(1, f"Error: {message}")
+def entities(kind, name, number, letter="s"):
+    """EntityIdSet.String, common/beegfs/entity.go:201-203."""
+    return f"{name}[{letter}:{number}, uid:{kind + number}]"
 
 
-def inside(path):
-    """The path within the file system."""
-    real = os.path.realpath(path)
-    if real != MOUNT and not real.startswith(MOUNT + "/"):
-        failed(f"unable to initialize file system client from the specified path: {path} is not in a BeeGFS mount")
-    if not os.path.lexists(path):
-        failed(f"stat {path}: no such file or directory")
-    return real
+def pool_called(pool, doing):
+    name = next((name for name, number in POOLS.items() if pool in (name, number)), None)
+    return name or failed(f"{doing} {spelled(pool)}: {NOT_MAPPED}: {spelled(pool)}")
 
 
-def of_pool(pool):
-    return [target for target, (its, _) in TARGETS.items() if its == pool]
-
-
-def inherited(text, path):
-    """The layout of a new file or directory: the pattern, and for a file targets of its pool."""
-    chunk, count, pool, _ = (text or ROOT_PATTERN).split(",")
-    if os.path.isdir(path):
-        return f"{chunk},{count},{pool},"
-    targets = of_pool(pool)
-    first = os.stat(path).st_ino
-    chosen = [targets[(first + k) % len(targets)] for k in range(min(int(count), len(targets)))]
-    return f"{chunk},{count},{pool},{':'.join(map(str, chosen))}"
-
-
-def settle(path):
-    fake.settle(path, MOUNT, inherited, directories=True)
-
-
-def chunk_size(text):
-    """Parses a size like chunksizeFlag.Set and ParseIntFromStr."""
-    flag = f'invalid argument "{text}" for "--chunk-size" flag'
-    number = text.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    prefix = text[len(number) :]
-    if not number.replace(".", "", 1).isdigit() or prefix not in PREFIXES:
-        failed(f"{flag}: bytes must be specified as a whole number, did you mean to specify an SI or IEC prefix besides B?")
-    size = int(float(number) * PREFIXES[prefix])
-    if not CHUNK_MIN <= size <= CHUNK_MAX:
-        failed(f"{flag}: parsed chunksize ({size} bytes) is out of bounds (must be between {CHUNK_MIN} and {CHUNK_MAX} bytes)")
-    if size & (size - 1):
-        failed(f"{flag}: chunksize is not a power of 2: {size}")
-    return size
-
-
-def flags(arguments, known):
-    """{flag: value} and the other arguments; flags are --name=value or --name value."""
-    given, others, place = {}, [], 0
-    while place < len(arguments):
-        name, equals, value = arguments[place].partition("=")
-        if not name.startswith("--"):
-            others.append(arguments[place])
-        elif name not in known:
-            failed(f"unknown flag: {name}")
-        elif known[name] and not equals:
-            place += 1
-            if place >= len(arguments):
-                failed(f"flag needs an argument: {name}")
-            given[name] = arguments[place]
-        else:
-            given[name] = value
-        place += 1
-    return given, others
-
-
-GLOBAL = {"--output": True, "--raw": False}
-PATTERN = {"--chunk-size": True, "--num-targets": True, "--pool": True}
-
-
-def pattern(given):
-    """The values of the flags that set a pattern."""
-    values = {}
-    if "--chunk-size" in given:
-        values["chunk"] = chunk_size(given["--chunk-size"])
-    if "--num-targets" in given:
-        if not given["--num-targets"].isdigit() or int(given["--num-targets"]) >= 2**32:
-            failed(f'invalid argument "{given["--num-targets"]}" for "--num-targets" flag: strconv.ParseUint: parsing')
-        values["count"] = int(given["--num-targets"])
-    if "--pool" in given:
-        values["pool"] = given["--pool"]
-    return values
-
-
-def pool_called(name):
-    """A pool by alias or number."""
-    by_number = {str(number): alias for alias, number in POOLS.items()}
-    return by_number.get(name.removeprefix("s:"), name if name in POOLS else None)
+def spelled(identifier):
+    return f"s:{identifier}" if isinstance(identifier, int) else identifier
 
 
 def entry_set(arguments):
-    given, paths = flags(arguments, GLOBAL | PATTERN | {"--force": False})
+    given, paths = flags(arguments, GLOBAL | PATTERN)
     if not paths:
-        failed("missing <path> argument. Usage: set <path> [<path>] ...")
-    values = pattern(given)
-    # setAndValidateEUID
-    if os.geteuid() != 0 and "pool" in values:
+        missing_path("set <path> [<path>] ...")
+    authorized(given, for_root=False)
+    # setAndValidateEUID, pkg/ctl/entry/set.go:46-82.
+    if os.geteuid() != 0 and given["pool"] is not None:
         failed("only root can configure pools")
-    for path in paths:
-        real = inside(path)
-        settle(real)
-        if "pool" in values:
-            pool = pool_called(values["pool"])
-            if pool is None:
-                failed(f"unable to retrieve the specified storage pool {values['pool']}: no such entity found in the mapping")
-            if not of_pool(pool) and "--force" not in given:
-                failed(f"storage pool with ID {POOLS[pool]} does not contain any targets (use force to override)")
-            values["pool"] = pool
-        # Entries that are not directories are skipped silently.
-        if not os.path.isdir(path):
+    # runEntrySetCmd, entry/set.go:143-179. Up to 8.1 an error counts as an entry.
+    names = {"Chunksize": "chunk-size", "Pool": "pool", "DefaultNumTargets": "num-targets"}
+    updates = [f"{name} ({spelled(given[flag]) if flag == 'pool' else given[flag]})" for name, flag in names.items() if given[flag] is not None]
+    summaries = [f"Summary: processed {count} entries | configuration updates: {', '.join(updates)}" for count in range(len(paths) + 1)]
+    fs.BEFORE_ERRORS[:] = [summaries[VERSION < (8, 2)]]
+    mount = fs.client(paths[0], given["mount"])
+    for number, path in enumerate(paths):
+        fs.BEFORE_ERRORS[:] = [summaries[number + (VERSION < (8, 2))]]
+        within = fs.relative(path, mount)
+        place = fs.found(mount, within)
+        # Entries that are not directories are skipped silently, pkg/ctl/entry/set.go:260-266.
+        if os.path.islink(place) or not os.path.isdir(place):
             continue
-        if os.geteuid() != 0 and (["set"] not in CONF.get("may", []) or os.stat(path).st_uid != os.geteuid()):
-            failed(f"server returned an error performing the requested updates for path {path}: Permission denied")
+        chunk, count, pool, _ = fs.pattern_of(place)
+        # handleDirectory, pkg/ctl/entry/set.go:149-223.
+        if given["pool"] is not None:
+            pool = pool_called(given["pool"], "unable to retrieve the specified storage pool")
+            if not fs.of_pool(pool) and not given["force"]:
+                failed(f"storage pool with ID {POOLS[pool]} does not contain any targets (use force to override)")
+        # The server: SetDirPatternMsgEx.cpp and DirInode::setStripePattern of ThinkParQ/beegfs.
+        if os.geteuid() != 0 and (["set"] not in CONF.get("may", []) or os.stat(place).st_uid != os.geteuid()):
+            failed(f"server returned an error performing the requested updates for path {within}: {OPS_ERRORS['PERM'][1]}")
         if not fake.ignores_hints():
-            chunk, count, pool, _ = (fake.nearest(real, MOUNT) or ROOT_PATTERN).split(",")
-            fake.keep(real, f"{values.get('chunk', chunk)},{values.get('count', count)},{values.get('pool', pool)},")
-    print(f"Summary: processed {len(paths)} entries | configuration updates: ...", file=sys.stderr)
+            fake.keep(place, f"{given['chunk-size'] or chunk},{given['num-targets'] or count},{pool},")
+    print(summaries[-1], file=sys.stderr)
+
+
+def chosen_targets(given, pool, within):
+    """checkAndGetTargets, pkg/ctl/entry/create.go:205-253. It puts them into a map, which loses
+    their order."""
+    chosen, wrong = [], f"invalid configuration for path {within}:"
+    for named in given["targets"] or []:
+        target = next((number for number in TARGETS if named in (number, f"target_{number}")), None)
+        if target is None:
+            failed(f"{wrong} unable to look up specified target: {NOT_MAPPED}: {spelled(named)}")
+        if TARGETS[target][0] != pool and not given["force"]:
+            names = entities(1000, f"target_{target}", target), entities(100, pool, POOLS[pool])
+            failed(f"{wrong} specified target {names[0]} is not in the pool {names[1]} assigned to the new entry (use force to override)")
+        if target in chosen:
+            failed(f"{wrong} the same target was specified multiple times: {target}")
+        chosen.append(target)
+    return chosen[::-1]
 
 
 def entry_create(arguments):
-    given, paths = flags(arguments, GLOBAL | PATTERN | {"--force": False, "--targets": True, "--permissions": True})
+    """CreateEntry and generateAndVerifyMakeFileReq, pkg/ctl/entry/create.go:67-184, 313-411."""
+    given, paths = flags(arguments, GLOBAL | PATTERN | CREATE)
     if not paths:
-        failed("missing <path> argument. Usage: file <path> [<path>] ...")
-    if os.geteuid() != 0:
-        failed("only root can use this command")
-    if "--pool" in given and "--targets" in given:
+        missing_path("file <path> [<path>] ...")
+    authorized(given, for_root=True)
+    if given["pool"] is not None and given["targets"] is not None:
         group = "[pool targets buddy-groups]"
         failed(f"if any flags in the group {group} are set none of the others can be; [pool targets] were all set")
-    values = pattern(given)
-    for path in paths:
-        parent = inside(os.path.dirname(os.path.abspath(path)))
-        settle(parent)
-        chunk, count, pool, _ = (fake.nearest(parent, MOUNT) or ROOT_PATTERN).split(",")
-        if "pool" in values:
-            pool = pool_called(values["pool"])
-            if pool is None:
-                failed(f"invalid configuration for path {path}: error looking up the specified pool {values['pool']}")
-        chosen = []
-        for text in filter(None, given.get("--targets", "").split(",")):
-            target = int(text.removeprefix("s:")) if text.removeprefix("s:").isdigit() else None
-            if target not in TARGETS:
-                failed(f"invalid configuration for path {path}: unable to look up specified target: {text}")
-            if TARGETS[target][0] != pool and "--force" not in given:
-                wrong = f"specified target s:{target} is not in the pool {pool} assigned to the new entry (use force to override)"
-                failed(f"invalid configuration for path {path}: {wrong}")
-            if target in chosen:
-                failed(f"invalid configuration for path {path}: the same target was specified multiple times: {target}")
-            chosen.append(target)
-        count = values.get("count", int(count))
-        if chosen and values.get("count", 0) > len(chosen):
-            wrong = "requested number of targets is greater than the number of targets that were specified"
-            failed(f"invalid configuration for path {path}: {wrong}")
-        if os.path.lexists(path):
-            print(f"[{{\"entry_id\":\"n/a\",\"name\":\"{path}\",\"status\":\"Entry exists already\",\"type\":\"n/a\"}}]")
-            failed("unable to create one or more entries (see individual results for details)")
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        os.chmod(path, int(given.get("--permissions", "0644"), 8))
-        chunk = values.get("chunk", chunk)
-        if chosen:
-            # checkAndGetTargets puts them into a map, which loses their order.
-            fake.keep(path, f"{chunk},{count},{pool},{':'.join(map(str, reversed(chosen)))}")
-        else:
-            fake.keep(path, inherited(f"{chunk},{count},{pool},", path))
+    mount = fs.client(os.path.dirname(os.path.abspath(sorted(paths)[0])), given["mount"])
+    rows = [created(given, fs.relative(path, mount), mount) for path in sorted(paths)]
+    printed(rows, given, ["name", "status", "entry_id", "type"])
+    if any(row["entry_id"] == "n/a" for row in rows):
+        failed("unable to create one or more entries (see individual results for details)")
 
 
-def quoted(text):
-    return '"' + str(text).replace("\\", "\\\\").replace('"', '\\"') + '"'
+def created(given, within, mount):
+    """Creates a file and returns the row for it."""
+    parent = fs.found(mount, os.path.dirname(within))
+    chunk, count, pool, _ = fs.pattern_of(parent)
+    wrong = f"invalid configuration for path {within}:"
+    if given["pool"] is not None:
+        pool = pool_called(given["pool"], f"{wrong} error looking up the specified pool")
+    if given["targets"] and (given["num-targets"] or 0) > len(given["targets"]):
+        failed(f"{wrong} requested number of targets is greater than the number of targets that were specified")
+    chosen = chosen_targets(given, pool, within)
+    if not chosen and not fs.of_pool(pool):
+        name = entities(100, pool, POOLS[pool])
+        failed(f"{wrong} the specified pool {name} does not contain any targets for the configured stripe pattern RAID0")
+    place = os.path.join(parent, os.path.basename(within))
+    status = "PATHNOTEXISTS" if not os.path.isdir(parent) or os.path.islink(parent) else "EXISTS"
+    if status == "PATHNOTEXISTS" or os.path.lexists(place):
+        return {"name": within, "status": OPS_ERRORS[status], "entry_id": "n/a", "type": "n/a"}
+    os.close(os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    # The defaults are the effective user and group: entry/flags.go:303-357. The server
+    # (MkFileWithPatternMsgEx.cpp of ThinkParQ/beegfs) takes both as they are, also in a setgid
+    # directory, and the umask is 0: pkg/ctl/entry/create.go:90-95.
+    os.chown(place, os.geteuid() if given["uid"] is None else given["uid"], GROUP if given["gid"] is None else given["gid"])
+    os.chmod(place, given["permissions"] & 0o7777)
+    pattern = f"{given['chunk-size'] or chunk},{given['num-targets'] or count},{pool},"
+    fake.keep(place, pattern + ":".join(map(str, chosen)) if chosen else fs.inherited(pattern, place))
+    return {"name": within, "status": (0, "Success"), "entry_id": entry_id(place), "type": (2, "file")}
 
 
-def printed(rows):
-    """Prints like cmdfmt/json.go: objects with sorted keys, as in Go."""
-    objects = ["{" + ",".join(f"{quoted(key)}:{value}" for key, value in sorted(row.items())) + "}" for row in rows]
-    print("[" + ",".join(objects) + "]\n")
+def printed(rows, given, defaults, every=None):
+    """Prints like cmdfmt/fmt.go:63-202 and cmdfmt/json.go. A value that is a pair is a number in JSON
+    and a text in a table."""
+    wanted = given["columns"] if given["columns"] is not None else every if every and given["debug"] else defaults
+    kind, page = given["output"], given["page-size"]
+    if kind == "table":
+        print("  ".join(defaults).upper())
+        print("\n".join("  ".join(value[1] if isinstance(value, tuple) else str(value) for value in row.values()) for row in rows))
+        return
+    shown = [{key: value[0] if isinstance(value, tuple) else value for key, value in row.items()
+              if key in wanted or "all" in wanted} for row in rows]  # fmt: skip
+    one_a_line = kind == "ndjson" or page == 0
+    for group in shown if one_a_line else [shown[first : first + page] for first in range(0, len(shown), page)]:
+        # json.Marshal: the keys of maps sorted, those of structs not, and < > & escaped.
+        group = dict(sorted(group.items())) if one_a_line else [dict(sorted(row.items())) for row in group]
+        text = json.dumps(group, separators=(",", ":"), ensure_ascii=False)
+        print(re.sub("[<>&]", lambda sign: f"\\u{ord(sign[0]):04x}", text), end="\n" if one_a_line else "\n\n")
+
+
+def need_raw_json(given):
+    if given["output"] == "table" or not given["raw"]:
+        failed("the fake prints --output json --raw only")
+
+
+def entry_id(place):
+    return "root" if place == MOUNT else f"0-{os.lstat(place).st_ino:X}-1"
 
 
 def entry_info(arguments):
-    _, paths = flags(arguments, GLOBAL)
+    given, paths = flags(arguments, GLOBAL)
     if not paths:
-        failed("missing <path> argument. Usage: info <path> [<path>] ...")
-    rows = []
-    for path in paths:
-        real = inside(path)
-        settle(real)
-        is_dir = os.path.isdir(path)
-        text = (fake.nearest(real, MOUNT) if is_dir else fake.kept(real)) or ROOT_PATTERN
-        chunk, count, pool, targets = text.split(",")
-        targets = ",".join(f"s:{target}" for target in targets.split(":") if target)
-        rows.append({
-            "path": quoted(real.removeprefix(MOUNT) or "/"), "entry_id": quoted("0-0-1"), "type": "1" if is_dir else "2",
-            "meta_node": quoted("m:1"), "meta_mirror": quoted("(unmirrored)"), "remote_targets": quoted("(none)"),
-            "storage_pool": quoted(f"{pool} ({POOLS[pool]})" if is_dir else "(file)"),
-            "stripe_pattern": quoted(f"RAID0 ({count}x{chunk})"),
-            "storage_targets": quoted("(directory)" if is_dir else targets),
-            "storage_mirrors": quoted("(directory)" if is_dir else "(unmirrored)"),
-        })
-    printed(rows)
+        missing_path("info <path> [<path>] ...")
+    authorized(given, for_root=False)
+    need_raw_json(given)
+    mount = fs.client(paths[0], given["mount"])
+    rows = [entry_row(within, fs.found(mount, within)) for within in (fs.relative(path, mount) for path in paths)]
+    # entry/info.go:81-82 in 8.0.0 and 8.1.0, 84-85 in 8.2.0, 85-86 in 8.3.0 and in 8.4.0.
+    every = list(rows[0])
+    states = [name for name in ("cool_down", "access", "state") if VERSION >= (8, 3) and (VERSION >= (8, 4) or name != "cool_down")]
+    printed(rows, given, every[:10] + states, every if VERSION >= (8, 2) else None)
+
+
+def entry_row(within, place):
+    """assembleTableRow: entry/info.go:263-341 in 8.0.0, 277-377 in 8.4.0."""
+    kind = (3, "symlink") if os.path.islink(place) else (1, "directory") if os.path.isdir(place) else (2, "file")
+    row = {"path": within, "entry_id": entry_id(place), "type": kind, "meta_node": "m:1", "meta_mirror": "(unmirrored)"}
+    chunk, count, pool, targets = fs.pattern_of(place) if kind[0] < 3 else (0, 0, fs.DEFAULT_POOL, "")
+    targets = ",".join(f"s:{target}" for target in targets.split(":") if target)
+    pattern, number = "RAID0" if kind[0] < 3 else "invalid", POOLS[pool]
+    if fs.is_locked(place):
+        # Before 8.4 what the server has not filled in is shown as it is.
+        chunk, count, pool, number, pattern, targets = 0, 0, "<unknown>", 0, "invalid", ""
+    is_dir = kind[0] == 1
+    # entry/info.go:280 in 8.0.0 and 8.1.0 shows the pool of files too; 8.2.0, 277-281, does not.
+    row["storage_pool"] = f"{pool} ({number})" if is_dir or VERSION < (8, 2) else f"({kind[1]})"
+    row["stripe_pattern"] = f"{pattern} ({count}x{chunk})"
+    none = "(unavailable)" if VERSION >= (8, 2) else ""
+    row |= {"storage_targets": "(directory)" if is_dir else targets or none, "storage_mirrors": "(directory)" if is_dir else "(unmirrored)"}
+    row |= {"remote_targets": "(none)", "cool_down": "(n/a)", "client_sessions": "(directory)" if is_dir else "Reading: 0, Writing: 0"}
+    row |= {"data_state": "(n/a)"} if VERSION < (8, 1) else {"access": "(n/a)", "state": "(n/a)"}
+    if fs.is_locked(place) and VERSION >= (8, 4):  # entry/info.go:297-305
+        known = ("path", "entry_id", "type", "meta_node", "meta_mirror")
+        row |= {name: f"(unavailable: {OPS_ERRORS['INODELOCKED'][1]})" for name in row if name not in known}
+    return row
 
 
 def identifier(number, kind):
-    return f'{{"num_id":{number},"node_type":{kind}}}'
+    """LegacyId, common/beegfs/entity.go:54-57; 2 is a metadata, 3 a storage entity."""
+    return {"num_id": number, "node_type": kind}
 
 
 def pool_list(arguments):
-    flags(arguments, GLOBAL)
-    printed([{"id": identifier(number, 3), "alias": quoted(name), "mirrors": '""',
-              "targets": quoted(",".join(f"s:{target}" for target in of_pool(name)))} for name, number in POOLS.items()])
+    """cmd/pool/list.go:34-133."""
+    given, others = flags(arguments, GLOBAL)
+    authorized(given, for_root=False)
+    if others and VERSION >= (8, 1):
+        failed(f'unknown command "{others[0]}" for "beegfs pool list"\nUsage: list --help')
+    if given["page-size"] == 0:
+        failed("--page-size=0 is not supported for this view")
+    need_raw_json(given)
+    rows = []
+    for name, number in POOLS.items():
+        ids = [entities(1000, f"target_{target}", target) + "\n" if given["debug"] else f"s:{target}," for target in fs.of_pool(name)]
+        rows.append({"uid": 100 + number, "id": identifier(number, 3), "alias": name, "targets": "".join(ids).strip(","), "mirrors": ""})
+        rows[-1] |= {f"{whose}_{what}_limit": "" for whose in ("user", "group") for what in ("space", "inode")}
+    printed(rows, given, ["id", "alias", "targets", "mirrors"])
 
 
 def target_list(arguments):
-    given, _ = flags(arguments, GLOBAL | {"--capacity": False})
-    rows = [{"id": identifier(1, 2), "alias": quoted("meta_1"), "on_node": quoted("meta"), "pool": quoted("n/a")}]
-    for target, (pool, free) in TARGETS.items():
-        row = {"id": identifier(target, 3), "alias": quoted(f"target_{target}"), "on_node": quoted("storage"), "pool": quoted(pool)}
-        rows.append(row | ({"sfree": quoted(free)} if "--capacity" in given else {}))
-    printed(rows)
+    """cmd/target/list.go:54-255. Every user may run it: the annotation in line 33."""
+    given, _ = flags(arguments, GLOBAL | {"capacity": (boolean, False)})
+    authorized(given, for_root=False)
+    need_raw_json(given)
+    defaults = ["id", "type", "alias", "node", "storage_pool"]
+    capacity = ["cap_pool", "space", "space_used", "space_free", "inodes", "inodes_used", "inodes_free"]
+    # A metadata target may have the number of a storage target.
+    rows = [target_row(min(TARGETS), 2, "meta", None, 7, given["debug"])]
+    rows += [target_row(target, 3, "target", pool, free, given["debug"]) for target, (pool, free) in TARGETS.items()]
+    printed(rows, given, defaults + (capacity if given["capacity"] else []), list(rows[0]))
+
+
+def target_row(number, kind, name, pool, free, debug):
+    shown_pool = "(n/a)" if pool is None else entities(100, pool, POOLS[pool]) if debug else f"s:{POOLS[pool]}"
+    total = "-" if free is None else str(free + 100)
+    used = "-" if free is None else f"100 ({100 - free / (free + 100) * 100:.2f}%)"
+    free, letter = "-" if free is None else str(free), "ms"[kind - 2]
+    return {"uid": 1000 + number, "id": identifier(number, kind), "type": kind, "alias": f"{name}_{number}",
+            "node": entities(0, ("meta", "storage")[kind - 2], 1, letter) if debug else f"{letter}:1", "storage_pool": shown_pool, "reachability": "Offline" if free == "-" else "Online",
+            "last_contact": "1s ago", "consistency": "Good", "sync_state": "Healthy", "cap_pool": "Normal",
+            "space": total, "space_used": used, "space_free": free, "inodes": total, "inodes_used": used,
+            "inodes_free": free}  # fmt: skip
+
+
+def version(arguments):
+    """cmd/version.go:19-40."""
+    given, _ = flags(arguments, GLOBAL)
+    authorized(given, for_root=False)
+    print(f"Version: {'.'.join(map(str, VERSION))}.0 | Commit unknown | Built: unknown\n")
+    print("Hint: The version displayed here is that of the command line tool, which may differ from BeeGFS itself.")
+
+
+COMMANDS = {("entry", "set"): entry_set, ("entry", "info"): entry_info, ("entry", "create", "file"): entry_create,
+            ("pool", "list"): pool_list, ("target", "list"): target_list, ("version",): version}  # fmt: skip
 
 
 def main():
-    arguments = sys.argv[1:]
-    if arguments in (["--version"], ["version"]):
-        print("8.0")
-        return
     fake.count_the_call(1, "Error: context deadline exceeded")
-    commands = {("entry", "set"): entry_set, ("entry", "info"): entry_info}
-    commands |= {("pool", "list"): pool_list, ("target", "list"): target_list}
-    if arguments[:3] == ["entry", "create", "file"]:
-        run, rest = entry_create, arguments[3:]
+    for length in (3, 2, 1):
+        run = COMMANDS.get(tuple(sys.argv[1 : length + 1]))
+        if run is not None:
+            break
     else:
-        run, rest = commands.get(tuple(arguments[:2])), arguments[2:]
-    if run is None:
-        failed(f'unknown command "{" ".join(arguments[:2])}" for "beegfs"')
-    # Without --output json the tool prints a table, which this fake does not support; set prints
-    # nothing.
-    if run not in (entry_set, entry_create) and ("json" not in rest and "--output=json" not in rest or "--raw" not in rest):
-        failed("the fake prints --output json --raw only")
+        first = (sys.argv[1:] or [""])[0]
+        if first.startswith("--"):
+            failed(f"unknown flag: {first}")
+        if any(command[0] == first for command in COMMANDS):
+            fake.end(0)  # cobra prints the help of a group of commands, whatever follows its name
+        failed(f'unknown command "{first}" for "beegfs"')
     try:
-        run(rest)
+        run(sys.argv[length + 1 :])
     except OSError as error:
-        failed(f"{error.filename}: {os.strerror(error.errno or errno.EIO)}")
+        failed(f"{error.filename}: {os.strerror(error.errno or 5)}")

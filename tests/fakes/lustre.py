@@ -1,17 +1,28 @@
-"""A strict fake of Lustre's `lfs`: setstripe, getstripe -d [--yaml], df, pool_list.
+"""A strict fake of Lustre's `lfs`: setstripe, migrate, getstripe -d [--yaml], df, pool_list.
 
-`fake.conf`: `mount DIR`, `fsname NAME`, `ost INDEX KIB_FREE [STATE]`, `pool NAME INDEX...`, `full
-INDEX...`.
+`fake.conf`: `mount DIR`, `fsname NAME`, `version X.Y.Z`, `ost INDEX KIB_FREE [STATE]`, `pool NAME
+INDEX...`, and what is wrong: `full INDEX...`, `silent INDEX...` (OSTs that do not answer),
+`inactive INDEX...`, `unpooled` (the servers do not know the pools), `restricted` (the user is not
+in the group of enable_setstripe_gid), `unsafe` (migrate damages a byte), `busy` (migrate finds
+writers).
 
-Sources: lustre/utils/lfs.c (lfs_setstripe_internal, parse_targets, lfs_poollist),
-lustre/utils/liblustreapi.c (llapi_stripe_param_verify, llapi_file_open_param, llapi_get_poollist,
-llapi_get_poolmembers, lov_dump_user_lmm_header, lov_dump_user_lmm_v1v3, lov_dump_comp_v1),
-lustre/lod/lod_lov.c (lod_verify_striping), lustre/lod/lod_qos.c (lod_alloc_ost_list),
-lustre/doc/lfs-setstripe.1, lfs-df.1, libcfs/include/libcfs/util/parser.h (CMD_HELP), all of
-lustre/lustre-release, 2.12 to 2.15.
+Sources, all of lustre/lustre-release, read in 2.12.9, 2.14.0, 2.15.8, 2.16.1 and 2.17.57; lines are
+those of 2.15.8 unless a version is named:
+  lustre/utils/lfs.c: lfs_setstripe_internal (3365), comp_args_to_layout (2635),
+    setstripe_args_init_inherit (2570), lsa_args_stripe_count_check (2596), parse_targets,
+    lfs_component_create, lfs_migrate, showdf (6359), mntdf (6474), lfs_df (7183)
+  lustre/utils/liblustreapi.c: llapi_file_open_param (2.16.1: 572), llapi_stripe_param_verify,
+    llapi_get_poolmembers, lov_dump_user_lmm_header (2996), lov_dump_comp_v1 (3829)
+  lustre/lod/lod_qos.c: lod_alloc_ost_list, lod_get_stripe_count (1918), lod_qos_parse_config (2380)
+  lustre/llite/file.c: LL_IOC_LOV_SETSTRIPE (2.16.1: 4537), lustre/llite/xattr.c: ll_setstripe_ea
+  libcfs/include/libcfs/util/parser.h: CMD_HELP
+
+Guesses, not read in the source: the words of a failed migrate; that releases other than 2.17.57
+say nothing of EEXIST for a composite, either; how -i and -o of a directory's default are shown.
 """
 
 import errno
+import json
 import os
 import sys
 
@@ -26,10 +37,15 @@ EOF = 2**64 - 1  # LUSTRE_EOF
 CONF = fake.configuration()
 MOUNT = os.path.realpath(CONF["mount"][0][0])
 FSNAME = CONF["fsname"][0][0]
+VERSION = tuple(int(number) for number in CONF.get("version", [["2.15.8"]])[0][0].split("."))
 OSTS = {int(words[0]): (int(words[1]), "".join(words[2:])) for words in CONF["ost"]}
 POOLS = {words[0]: [int(index) for index in words[1:]] for words in CONF.get("pool", [])}
-FULL = {int(index) for words in CONF.get("full", []) for index in words}
-DEFAULT = {"end": EOF, "size": 1 << 20, "count": 1, "pool": "", "first": -1, "osts": [], "over": False}
+FULL, SILENT, INACTIVE = ({int(index) for words in CONF.get(key, []) for index in words}
+                          for key in ("full", "silent", "inactive"))
+EA_STRIPES = 160  # LOV_MAX_STRIPE_COUNT_OLD: what an attribute without ea_inode has room for
+NO_STRIPES = "-"  # stored with a file without a layout, and a directory without a default
+DEFAULT = {"start": 0, "end": EOF, "size": 1 << 20, "count": 1, "pool": "", "first": -1, "osts": [], "over": False,
+           "mdt": False, "extension": 0, "mirror": 0, "prefer": False}
 
 
 def failed(number, message):
@@ -50,52 +66,64 @@ def on_lustre(path):
     return real
 
 
-def dumps(components):
-    """Serializes a layout to one line."""
-    fields = ("end", "size", "count", "pool", "first")
-    line = lambda c: ",".join(str(c[f]) for f in fields) + f",{int(c['over'])}," + ":".join(map(str, c["osts"]))
-    return ";".join(map(line, components))
-
-
 def loads(text):
-    """Parses the output of dumps."""
-    components = []
-    for line in text.split(";"):
-        end, size, count, pool, first, over, osts = line.split(",")
-        osts = [int(ost) for ost in osts.split(":") if ost]
-        components.append({"end": int(end), "size": int(size), "count": int(count), "pool": pool, "first": int(first),
-                           "over": over == "1", "osts": osts})
-    return components
+    return json.loads(text) if text and text != NO_STRIPES else None
+
+
+def instantiate(component, path):
+    """Chooses the objects of a component (lod_alloc_qos, lod_alloc_ost_list). Returns an errno."""
+    known = POOLS.get(component["pool"]) if "unpooled" not in CONF else None
+    # The server ignores a pool that it does not know or that is empty, and keeps the name.
+    candidates = known or list(OSTS)
+    if component["osts"]:
+        bad = [place for place, index in enumerate(component["osts"]) if index not in OSTS]
+        if bad:
+            return errno.EINVAL if VERSION >= (2, 15) and bad[0] == 0 else errno.ENODEV
+    else:
+        count = component["count"] or 1
+        if count < 0:
+            count = len(candidates) * -count
+        elif not component["over"]:
+            count = min(count, len(candidates))
+        start = candidates.index(component["first"]) if component["first"] in candidates else os.stat(path).st_ino
+        component["osts"] = [candidates[(start + k) % len(candidates)] for k in range(count)]
+    if VERSION >= (2, 15, 5) and component["end"] != EOF:  # lod_qos.c:2446
+        room = -(-(component["end"] - component["start"]) // component["size"])
+        component["osts"] = component["osts"][:max(room, 1)]
+    if "ea_inode" not in CONF:
+        component["osts"] = component["osts"][:EA_STRIPES]
+    component["count"] = len(component["osts"])
+    component["objects"] = True
+    return errno.ENOSPC if FULL & set(component["osts"]) else 0
 
 
 def allocate(components, path):
-    """Gives the first component its objects; later components get theirs when they are written."""
-    for number, component in enumerate(components):
-        if number > 0:
-            continue
-        candidates = POOLS.get(component["pool"], list(OSTS)) if component["pool"] else list(OSTS)
-        if not component["osts"]:
-            count = len(candidates) if component["count"] == -1 else component["count"]
-            # Without overstriping a component has at most one stripe per OST.
-            count = min(count, len(candidates))
-            start = candidates.index(component["first"]) if component["first"] in candidates else os.stat(path).st_ino
-            component["osts"] = [candidates[(start + k) % len(candidates)] for k in range(count)]
-            component["count"] = count
-        component["objects"] = True
-        if FULL & set(component["osts"]):
-            return False
-    return True
+    """Gives the first component of each mirror its objects; later ones get theirs when they are
+    written. Returns an errno."""
+    failures = [instantiate(component, path) for component in components
+                if component["start"] == 0 and not component["mdt"] and not component["extension"]]
+    return next(filter(None, failures), 0)
 
 
 def inherited(text, path):
-    """The layout of a new file."""
-    components = loads(text) if text else [dict(DEFAULT)]
+    """The layout of a new file, or the default of a new directory, which is a copy of its parent's
+    (before 2.16 without the list of OSTs)."""
+    if os.path.isdir(path):
+        components = loads(text)
+        for component in components or []:
+            component["osts"] = component["osts"] if VERSION >= (2, 16) else []
+        return json.dumps(components) if components else NO_STRIPES
+    components = loads(text) or loads(fake.kept(MOUNT)) or [dict(DEFAULT)]
     allocate(components, path)
-    return dumps(components)
+    return json.dumps(components)
+
+
+def settle():
+    fake.settle(MOUNT, MOUNT, inherited, directories=True)
 
 
 def parse_targets(text, found):
-    """Parses `0,2-4,0x5`; None if it is invalid."""
+    """Parses `0,2-4,0x5`; None if it is invalid. Up to 2.12 repeated OSTs are dropped."""
     for part in text.split(","):
         first, dash, last = part.partition("-")
         try:
@@ -105,42 +133,50 @@ def parse_targets(text, found):
             return None
         if first < 0 or last < first:
             return None
-        found.extend(range(first, last + 1))
+        found.extend(index for index in range(first, last + 1) if VERSION >= (2, 13) or index not in found)
     return found
+
+
+def check_component(component):
+    """Checks like comp_args_to_layout and lsa_args_stripe_count_check, whose failure is a usage
+    error also for a plain layout."""
+    osts, count = component["osts"], component["count"]
+    if len(osts) >= STRIPES_MAX:
+        usage(f"Invalid nr_tgts({STRIPES_MAX})")
+    if osts and count is not None and count > 0 and count != len(osts):
+        usage(f"stripe_count({count}) != nr_tgts({len(osts)})")
+    if component["mdt"] and count is not None:
+        usage(f"Option 'stripe-count' can't be specified with Data-on-MDT component: {count}")
 
 
 def check(component, several):
     """Checks like llapi_stripe_param_verify, and for components like llapi_layout_sanity and
     lod_verify_striping."""
-    pool, count, osts = component["pool"], component["count"], component["osts"]
+    pool, osts = component["pool"], component["osts"]
     if component["size"] >= 1 << 32:
         failed(errno.EINVAL, f"error: stripe size '{component['size']}' over 4GB limit")
-    if osts and component.pop("counted", False) and count != len(osts):
-        usage(f"lfs setstripe: stripe count {count} doesn't match the number of OSTs: {len(osts)}")
-    if osts:
-        component["count"] = len(osts)
-    if component["count"] > STRIPES_MAX:
-        failed(errno.EINVAL, f"Invalid stripe count {component['count']}\n")
-    if pool:
-        if len(pool) > POOL_NAME_MAX:
-            usage(f"error: setstripe: pool name '{pool}' is too long (max is {POOL_NAME_MAX} characters)")
-        if pool not in POOLS or not POOLS[pool]:
-            what = "has no OSTs" if pool in POOLS else "does not exist"
-            failed(errno.EINVAL, f"pool '{FSNAME}.{pool}' {what}")
-    for index in osts:
+    if len(pool) > POOL_NAME_MAX:
+        usage(f"error: setstripe: pool name '{pool}' is too long (max is {POOL_NAME_MAX} characters)")
+    checked = VERSION >= (2, 16) or (VERSION < (2, 15) and not several)
+    if pool and checked and not POOLS.get(pool):
+        what = "has no OSTs" if pool in POOLS else "does not exist"
+        failed(errno.EINVAL, f"pool '{FSNAME}.{pool}' {what}")
+    for index in osts if VERSION < (2, 15) and not several else []:
         if index not in OSTS or (pool and index not in POOLS[pool]):
             where = "pool" if pool else "system"
             failed(errno.ENODEV, f"llapi_layout_search_ost: cannot find OST {FSNAME}-OST{index:04x}_UUID in {where}")
-    if several and component["end"] != EOF and component["end"] % component["size"]:
-        # "stripe size isn't aligned"
-        failed(errno.EINVAL, "lfs setstripe: cannot create composite file")
+
+
+def misaligned(component):
+    """lod_verify_striping: "stripe size isn't aligned"."""
+    return not component["mdt"] and component["end"] != EOF and component["end"] % component["size"] != 0
 
 
 def options(arguments):
-    """The components described by the options, whether to delete, and the files."""
-    components, delete = [], False
-    now, started = dict(DEFAULT, osts=[], end=0), False
-    place = 0
+    """The components described by the options, the single options, and the files."""
+    components, alone = [], set()
+    now, started = dict(DEFAULT, osts=[], end=0, count=None), False
+    place = mirror = 0
 
     def value():
         nonlocal place
@@ -149,19 +185,41 @@ def options(arguments):
             usage(f"lfs setstripe: option requires an argument -- '{arguments[place - 1]}'")
         return arguments[place]
 
+    def finish():
+        """Ends a component. A later one inherits its size, count and pool
+        (setstripe_args_init_inherit)."""
+        nonlocal now
+        last = components[-1] if components and components[-1]["mirror"] == now["mirror"] else None
+        now["start"] = last["end"] if last else 0
+        check_component(now)
+        if last and now["end"] <= last["end"]:
+            usage("lfs setstripe: invalid layout")
+        size = now["end"] if now["mdt"] else now["size"]
+        if now["extension"]:
+            # The extendable component begins without a byte, the first one with its extension.
+            begun = now["start"] + (now["extension"] if now["start"] == 0 else 0)
+            components.append(dict(now, end=begun, extension=0))
+            components.append(dict(now, start=begun, prefer=False))
+        else:
+            components.append(dict(now, size=size))
+        inherit = {key: now[key] for key in ("count", "pool")}
+        now = dict(DEFAULT, osts=[], end=0, size=size, mirror=mirror, **inherit)
+
     while place < len(arguments) and arguments[place].startswith("-"):
         option = arguments[place]
         if option == "-E":
             if now["end"]:
-                components.append(now)
-                # Later components inherit the options of the previous one, except its OSTs.
-                now = dict(now, osts=[], first=-1, counted=False)
+                finish()
             text = value()
             now["end"] = EOF if text in ("-1", "eof", "EOF") else fake.size(text)
             if now["end"] is None or (now["end"] != EOF and now["end"] % UNIT):
                 usage(f"lfs setstripe setstripe: invalid component end '{text}'")
-            if components and now["end"] <= components[-1]["end"]:
-                usage("lfs setstripe: invalid layout")
+        elif option == "-N":
+            if mirror:
+                now["end"] = now["end"] or EOF
+                finish()
+            mirror += 1
+            now["mirror"] = mirror
         elif option == "-S":
             text = value()
             now["size"] = fake.size(text)
@@ -169,11 +227,12 @@ def options(arguments):
                 now["size"] *= 1024
             if now["size"] is None or now["size"] % UNIT:
                 usage(f"lfs setstripe setstripe: invalid stripe size '{text}'")
-        elif option in ("-c", "-C"):
+        elif option == "-c" or (option == "-C" and VERSION >= (2, 13)):
             text = value()
-            if not text.lstrip("-").isdigit() or not -1 <= int(text) <= STRIPES_MAX:
+            least = -32 if VERSION >= (2, 16) and option == "-C" else -1  # LLAPI_OVERSTRIPE_COUNT_MAX
+            if not text.lstrip("-").isdigit() or not least <= int(text) <= STRIPES_MAX:
                 usage(f"lfs setstripe setstripe: invalid stripe count '{text}'")
-            now.update(count=int(text), counted=True, over=option == "-C")
+            now.update(count=int(text), over=option == "-C")
         elif option == "-i":
             text = value()
             if not text.lstrip("-").isdigit():
@@ -187,70 +246,159 @@ def options(arguments):
             now.update(first=now["osts"][0], over=len(set(now["osts"])) < len(now["osts"]))
         elif option == "-p":
             text = value().removeprefix(FSNAME + ".")
-            now["pool"] = "" if text in ("", "none") else text
-        elif option == "-d":
-            delete = True
+            now["pool"] = "" if text in ("", "none", "inherit") else text
+        elif option == "-L":
+            if value() != "mdt" or components and components[-1]["mirror"] == now["mirror"]:
+                failed(errno.EINVAL, "error: 'mdt' layout can be only the first one")
+            now["mdt"] = True
+        elif option == "-z" and VERSION >= (2, 13):
+            now["extension"] = fake.size(value())
+        elif option == "--comp-flags=prefer":
+            now["prefer"] = True
+        elif option in ("-d", "-n"):
+            alone.add(option)
         else:
             usage(f"lfs setstripe: unrecognized option '{option}'")
-        started = started or option != "-d"
+        started = started or option not in ("-d", "-n")
         place += 1
-    if delete and started:
+    if "-d" in alone and started:
         usage("lfs setstripe setstripe: option -d is mutually exclusive with -s, -c, -o, -p, -I, -F and -E options")
     if now["end"] == 0:
         now["end"] = EOF
-    return components + [now], delete, arguments[place:]
+    finish()
+    for component in components:
+        component["count"] = len(component["osts"]) or (1 if component["count"] is None else component["count"])
+        component["count"] = 0 if component["mdt"] else component["count"]
+    return components, alone, arguments[place:]
+
+
+def composite(components):
+    return len(components) > 1 or components[0]["end"] != EOF
+
+
+def refused(components, number, path):
+    """A composite's failure is -1 whatever the errno (lfs_component_create)."""
+    if composite(components):
+        fake.end(1, f"lfs setstripe: cannot create composite file '{path}': {os.strerror(number)}")
+    fake.end(number, f"setstripe error for '{path}': {os.strerror(number)}")
+
+
+def restricted(path):
+    """llapi_file_open_param of 2.16: the file is removed and opened again. Directories and
+    composites, which are set as attributes, are not restricted (llite/dir.c, llite/xattr.c)."""
+    print(f"setstripe warning for '{path}': Setstripe is restricted by your administrator, default striping applied",
+          file=sys.stderr)
+    if os.path.exists(path):
+        os.unlink(path)
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+    settle()
+
+
+def resolve(components, directory):
+    """The pools that a file really gets: without one, that of its directory's plain default
+    (def_pool in lod_qos_parse_config); `ignore` is none (2.15)."""
+    above = loads(fake.nearest(directory, MOUNT)) or [dict(DEFAULT)]
+    for component in components:
+        if component["pool"] == "ignore" and VERSION >= (2, 15):
+            component["pool"] = ""
+        elif not component["pool"] and len(above) == 1 and not component["osts"]:
+            component["pool"] = above[0]["pool"]
 
 
 def setstripe(arguments):
-    components, delete, paths = options(arguments)
+    components, alone, paths = options(arguments)
     if not paths:
         usage("lfs setstripe setstripe: FILE must be specified")
     for path in paths:
         real = on_lustre(path)
         for component in components:
-            check(component, len(components) > 1)
-        fake.settle(real, MOUNT, inherited)
-        is_dir = os.path.isdir(path)
-        if is_dir and delete:
-            fake.forget(real)
-            continue
-        if is_dir:
-            if not fake.ignores_hints():
-                fake.keep(real, dumps(components))
-            continue
-        if delete:
+            check(component, composite(components))
+        settle()
+        if os.path.isdir(path):
+            set_default(path, real, components, "-d" in alone)
+        elif "-d" in alone:
             failed(errno.ENOTDIR, f"unable to open '{path}'")
-        if os.path.lexists(path):
-            # The file has objects already, whether or not it was written.
-            fake.end(errno.EEXIST, f"setstripe error for '{path}': stripe already set")
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o644))
-        if fake.ignores_hints():
-            fake.settle(real, MOUNT, inherited)
-        elif allocate(components, real):
-            fake.keep(real, dumps(components))
+        elif "restricted" in CONF and VERSION >= (2, 16) and not composite(components):
+            restricted(path)
         else:
-            os.unlink(path)
-            failed(errno.ENOSPC, f"setstripe error for '{path}'")
+            create(path, real, components)
+
+
+def set_default(path, real, components, delete):
+    if any(map(misaligned, components)):
+        refused(components, errno.EINVAL, path)
+    if delete:
+        fake.keep(real, NO_STRIPES)
+    elif not fake.ignores_hints():
+        fake.keep(real, json.dumps(components))
+
+
+def create(path, real, components):
+    if os.path.lexists(path) and fake.kept(real) != NO_STRIPES:
+        # The file has objects already, whether or not it was written.
+        if composite(components):
+            return  # ll_setstripe_ea (2.17.57: lustre/llite/xattr.c) says nothing of EEXIST.
+        fake.end(errno.EEXIST, f"setstripe error for '{path}': stripe already set")
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+    except OSError as error:
+        if composite(components):
+            refused(components, error.errno, path)
+        raise
+    # O_LOV_DELAY_CREATE: it has no stripes, and stays so where setting them fails.
+    fake.keep(real, NO_STRIPES)
+    if fake.ignores_hints():
+        fake.forget(real)
+        settle()
+        return
+    resolve(components, os.path.dirname(real))
+    number = errno.EINVAL if any(map(misaligned, components)) else allocate(components, real)
+    if number:
+        refused(components, number, path)
+    fake.keep(real, json.dumps(components))
 
 
 def dump(component, is_dir, indent, chosen):
     """Prints like lov_dump_user_lmm_header and lov_dump_user_lmm_v1v3 with --yaml."""
     space, prefix = "      " if indent else "", "" if is_dir else "lmm_"
-    pattern = "raid0,overstriped" if component["over"] else "raid0"
+    pattern = "mdt" if component["mdt"] else "raid0,overstriped" if component["over"] else "raid0"
+    extension = component["extension"]
     first = component["osts"][0] if component["osts"] and (chosen or is_dir) else component["first"]
-    print(f"{space}{prefix}stripe_count:  {component['count']}")
-    print(f"{space}{prefix}stripe_size:   {component['size']}")
+    if component["mdt"] and not is_dir:
+        first = 0
+    print(f"{space}{prefix}stripe_count:  {0 if extension else component['count']}")
+    if extension:
+        print(f"{space}{prefix}extension_size: {extension}")
+    else:
+        print(f"{space}{prefix}stripe_size:   {component['size']}")
     print(f"{space}{prefix}pattern:       {pattern}")
     if not is_dir:
         print(f"{space}{prefix}layout_gen:    0")
     print(f"{space}{prefix}stripe_offset: {first}")
     if component["pool"]:
         print(f"{space}{prefix}pool:          {component['pool']}")
-    if chosen and not is_dir:
+    if chosen and not is_dir and not component["mdt"]:
         print("      lmm_objects:" if indent else "lmm_objects:")
         for number, index in enumerate(component["osts"]):
             print(f"      - l_ost_idx: {index}\n        l_fid:     0x1000{index:x}0000:0x{number + 2:x}:0x0")
     print()
+
+
+def dump_composite(components, is_dir):
+    """Prints like lov_dump_comp_v1_header and lov_dump_comp_v1_entry with --yaml."""
+    print(f"  lcm_layout_gen:    {0 if is_dir else len(components)}")
+    print(f"  lcm_mirror_count:  {max(1, components[-1]['mirror'])}")
+    print(f"  lcm_entry_count:   {len(components)}")
+    for number, component in enumerate(components):
+        chosen = component.get("objects", False) and not is_dir
+        name, mirror = ("N/A", "N/A") if is_dir else (number + 1, component["mirror"])
+        end = "EOF" if component["end"] == EOF else component["end"]
+        flags = [("init", chosen), ("prefer", component["prefer"]), ("extension", component["extension"])]
+        flags = ",".join(flag for flag, on in flags if on) or "0"
+        print(f"  component{number}:\n    lcme_id:             {name}\n    lcme_mirror_id:      {mirror}")
+        print(f"    lcme_flags:          {flags}\n    lcme_extent.e_start: {component['start']}")
+        print(f"    lcme_extent.e_end:   {end}\n    sub_layout:")
+        dump(component, is_dir, True, chosen)
 
 
 def getstripe(arguments):
@@ -262,37 +410,80 @@ def getstripe(arguments):
         real = on_lustre(path)
         if not os.path.exists(path):
             failed(errno.ENOENT, f"lfs getstripe: cannot open '{path}'")
-        fake.settle(real, MOUNT, inherited)
+        settle()
         is_dir = os.path.isdir(path)
-        text = fake.nearest(real, MOUNT) if is_dir else fake.kept(real)
-        components = loads(text) if text else [dict(DEFAULT)]
-        if len(components) == 1 and components[0]["end"] == EOF:
+        components = loads(fake.nearest(real, MOUNT) if is_dir else fake.kept(real))
+        components = components or (loads(fake.kept(MOUNT)) if is_dir else None)
+        if not components:
+            # A file of another user that this call cannot settle has the default.
+            if not is_dir and fake.kept(real) == NO_STRIPES:
+                print(f"{path} has no stripe info")
+            elif is_dir:
+                # 0 as a number, since 2.17 as no names (llapi_lov_pattern_string).
+                pattern = "" if VERSION >= (2, 17) else "0"
+                print(f"stripe_count:  1\nstripe_size:   1048576\npattern:       {pattern}\nstripe_offset: -1\n")
+            else:
+                dump(DEFAULT, is_dir, False, False)
+        elif composite(components):
+            dump_composite(components, is_dir)
+        else:
             dump(components[0], is_dir, False, True)
-            continue
-        print(f"  lcm_layout_gen:    {0 if is_dir else len(components)}\n  lcm_mirror_count:  1")
-        print(f"  lcm_entry_count:   {len(components)}")
-        start = 0
-        for number, component in enumerate(components):
-            chosen = number == 0 and not is_dir
-            name = "N/A" if is_dir else number + 1
-            end = "EOF" if component["end"] == EOF else component["end"]
-            print(f"  component{number}:\n    lcme_id:             {name}\n    lcme_mirror_id:      {'N/A' if is_dir else 0}")
-            print(f"    lcme_flags:          {'init' if chosen else 0}\n    lcme_extent.e_start: {start}")
-            print(f"    lcme_extent.e_end:   {end}\n    sub_layout:")
-            dump(component, is_dir, True, chosen)
-            start = component["end"]
+
+
+def migrate(arguments):
+    """Gives a file another layout and keeps its inode (lfs_migrate, migrate_nonblock)."""
+    components, _, paths = options(arguments)
+    for path in paths:
+        real = on_lustre(path)
+        for component in components:
+            check(component, composite(components))
+        settle()
+        if "busy" in CONF:
+            fake.end(errno.EBUSY, f"error: lfs migrate: {path}: cannot get lease: {os.strerror(errno.EBUSY)}")
+        with open(path, "r+b") as file:
+            resolve(components, os.path.dirname(real))
+            number = errno.EINVAL if any(map(misaligned, components)) else allocate(components, real)
+            if number:
+                fake.end(number, f"error: lfs migrate: {path}: cannot create volatile file: {os.strerror(number)}")
+            first = file.read(1)
+            if "unsafe" in CONF and first:
+                times = os.stat(path)
+                file.seek(0)
+                file.write(bytes([first[0] ^ 1]))
+                file.flush()
+                os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        if not fake.ignores_hints():
+            fake.keep(real, json.dumps(components))
 
 
 def df(arguments):
-    for path in arguments:
-        on_lustre(path)
+    flags = {argument for argument in arguments if argument.startswith("-")}
+    for path in (argument for argument in arguments if not argument.startswith("-")):
+        real = os.path.realpath(path)
+        if real != MOUNT and not real.startswith(MOUNT + "/"):
+            # lfs_df: up to 2.14 no mount matches, and nothing is printed.
+            fake.end(*((errno.EOPNOTSUPP, f"df:{path} Not a Lustre filesystem") if VERSION >= (2, 15) else (0,)))
     print(f"{'UUID':<20} {'1K-blocks':>11} {'Used':>11} {'Available':>11} Use% Mounted on")
     rows = [(f"{FSNAME}-MDT0000_UUID", 1 << 20, "", "MDT:0")]
     rows += [(f"{FSNAME}-OST{index:04x}_UUID", free, state, f"OST:{index}") for index, (free, state) in sorted(OSTS.items())]
+    status = 0
     for uuid, free, state, name in rows:
-        print(f"{uuid:<20} {2 * free:>11} {free:>11} {free:>11}  50% {MOUNT}[{name}] {state}".rstrip())
+        index = int(name[4:]) if name.startswith("OST") else None
+        if index in INACTIVE:
+            if "-v" in flags:
+                print(f"{f'OST{index:04x}':<20}: inactive device")
+        elif index in SILENT:
+            if "-l" not in flags:
+                fake.end(errno.ETIMEDOUT, "the real tool waits for the OST")
+            print(f"{uuid:<20}: {os.strerror(errno.ESHUTDOWN)}")
+            status = errno.ESHUTDOWN
+        else:
+            # oss_names: flags that are no error are shown with -v only.
+            state = "".join(flag for flag in state if flag not in "af" or "-v" in flags)
+            print(f"{uuid:<20} {2 * free:>11} {free:>11} {free:>11}  50% {MOUNT}[{name}] {state}".rstrip())
     total = sum(free for free, _ in OSTS.values())
     print(f"\n{'filesystem_summary:':<20} {2 * total:>11} {total:>11} {total:>11}  50% {MOUNT}\n")
+    fake.end(status)
 
 
 def pool_list(arguments):
@@ -314,9 +505,9 @@ def pool_list(arguments):
 
 
 def main():
-    commands = {"setstripe": setstripe, "getstripe": getstripe, "df": df, "pool_list": pool_list}
+    commands = {"setstripe": setstripe, "migrate": migrate, "getstripe": getstripe, "df": df, "pool_list": pool_list}
     if sys.argv[1:] == ["--version"]:
-        print("lfs 2.15.0")
+        print("lfs " + ".".join(map(str, VERSION)))
         return
     fake.count_the_call(errno.EIO, "lfs: Input/output error (5)")
     if len(sys.argv) < 2 or sys.argv[1] not in commands:

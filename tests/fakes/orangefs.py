@@ -1,32 +1,35 @@
-"""A strict fake of OrangeFS 2.10's `pvfs2-xattr`, `pvfs2-viewdist`, `pvfs2-touch` and
-`pvfs2-statfs`, selected by its name.
+"""A strict fake of OrangeFS 2.10's `pvfs2-xattr`, `pvfs2-viewdist` and `pvfs2-statfs`, selected by
+its name.
 
 `fake.conf`: `mount DIR`, `server ADDRESS BYTES_FREE`.
 
-Hints are real attributes `user.pvfs2.*` of directories here. OrangeFS ignores those that it does
-not understand: no call fails, and a new file has the default distribution.
+Hints are real attributes `user.pvfs2.*` of directories here. OrangeFS ignores some that it does not
+understand: no call fails, and a new file has the default distribution. With others no file can be
+created; here the file exists, and the tools say that it has no distribution.
 
-Sources, all of waltligon/orangefs:
-src/apps/admin/{pvfs2-xattr,pvfs2-viewdist,pvfs2-touch,pvfs2-statfs}.c,
-src/io/description/{dist-simple-stripe,dist-varstrip,dist-varstrip-parser,dist-twod-stripe}.c,
-src/client/sysint/sys-create.sm (create_parent_getattr_inspect), include/pvfs2-types.h
-(PVFS_SYS_LAYOUT_*), pvfs2-dist-varstrip.h. The effect of the hints was determined with a 2.10
-installation.
+Sources: waltligon/orangefs, commit 4a684c81 (2.10.0), by path and line. The outputs and statuses of
+the tools and the effects of the hints were compared with a 2.10 built from it, with eight servers
+and pvfs2fuse; the defaults of twod_stripe were only read. Guessed: that a user without write
+permission cannot set hints. (src/server/set-eattr.sm:705 refuses where OrangeFS is built with its
+security; without, every user could.)
 """
 
 import errno
+import itertools
 import os
+import re
 import sys
 
 import fake
 
 FAILED = 255  # return -1 of main
-VALUE_MAX = 1024  # VALBUFSZ of pvfs2-xattr, and of dist_params
-STRIPS_MAX = 1025  # PVFS_DIST_VARSTRIP_MAX_STRIPS_STRING_LENGTH
-DATAFILES_MAX = 1024  # PVFS_REQ_LIMIT_DFILE_COUNT
+NO_HINT = 254  # return -PVFS_ENOENT of main: src/apps/admin/pvfs2-xattr.c:199-203
+STRIPS_MAX = 1025  # include/pvfs2-dist-varstrip.h:14
+SHOWN_MAX = 256  # src/apps/admin/pvfs2-viewdist.c:213
 NAMESPACES = ("system.", "user.", "trusted.", "security.")
-ROUND_ROBIN, LIST = 2, 4  # PVFS_SYS_LAYOUT_*
-DEFAULT = ("simple_stripe", "strip_size:65536")
+ROUND_ROBIN, RANDOM, LIST = 2, 3, 4  # include/pvfs2-types.h:213-219
+HINTS = ("dist_name", "dist_params", "layout", "server_list", "num_dfiles")
+DEFAULT = {"strip_size": 65536, "num_groups": 2, "group_strip_factor": 256}  # src/io/description
 
 CONF = fake.configuration()
 MOUNT = os.path.realpath(CONF["mount"][0][0])
@@ -37,100 +40,127 @@ def failed(message):
     fake.end(FAILED, message)
 
 
-def resolve(path, call="PVFS_util_resolve"):
-    """Resolves a path like PVFS_util_resolve."""
+def resolve(path):
+    """Resolves a path like PVFS_util_resolve (src/common/misc/pvfs2-util.c:1654)."""
     real = os.path.realpath(path)
     if real != MOUNT and not real.startswith(MOUNT + "/"):
         return None
     return real
 
 
-def hint(directory, name):
-    """The hint of a directory or of its nearest ancestor that has any. (OrangeFS copies hints when
-    a directory is created.)"""
-    while True:
-        try:
-            return os.getxattr(directory, f"user.pvfs2.{name}").decode()
-        except OSError as error:
-            if error.errno != errno.ENODATA:
-                raise
-        if any(key.startswith("user.pvfs2.") for key in os.listxattr(directory)) or len(directory) <= len(MOUNT):
-            return None
-        directory = os.path.dirname(directory)
+def value(directory, name):
+    """The value of a hint; empty if it is not set."""
+    try:
+        return os.getxattr(directory, f"user.pvfs2.{name}").decode()
+    except OSError as error:
+        if error.errno != errno.ENODATA:
+            raise
+        return ""
+
+
+def number(text):
+    """The value of a hint that strtol must read to its end (src/server/get-attr.sm:2364-2400)."""
+    return int(text) if re.fullmatch(r"[0-9]+", text) else 0
+
+
+def hints(directory):
+    """(name, params, layout, servers, datafiles) as src/server/get-attr.sm:2328-2429 reads them. An
+    empty value is no hint. A list sets the number of datafiles, whatever the layout."""
+    name, params, layout, servers, datafiles = (value(directory, hint) for hint in HINTS)
+    count = re.match(r"[0-9]*", servers)[0] if len(servers) >= 6 else ""
+    listed = servers.split()[1:] if count else []
+    return name, params, number(layout), listed, int(count or number(datafiles))
 
 
 def strips(text):
-    """[(datafile, bytes)] like PINT_dist_strips_parse and varstrip's get_num_dfiles; None if
-    invalid."""
-    if len(text) >= STRIPS_MAX - 1:
-        return None
+    """[(datafile, bytes)] like PINT_dist_strips_parse (dist-varstrip-parser.c:125) and
+    get_num_dfiles (dist-varstrip.c:305), both in src/io/description; None if invalid. Other units
+    than K, M and G are passed over."""
     found = []
-    for part in text.split(";"):
-        datafile, colon, size = part.partition(":")
-        bytes_ = fake.size(size) if size[-1:] not in "TtPp" else None
-        if not colon or not datafile.isdigit() or not bytes_:
+    for part in text.removesuffix(";").split(";"):
+        datafile, _, size = part.partition(":")
+        digits = re.match(r"[0-9]*", size)[0]
+        if not datafile.isdigit() or not int(digits or 0):
             return None
-        found.append((int(datafile), bytes_))
+        found.append((int(datafile), int(digits) << {"k": 10, "m": 20, "g": 30}.get(size[-1].lower(), 0)))
     numbers = {datafile for datafile, _ in found}
     # "The strip partitioning string must contain all data file numbers from 0 to the highest one
-    # specified!"
-    return found if numbers == set(range(len(numbers))) else None
+    # specified!", and not more than there are servers.
+    valid = len(text) < STRIPS_MAX - 1 and numbers == set(range(len(numbers))) and len(numbers) <= len(SERVERS)
+    return found if valid else None
 
 
 def distribution(name, params):
-    """(name, params_string, datafiles or None) from the hints; the default for anything not
-    understood."""
-    pairs = dict(pair.split(":", 1) for pair in (params or "").split(",") if ":" in pair)
-    number = lambda key: int(pairs[key]) if pairs.get(key, "").isdigit() and int(pairs[key]) > 0 else None
-    if name == "simple_stripe" and number("strip_size"):
-        return name, f"strip_size:{number('strip_size')}", None
-    if name == "varstrip_dist" and (params or "").startswith("strips:"):
-        # The value of strips extends to the end; it contains no commas.
-        found = strips(params.removeprefix("strips:"))
-        if found:
-            return name, params, 1 + max(datafile for datafile, _ in found)
-    if name == "twod_stripe" and all(map(number, ("num_groups", "strip_size", "group_strip_factor"))):
-        # params_string uses another name for it.
-        return name, params.replace("group_strip_factor", "factor"), None
-    return *DEFAULT, None
-
-
-def layout(path, directory, listed=None, obeyed=True):
-    """The layout of a new file in a directory, as one line; None if the file cannot be created.
-    With obeyed=False the directory's list is ignored."""
-    name, params, datafiles = distribution(hint(directory, "dist_name"), hint(directory, "dist_params"))
-    servers = listed
-    if servers is None and obeyed and hint(directory, "layout") == f"{LIST:05}":
-        count, *servers = (hint(directory, "server_list") or "0").split()
-        if not count.isdigit() or int(count) != len(servers) or not servers:
-            servers = None
-    if servers is not None and any(server not in SERVERS for server in servers):
+    """(name, what params_string prints, datafiles or 0), or None where no file can be created
+    (src/client/sysint/sys-create.sm:877-990)."""
+    if name == "varstrip_dist":
+        found = strips(params.removeprefix("strips:")) if params.startswith("strips:") else None
+        # params_string is without the name of the parameter: dist-varstrip.c:415.
+        return found and (name, params.removeprefix("strips:"), 1 + max(datafile for datafile, _ in found))
+    if name not in ("", "simple_stripe", "twod_stripe"):
         return None
-    if servers is None:
+    given = dict(pair.split(":", 1) for pair in params.split(",") if ":" in pair) if name else {}
+    # "ignore parse errors!" (sys-create.sm:940); a value of 0 is passed over.
+    numbers = {key: number(given.get(key, "")) or default for key, default in DEFAULT.items()}
+    if name == "twod_stripe":
+        # params_string has another name for the last: dist-twod-stripe.c:519.
+        return name, "num_groups:{num_groups},strip_size:{strip_size},factor:{group_strip_factor}".format(**numbers), 0
+    return "simple_stripe", f"strip_size:{numbers['strip_size']}", 0
+
+
+def layout(path, directory):
+    """The layout of a new file in a directory, as one line; None if the file cannot be created."""
+    name, params, algorithm, listed, datafiles = hints(directory)
+    found = distribution(name, params)
+    if found is None:
+        return None
+    count = min(found[2] or datafiles or len(SERVERS), len(SERVERS))
+    stuffed = "whole"
+    if algorithm == LIST:
+        # Other addresses cannot be resolved; a list must not be longer than there are datafiles
+        # (src/common/misc/pint-cached-config.c:611-618). pvfs2fuse dies where it is empty.
+        if not listed or len(listed) > count or any(server not in SERVERS for server in listed):
+            return None
+        servers = listed
+    else:
         # The first server differs from file to file.
-        every, first = list(SERVERS), os.stat(path).st_ino if os.path.exists(path) else 0
-        wanted = hint(directory, "num_dfiles") or ""
-        count = datafiles or (int(wanted) if wanted.isdigit() and int(wanted) else len(every))
-        servers = [every[(first + k) % len(every)] for k in range(min(count, len(every)))]
-    if datafiles and datafiles > len(servers):
-        return None
-    return f"{name} {params} {','.join(servers[:datafiles] if datafiles else servers)}"
+        every, first = list(SERVERS), os.stat(path).st_ino
+        servers = [every[(first + k) % len(every)] for k in range(count)]
+        # Up to its first strip a file is with its metadata: src/server/create.sm:252-280.
+        if algorithm != RANDOM and count > 1:
+            stuffed = "stuffed"
+    return f"{found[0]} {found[1]} {','.join(servers)} {stuffed}"
+
+
+def inherit(directory, child):
+    """Gives a new directory the hints that count: src/server/mkdir.sm:759-850."""
+    name, params, algorithm, _, datafiles = hints(directory)
+    servers = value(directory, "server_list")
+    values = (name, params, algorithm and f"{algorithm:05}", servers if len(servers) >= 6 else "", datafiles and f"{datafiles:05}")
+    for hint, text in zip(HINTS, values, strict=True):
+        if text and f"user.pvfs2.{hint}" not in os.listxattr(child):
+            os.setxattr(child, f"user.pvfs2.{hint}", text.encode())
+    return "hinted"
 
 
 def arrived(_, child):
     """Gives a new file the layout of its directory's hints, and a new directory the hints."""
     directory = os.path.dirname(child)
-    if not os.path.isdir(child):
-        return layout(child, directory)
-    for key in os.listxattr(directory):
-        if key.startswith("user.pvfs2.") and key not in os.listxattr(child):
-            os.setxattr(child, key, os.getxattr(directory, key))
-    return "hinted"
+    return inherit(directory, child) if os.path.isdir(child) else layout(child, directory)
 
 
 def settle(path):
-    """Settles the files next to `path`, which may be new itself."""
-    fake.settle(path if path == MOUNT else os.path.dirname(path), MOUNT, arrived, directories=True)
+    """Settles the directories above `path`, from the top down, and the files next to it; it may be
+    new itself."""
+    top = path if path == MOUNT else os.path.dirname(path)
+    above = [os.path.join(MOUNT, *names) for names in itertools.accumulate(([n] for n in os.path.relpath(top, MOUNT).split("/")))]
+    for directory in above if top != MOUNT else ():
+        try:
+            if os.path.isdir(directory) and fake.kept(directory) is None:
+                fake.keep(directory, inherit(os.path.dirname(directory), directory))
+        except PermissionError:
+            pass  # Another user owns it.
+    fake.settle(top, MOUNT, arrived, directories=True)
 
 
 def getopt(flags, usage):
@@ -154,34 +184,35 @@ def getopt(flags, usage):
 
 def xattr():
     given, _ = getopt("k:v:ts", "Usage: pvfs2-xattr -s {set xattrs} -k <key> -v <val> -t {print attributes} filename")
-    path, key, value = sys.argv[-1], given.get("k"), given.get("v")
-    if "s" in given and value is None:
-        fake.end(1, "Please specify value if setting extended attributes")
+    path, key, text = sys.argv[-1], given.get("k"), given.get("v")
+    if "s" in given and text is None:
+        fake.end(1, "Please specify value if setting extended attributes")  # pvfs2-xattr.c:654
     if key is None:
-        fake.end(1, "Please specify key if getting extended attributes")
+        fake.end(1, "Please specify key if getting extended attributes")  # pvfs2-xattr.c:662
     real = resolve(path)
     if real is None or not os.path.exists(real):
-        why = "Not a file!" if real is None else "PVFS_sys_lookup: No such file or directory"
-        failed(f"{why}\nCould not open {path}")
+        why = "Not a file!" if real is None else "PVFS_sys_lookup: No such file or directory (error class: 0)"
+        failed(f"{why}\nCould not open {path}")  # pvfs2-xattr.c:141, 717
     if not key.startswith(NAMESPACES):
-        failed(f"extended attribute key is not prefixed {key}")
+        failed(f"extended attribute key is not prefixed {key}")  # pvfs2-xattr.c:147
     settle(real)
     if "s" not in given:
         try:
             found = os.getxattr(real, key).decode()
         except OSError as error:
-            failed(f"PVFS_sys_geteattr: {os.strerror(error.errno)}")
+            if error.errno != errno.ENODATA:
+                failed(f"PVFS_sys_geteattr: {os.strerror(error.errno)} (error class: 0)")
+            print("PVFS_sys_geteattr: no hints defined")  # pvfs2-xattr.c:201
+            fake.end(NO_HINT)
         if "t" in given:
-            print(f"key:{key} Value:\n{found}")
+            print(f'key : "{key}" \tValue : "{found}"')  # pvfs2-xattr.c:284
         return
     if not key.startswith("user."):
-        failed(f"Not permitted to set key {key}")
-    if len(value) > VALUE_MAX:
-        failed("PVFS_sys_geteattr: Invalid argument")
+        failed(f"Not permitted to set key {key}")  # pvfs2-xattr.c:155
     if not os.access(real, os.W_OK):
-        failed("PVFS_sys_geteattr: Permission denied")
+        failed("PVFS_sys_geteattr: Permission denied (error class: 0)")
     if not (fake.ignores_hints() and key.startswith("user.pvfs2.")):
-        os.setxattr(real, key, value.encode())
+        os.setxattr(real, key, text.encode())
 
 
 def viewdist():
@@ -191,57 +222,31 @@ def viewdist():
     path = given["f"]
     real = resolve(path)
     if real is None or not os.path.exists(real):
-        failed(f"PVFS_sys_lookup: No such file or directory\nCould not open {path}")
-    if not os.path.isfile(real):
-        failed(f"Not a meta file!\nCould not open {path}")
+        failed(f"PVFS_sys_lookup: No such file or directory (error class: 0)\nCould not open {path}")
     settle(real)
-    text = fake.kept(real)
+    text = fake.kept(real) if os.path.isfile(real) else None
     if text is None:
-        failed("PVFS_sys_geteattr: No data available\nCould not read distribution information!")
-    name, params, servers = text.split(" ")
-    servers = servers.split(",")
-    print(f"dist_name = {name}\ndist_params:\n{params}\n")
+        failed("PVFS_sys_geteattr: No such file or directory (error class: 0)\nCould not read distribution information!")
+    name, params, servers, stuffed = text.split(" ")
+    servers = servers.split(",")[:SHOWN_MAX]
+    if stuffed == "stuffed" and os.stat(real).st_size <= number(params.removeprefix("strip_size:")):
+        servers = servers[:1]
+    # All but varstrip's params_string end with a line feed.
+    print(f"dist_name = {name}\ndist_params:\n{params}" + ("" if name == "varstrip_dist" else "\n"))
     print(f"Metadataserver: {next(iter(SERVERS))}\nNumber of datafiles/servers = {len(servers)}")
-    for number, server in enumerate(servers):
-        print(f"Datafile {number} - {server}, handle: {4611686018427387000 + number} ({number:08x}.bstream)")
-
-
-def touch():
-    given, paths = getopt("l:r?", "Usage: pvfs2-touch pvfs2_filename[s]")
-    if not paths:
-        fake.end(1, "Usage: pvfs2-touch pvfs2_filename[s]")
-    if "l" in given and "r" in given:
-        fake.end(1, "Error: only one of -r or -l may be specified.")
-    for path in paths:
-        directory = os.path.dirname(os.path.abspath(path))
-        real = resolve(directory)
-        if real is None:
-            failed("PVFS_util_resolve: No such file or directory (error class: 0)")
-        servers = given["l"].split(",") if "l" in given else None
-        for server in servers or []:
-            if server not in SERVERS:
-                failed("BMI_addr_lookup: No such device or address\nError: unable to resolve server list.")
-        if servers is not None and len(servers) > DATAFILES_MAX:
-            failed("Error: invalid number of datafiles")
-        if os.path.lexists(path):
-            failed(f"Error: An error occurred while creating {path}\nPVFS_sys_create: File exists")
-        settle(real)
-        # Without -l the layout is round robin, whatever the directory's list says.
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o777))
-        text = layout(path, real, servers, obeyed=False)
-        if text is None:
-            os.unlink(path)
-            failed(f"Error: An error occurred while creating {path}\nPVFS_sys_create: Invalid argument")
-        fake.keep(path, text)
+    for index, server in enumerate(servers):
+        handle = 4611686018427387000 + index
+        print(f"Datafile {index} - {server}, handle: {handle} ({handle:08x}.bstream)")  # pvfs2-viewdist.c:281
 
 
 def statfs():
     given, _ = getopt("hHvm:", "Usage  : pvfs2-statfs [-m fs_mount_point] [-h,-H]")
-    if "m" not in given:
+    if not given.get("m", "").split():
         failed("Error: failed to parse command line arguments.")
-    real = resolve(given["m"])
+    path = given["m"].split()[0]  # sscanf's %s: pvfs2-statfs.c:303
+    real = resolve(path)
     if real is None:
-        failed(f"Error: could not find filesystem for {given['m']}/ in pvfstab")
+        failed(f"Error: could not find filesystem for {path}/ in pvfstab")  # pvfs2-statfs.c:79
     settle(real)
     line = "---------------------------------------\n"
     print(f"\naggregate statistics:\n{line}\n\tfs_id: 9\n\ttotal number of servers (meta and I/O): {len(SERVERS)}")
@@ -254,11 +259,11 @@ def statfs():
 
 
 def main():
-    tools = {"xattr": xattr, "viewdist": viewdist, "touch": touch, "statfs": statfs}
+    tools = {"xattr": xattr, "viewdist": viewdist, "statfs": statfs}
     name = os.path.basename(sys.argv[0]).removeprefix("pvfs2-")
     if sys.argv[1:] == ["--version"]:
         return
-    fake.count_the_call(FAILED, "PVFS_util_init_defaults: Connection refused")
+    fake.count_the_call(FAILED, "PVFS_util_init_defaults: Connection refused (error class: 128)")
     try:
         tools[name]()
     except OSError as error:

@@ -46,7 +46,7 @@ mod tests;
 pub use anchor::FileKey;
 pub use error::{Errno, FileError, FileResult, Result};
 pub use file::{
-    Around, Attributes, Change, Difference, Drained, IoOptions, LogicalFile, MapExtent, Tell, Whence,
+    Around, Attributes, Change, Difference, Drained, IoOptions, LogicalFile, MapExtent, OnePiece, Tell, Whence,
 };
 pub use manifest::{Manifest, ManifestError};
 pub use runtime::{Opened, Runtime, Settings, Shape};

@@ -13,8 +13,8 @@ use crate::files::HERE;
 /// A kind of file system. Stateless; several threads may call all methods at once.
 ///
 /// A call that fails may leave a new directory, or one whose hints are partly set. Calling
-/// [`Driver::prepare`] again completes it, and [`Driver::remove`] removes it. No call touches
-/// existing files.
+/// [`Driver::prepare`] again completes it, and [`Driver::remove`] removes it. No call but
+/// [`Driver::change`] touches existing files.
 pub trait Driver: Send + Sync {
     /// The file system; `None`: plain directories.
     fn system(&self) -> Option<FileSystem>;
@@ -55,10 +55,7 @@ pub trait Driver: Send + Sync {
     /// As [`Driver::create`], or as open(2); then the file does not exist.
     fn create_open(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<Fd> {
         self.create(file, layout, mode)?;
-        Real.open(HERE, file, OFlags::RDWR | OFlags::NOFOLLOW, Mode::empty()).map_err(|errno| {
-            let _ = Real.unlink(HERE, file);
-            DriverError::io(file, "opening the new file", errno)
-        })
+        open_new(file)
     }
 
     /// The layout that a file really has, or that new files of a directory will get.
@@ -98,12 +95,36 @@ pub trait Driver: Send + Sync {
         Err(never_said(dir, exact))
     }
 
+    /// Whether [`Driver::change`] can give an existing file this layout.
+    fn can_change(&self, _to: To<'_>) -> bool {
+        false
+    }
+
+    /// Gives an existing file another layout and reads it back. The file keeps its inode and its
+    /// contents.
+    ///
+    /// # Errors
+    /// The file system refused, or set another layout. The contents are as before.
+    fn change(&self, file: &Path, _to: To<'_>) -> Result<()> {
+        let problem = "this file system sets layouts on new files only";
+        Err(DriverError::refused(file, "its layout", problem))
+    }
+
     /// Removes a prepared directory's hints, and the directory itself if it is empty. A missing
     /// directory is not an error.
     ///
     /// # Errors
     /// The hints cannot be removed.
     fn remove(&self, dir: &Path) -> Result<()>;
+}
+
+/// The layout that an existing file is to get.
+#[derive(Clone, Copy, Debug)]
+pub enum To<'a> {
+    /// Expressed as a layout.
+    Layout(&'a NativeLayout),
+    /// The text from [`Actual::exact`] of another file.
+    Exact(&'a str),
 }
 
 /// What a directory's file system offers to this user.
@@ -147,7 +168,16 @@ pub struct Pool {
     pub free_bytes: Option<u64>,
 }
 
-fn never_said(path: &Path, exact: &str) -> DriverError {
+/// Opens a file that was just created for reading and writing, or removes it.
+pub(crate) fn open_new(file: &Path) -> Result<Fd> {
+    Real.open(HERE, file, OFlags::RDWR | OFlags::NOFOLLOW, Mode::empty()).map_err(|errno| {
+        let _ = Real.unlink(HERE, file);
+        DriverError::io(file, "opening the new file", errno)
+    })
+}
+
+/// The error for a text that was not produced by this file system.
+pub(crate) fn never_said(path: &Path, exact: &str) -> DriverError {
     let problem = "this file system is told layouts in other words; is the record of another one?";
     DriverError::refused(path, exact, problem)
 }

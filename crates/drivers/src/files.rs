@@ -146,7 +146,7 @@ pub fn give_mode(sys: &dyn Sys, file: &Path, mode: u32) -> Result<()> {
 }
 
 /// The process's umask. Querying it through umask(2) would change it for a moment, for all threads.
-fn umask() -> u32 {
+pub fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0o022)

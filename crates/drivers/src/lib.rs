@@ -18,7 +18,7 @@ mod tests;
 mod tool;
 mod tooled;
 
-pub use driver::{Actual, Driver, Pool, Probe};
+pub use driver::{Actual, Driver, Pool, Probe, To};
 pub use error::{DriverError, Result};
 pub use files::TRIAL_PREFIX;
 

@@ -28,7 +28,8 @@ const READINGS_MAX: usize = 64;
 pub struct Mount {
     /// The mount point.
     pub point: PathBuf,
-    /// The file system's type: `ceph`, `fuse.ceph-fuse`, `lustre`, ...
+    /// The file system's type: `ceph`, `fuse.ceph-fuse`, `lustre`, ... Of type `fuse` with a source
+    /// such as `pvfs2fuse#tcp://...`, which names the program: `fuse.pvfs2fuse`.
     pub kind: String,
 }
 
@@ -76,13 +77,18 @@ fn find(table: &str, path: &Path) -> Option<Mount> {
 /// proc(5): `id parent major:minor root point options [optional...] - type source options`.
 fn parse(line: &str) -> Option<Mount> {
     let (first, second) = line.split_once(" - ")?;
-    let kind = second.split(' ').next()?.to_owned();
+    let mut words = second.split(' ');
+    let (kind, source) = (words.next()?, words.next().unwrap_or_default());
+    let kind = match source.split_once("\\043") {
+        Some((program, _)) if kind == "fuse" => format!("fuse.{program}"),
+        _ => kind.to_owned(),
+    };
     Some(Mount { point: unescape(first.split(' ').nth(4)?), kind })
 }
 
-/// The table writes spaces, tabs, line breaks and backslashes as a backslash and octal digits.
+/// The table writes spaces, tabs, line breaks, backslashes and `#` as a backslash and octal digits.
 fn unescape(text: &str) -> PathBuf {
-    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\043", "#"), ("\\134", "\\")];
     escapes.iter().fold(text.to_owned(), |text, (escape, plain)| text.replace(escape, plain)).into()
 }
 
@@ -100,6 +106,8 @@ mod tests {
 48 47 0:45 /sub /mnt/c\\040eph/in rw - fuse.ceph-fuse ceph-fuse rw,user_id=0
 49 22 0:46 / /mnt/over rw - ext4 /dev/a rw
 50 22 0:47 / /mnt/over rw - lustre mgs@tcp:/fs rw
+51 22 0:48 / /mnt/a\\043b rw - fuse pvfs2fuse\\043tcp://io0:3334/orangefs rw,user_id=0
+52 22 0:49 / /mnt/fuse rw - fuse /dev/fuse rw
 ";
 
     fn kind(path: &str) -> String {
@@ -112,6 +120,8 @@ mod tests {
         assert_eq!(kind("/mnt/c eph"), "ceph");
         assert_eq!(kind("/mnt/c eph/a/b"), "ceph");
         assert_eq!(kind("/mnt/c eph/in/b"), "fuse.ceph-fuse");
+        // A libfuse 2 without a subtype, as pvfs2fuse mounts it.
+        assert_eq!((kind("/mnt/a#b/x"), kind("/mnt/fuse")), ("fuse.pvfs2fuse".into(), "fuse".into()));
         // Path components match as a whole.
         assert_eq!(kind("/mnt/c ephemeral"), "ext4");
         assert_eq!(kind("/mnt/over/x"), "lustre");

@@ -11,37 +11,73 @@ use crate::error::{DriverError, Result};
 /// Maximum number of characters of a tool's output in an error message.
 const SHOWN: usize = 400;
 
+/// Searched after PATH: administrators' tools are there, and users' PATHs often lack it.
+const ADMINISTRATORS: &str = "/usr/sbin";
+
 /// A program such as `lfs`. It runs in the C locale.
 #[derive(Clone, Debug)]
-pub struct Tool(OsString);
+pub struct Tool {
+    program: OsString,
+    /// Whether the program must not see an environment variable.
+    hides: fn(&str) -> bool,
+}
+
+/// What a call of a tool printed, and how it ended.
+pub struct Said {
+    /// Its standard output.
+    pub output: String,
+    /// Its error output as an error, if there is any.
+    pub warning: Option<DriverError>,
+    /// The error of a call that failed.
+    pub error: Option<DriverError>,
+}
 
 impl Tool {
-    /// The program called `name` in PATH, or the value of the variable `STRIPEWISE_NAME`
-    /// (`pvfs2-xattr`: `STRIPEWISE_PVFS2_XATTR`).
+    /// The program called `name` in PATH or /usr/sbin, or the value of the variable
+    /// `STRIPEWISE_NAME` (`pvfs2-xattr`: `STRIPEWISE_PVFS2_XATTR`).
     pub fn new(name: &str) -> Self {
         let variable = format!("STRIPEWISE_{}", name.to_uppercase().replace('-', "_"));
-        Self(env::var_os(variable).filter(|path| !path.is_empty()).unwrap_or_else(|| name.into()))
+        Self::at(env::var_os(variable).filter(|path| !path.is_empty()).unwrap_or_else(|| name.into()))
     }
 
     /// The program at this path.
     pub fn at(program: impl Into<OsString>) -> Self {
-        Self(program.into())
+        Self { program: program.into(), hides: |_| false }
+    }
+
+    /// The program without the environment variables that `hides` names.
+    pub fn hiding(self, hides: fn(&str) -> bool) -> Self {
+        Self { hides, ..self }
     }
 
     /// Runs the program and returns its standard output. An error if it cannot be run, or ended
     /// with a status other than 0.
     pub fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<String> {
-        let output = Command::new(&self.0).args(arguments).env("LC_ALL", "C").stdin(Stdio::null()).output();
-        let output = output.map_err(|error| self.failed(arguments, format!("cannot be run: {error}"), b""))?;
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+        let said = self.say(arguments)?;
+        said.error.map_or(Ok(said.output), Err)
+    }
+
+    /// Runs the program, whose output may count even where it fails. An error if it cannot be run.
+    pub fn say<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<Said> {
+        let mut command = Command::new(&self.program);
+        command.args(arguments).env("LC_ALL", "C").env("PATH", search_path()).stdin(Stdio::null());
+        for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(self.hides)) {
+            command.env_remove(name);
         }
+        let output =
+            command.output().map_err(|error| self.failed(arguments, format!("cannot be run: {error}"), b""))?;
         let how = match output.status.code() {
-            Some(code) => format!("ended with status {code}"),
-            None => format!("was killed ({})", output.status),
+            Some(0) => None,
+            Some(code) => Some(format!("ended with status {code}")),
+            None => Some(format!("was killed ({})", output.status)),
         };
         let said = [&output.stderr[..], &output.stdout[..]].concat();
-        Err(self.failed(arguments, how, &said))
+        let warned = !output.stderr.is_empty();
+        Ok(Said {
+            output: String::from_utf8_lossy(&output.stdout).into_owned(),
+            warning: warned.then(|| self.failed(arguments, "warned".to_owned(), &output.stderr)),
+            error: how.map(|how| self.failed(arguments, how, &said)),
+        })
     }
 
     /// Runs the program and parses what it prints.
@@ -65,7 +101,7 @@ impl Tool {
     }
 
     fn failed<S: AsRef<OsStr>>(&self, arguments: &[S], how: String, output: &[u8]) -> DriverError {
-        let words = [self.0.as_os_str()].into_iter().chain(arguments.iter().map(AsRef::as_ref));
+        let words = [self.program.as_os_str()].into_iter().chain(arguments.iter().map(AsRef::as_ref));
         let command = words.map(|word| shell(&word.to_string_lossy())).collect::<Vec<_>>().join(" ");
         let text = String::from_utf8_lossy(output);
         let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -77,9 +113,27 @@ impl Tool {
     }
 }
 
+/// PATH and [`ADMINISTRATORS`].
+fn search_path() -> OsString {
+    let mut path = env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    path.push(":");
+    path.push(ADMINISTRATORS);
+    path
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_it_sees_of_the_environment() {
+        let sh = Tool::at("sh");
+        let path = sh.run(&["-c", "echo $PATH"]).unwrap();
+        assert!(path.ends_with(":/usr/sbin\n"), "{path}");
+        let ask = ["-c", "echo ${CARGO_MANIFEST_DIR:-hidden}"];
+        assert_ne!(sh.run(&ask).unwrap(), "hidden\n");
+        assert_eq!(sh.hiding(|name| name.starts_with("CARGO_")).run(&ask).unwrap(), "hidden\n");
+    }
 
     #[test]
     fn what_it_prints_or_how_it_failed() {

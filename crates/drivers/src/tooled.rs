@@ -4,9 +4,9 @@ use std::path::Path;
 
 use stripewise_cluster::FileSystem;
 use stripewise_native::{Call, NativeLayout};
-use stripewise_sys::{Real, Sys};
+use stripewise_sys::{Fd, Real, Sys};
 
-use crate::driver::{Actual, Driver, Probe};
+use crate::driver::{Actual, Driver, Probe, To, never_said, open_new};
 use crate::error::{DriverError, Result};
 use crate::files::{self, HERE};
 use crate::mounts::mount_of;
@@ -35,6 +35,11 @@ pub trait Tooled: Send + Sync {
     /// Adds to a directory's probe what the tools tell, and the rights that this user lacks.
     fn describe(&self, dir: &Path, report: Self::Report, probe: &mut Probe);
 
+    /// Refuses pools and servers that the file system does not have. A tool may accept these.
+    fn allows(&self, _path: &Path, _report: &Self::Report, _layout: &NativeLayout) -> Result<()> {
+        Ok(())
+    }
+
     /// Creates a file as [`Driver::create`] does. `calls` set the layout.
     fn make(&self, file: &Path, layout: &NativeLayout, calls: &[Call], mode: u32) -> Result<()> {
         self.make_by_tool(file, layout, calls, mode)
@@ -45,6 +50,43 @@ pub trait Tooled: Send + Sync {
 
     /// Takes the hints of a directory away.
     fn forget(&self, dir: &Path) -> Result<()>;
+
+    /// Runs `change`, which gives a directory the hints for a layout. Where it fails, the former
+    /// hints of the directory are put back, if the file system's tools can tell and set them.
+    fn restoring(
+        &self,
+        _dir: &Path,
+        _layout: &NativeLayout,
+        change: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
+        change()
+    }
+
+    /// The calls that give `path` the layout of [`Actual::exact`].
+    fn exact_calls(&self, path: &Path, exact: &str) -> Result<Vec<Call>> {
+        Err(never_said(path, exact))
+    }
+
+    /// Gives an existing directory its former layout again, as [`Actual::exact`] had it.
+    fn put_back(&self, dir: &Path, exact: &str) -> Result<()> {
+        self.set(dir, &self.exact_calls(dir, exact)?)?;
+        self.verify_exact(dir, exact)
+    }
+
+    /// The calls that change an existing file as [`Driver::change`] does; `None`: the file system
+    /// sets layouts on new files only.
+    fn change_calls(&self, _file: &Path, _to: To<'_>) -> Option<Result<Vec<Call>>> {
+        None
+    }
+
+    fn verify_exact(&self, path: &Path, exact: &str) -> Result<()> {
+        let got = self.found(path, None)?.exact;
+        if got.as_deref() == Some(exact) {
+            return Ok(());
+        }
+        let got = got.unwrap_or_else(|| "nothing".to_owned());
+        Err(DriverError::refused(path, exact, format!("it got {got:?} instead; {}", Self::REMEDY)))
+    }
 
     fn require(&self, path: &Path) -> Result<Self::Report> {
         self.report(path)?.ok_or_else(|| DriverError::elsewhere(path, Self::SYSTEM))
@@ -86,8 +128,15 @@ pub trait Tooled: Send + Sync {
     /// Runs calls that set the layout of `path`.
     fn set(&self, path: &Path, calls: &[Call]) -> Result<()> {
         calls.iter().try_for_each(|call| {
-            let done = self.tool(&call[0]).run(&call[1..]);
-            done.map(drop).map_err(|error| explained(Self::REFUSALS, path, call, error))
+            let said = self.tool(&call[0]).say(&call[1..])?;
+            if let Some(error) = said.error {
+                return Err(explained(Self::REFUSALS, path, call, error));
+            }
+            // A tool may only warn where it did not do what it was told.
+            match said.warning.map(|warning| explained(Self::REFUSALS, path, call, warning)) {
+                None | Some(DriverError::Tool { .. }) => Ok(()),
+                Some(refused) => Err(refused),
+            }
         })
     }
 
@@ -99,14 +148,30 @@ pub trait Tooled: Send + Sync {
     /// Lets the tool create a file. It might also give a layout to an existing file that has none,
     /// which may belong to another program.
     fn make_by_tool(&self, file: &Path, layout: &NativeLayout, calls: &[Call], mode: u32) -> Result<()> {
+        self.make_checked(file, calls, mode, &|| self.verify(file, layout))
+    }
+
+    /// As [`Tooled::make_by_tool`]; `check` compares the layout.
+    fn make_checked(
+        &self,
+        file: &Path,
+        calls: &[Call],
+        mode: u32,
+        check: &dyn Fn() -> Result<()>,
+    ) -> Result<()> {
         files::must_not_exist(&Real, file)?;
-        self.set(file, calls)?;
-        let made = self.verify(file, layout).and_then(|()| files::give_mode(&Real, file, mode));
-        if made.is_err() {
+        self.set(file, calls).inspect_err(|error| self.discard(file, error))?;
+        let made = check().and_then(|()| files::give_mode(&Real, file, mode));
+        // A file with bytes is another program's, made since: Lustre says nothing of that where a
+        // composite is set.
+        if made.is_err() && files::look(&Real, file).is_ok_and(|stat| stat.st_size == 0) {
             let _ = Real.unlink(HERE, file);
         }
         made
     }
+
+    /// Removes what a failed call left of a new file.
+    fn discard(&self, _file: &Path, _error: &DriverError) {}
 
     /// Tries whether this user may prepare a directory with `layout` here; `what` names it.
     fn try_out(&self, dir: &Path, what: &str, layout: &NativeLayout, probe: &mut Probe)
@@ -140,18 +205,51 @@ impl<T: Tooled> Driver for T {
 
     fn prepare(&self, dir: &Path, layout: &NativeLayout) -> Result<()> {
         let calls = Self::calls(layout, dir, true)?;
-        self.require(&files::existing(&Real, dir)?)?;
-        files::prepare(&Real, dir, || {
+        let existing = files::existing(&Real, dir)?;
+        self.allows(dir, &self.require(&existing)?, layout)?;
+        let change = || {
             self.set(dir, &calls)?;
             self.verify(dir, layout)?;
             files::try_out(&Real, dir, |trial| self.verify(trial, layout))
-        })
+        };
+        files::prepare(&Real, dir, || self.restoring(dir, layout, &mut { change }))
     }
 
     fn create(&self, file: &Path, layout: &NativeLayout, mode: u32) -> Result<()> {
         let calls = Self::calls(layout, file, false)?;
-        self.require(files::parent(file))?;
+        self.allows(file, &self.require(files::parent(file))?, layout)?;
         self.make(file, layout, &calls, mode)
+    }
+
+    fn create_exact(&self, file: &Path, exact: &str, mode: u32) -> Result<Fd> {
+        let calls = self.exact_calls(file, exact)?;
+        self.require(files::parent(file))?;
+        self.make_checked(file, &calls, mode, &|| self.verify_exact(file, exact))?;
+        open_new(file)
+    }
+
+    fn can_change(&self, to: To<'_>) -> bool {
+        self.change_calls(Path::new("file"), to).is_some_and(|calls| calls.is_ok())
+    }
+
+    fn change(&self, file: &Path, to: To<'_>) -> Result<()> {
+        let Some(calls) = self.change_calls(file, to) else {
+            return Err(DriverError::elsewhere(file, T::SYSTEM));
+        };
+        let (calls, report) = (calls?, self.require(file)?);
+        if let To::Layout(layout) = to {
+            self.allows(file, &report, layout)?;
+        }
+        self.set(file, &calls)?;
+        match to {
+            To::Layout(layout) => self.verify(file, layout),
+            To::Exact(exact) => self.verify_exact(file, exact),
+        }
+    }
+
+    fn prepare_exact(&self, dir: &Path, exact: &str) -> Result<()> {
+        self.require(dir)?;
+        self.put_back(dir, exact)
     }
 
     fn read_back(&self, path: &Path) -> Result<Actual> {
@@ -187,7 +285,12 @@ pub enum Refusal {
 }
 
 /// Converts the error of a call to one with a remedy, where its meaning is known.
-fn explained(refusals: &[(&[&str], Refusal)], path: &Path, call: &[String], error: DriverError) -> DriverError {
+pub fn explained(
+    refusals: &[(&[&str], Refusal)],
+    path: &Path,
+    call: &[String],
+    error: DriverError,
+) -> DriverError {
     let DriverError::Tool { output, how, .. } = &error else { return error };
     let says = |text: &&str| output.contains(text) || how == text;
     let Some((_, refusal)) = refusals.iter().find(|(texts, _)| texts.iter().any(says)) else { return error };

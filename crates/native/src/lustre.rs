@@ -18,6 +18,9 @@ pub const UNIT: u64 = 64 << 10;
 pub const STRIPE_MAX: u64 = 4 << 30;
 /// Maximum number of stripes of one component (LOV_MAX_STRIPE_COUNT in lustre_user.h).
 pub const STRIPES_MAX: u32 = 2000;
+/// Maximum number of OSTs in a list (`lsa_args_stripe_count_check` in lustre/utils/lfs.c refuses
+/// LOV_MAX_STRIPE_COUNT itself).
+pub const LISTED_MAX: u32 = STRIPES_MAX - 1;
 /// Maximum number of characters of a pool's name (LOV_MAXPOOLNAME in lustre_user.h).
 pub const POOL_NAME_MAX: usize = 15;
 /// Alternative widths for stripes on a single OST, bytes.
@@ -93,13 +96,16 @@ fn equal_stripes(cycle: &Cycle) -> Result<(u64, Vec<u32>), String> {
         let unit = size::format(unit);
         return Err(format!("a component with stripes of {unit} begins and ends at multiples of {unit}"));
     }
-    let stripes: u64 = cycle.stripes.iter().map(|stripe| stripe.1 / unit).sum();
-    if stripes > u64::from(STRIPES_MAX) {
+    // Since 2.15.5 the servers cut the count to what a component's extent has room for
+    // (`lod_comp_shrink_stripe_count` in lustre/lod/lod_object.c), which would move bytes.
+    let room = cycle.end.map_or(u64::MAX, |end| (end - cycle.start) / unit);
+    let stripes = cycle.stripes.iter().map(|stripe| stripe.1 / unit).sum::<u64>().min(room);
+    if stripes > u64::from(LISTED_MAX) {
         return Err(format!("it would take {stripes} stripes of {}", size::format(unit)));
     }
     let targets =
         cycle.stripes.iter().flat_map(|&(target, width)| std::iter::repeat_n(target, (width / unit) as usize));
-    Ok((unit, targets.collect()))
+    Ok((unit, targets.take(stripes as usize).collect()))
 }
 
 /// Checks a component that begins at `start`. Returns where the next one begins.
@@ -107,8 +113,9 @@ pub(crate) fn check(start: u64, component: &Component) -> Result<u64, String> {
     let Some((width, count)) = component.stripe.equal() else {
         return Err("its stripes are equally long; a repeated OST makes the share of one larger".into());
     };
-    if !(1..=STRIPES_MAX as usize).contains(&count) {
-        return Err(format!("{count} stripes: a component has 1 to {STRIPES_MAX}"));
+    let most = if matches!(component.stripe, Stripe::Listed { .. }) { LISTED_MAX } else { STRIPES_MAX };
+    if !(1..=most as usize).contains(&count) {
+        return Err(format!("{count} stripes: a component has 1 to {most}"));
     }
     match &component.stripe {
         Stripe::Even { pool: Some(pool), .. } => check_pool(pool)?,
@@ -149,15 +156,19 @@ pub(crate) fn call(layout: &NativeLayout, path: String) -> Call {
     let mut call = words(&["lfs", "setstripe"]);
     let mut pool_before = false;
     for Component { end, stripe } in &layout.components {
-        if layout.components.len() > 1 {
+        let several = layout.components.len() > 1;
+        if several {
             call.extend(["-E".to_owned(), end.map_or("-1".to_owned(), size::format)]);
         }
         let (width, count) = stripe.equal().expect("check() lets no other layout pass");
         call.extend(["-S".to_owned(), size::format(width)]);
-        call.extend(match stripe {
-            Stripe::Listed { servers, .. } => ["-o".to_owned(), servers.join(",")],
-            _ => ["-c".to_owned(), count.to_string()],
-        });
+        let list = if let Stripe::Listed { servers, .. } = stripe { Some(servers.join(",")) } else { None };
+        // A component without a count would inherit that of the previous one
+        // (setstripe_args_init_inherit in lfs.c), which must match the list's length.
+        if several || list.is_none() {
+            call.extend(["-c".to_owned(), count.to_string()]);
+        }
+        call.extend(list.into_iter().flat_map(|list| ["-o".to_owned(), list]));
         let pool = if let Stripe::Even { pool, .. } = stripe { pool.as_deref() } else { None };
         match pool {
             Some(pool) => call.extend(words(&["-p", pool])),

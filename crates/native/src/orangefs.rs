@@ -11,10 +11,22 @@ use crate::layout::are_different;
 use crate::names::Subject;
 use crate::{NativeLayout, Stripe};
 
-/// Maximum length of `dist_params`, bytes.
+/// Maximum length of `dist_params`, bytes (PVFS_REQ_LIMIT_DIST_BYTES in pvfs2-req-proto.h).
 pub const PARAMS_MAX: usize = 1024;
-/// Maximum number of datafiles of a file (PVFS_REQ_LIMIT_DFILE_COUNT in pvfs2-req-proto.h).
-pub const DATAFILES_MAX: usize = 1024;
+/// Maximum length of `server_list`, bytes: one less than PVFS_SYS_LIMIT_LAYOUT in pvfs2-types.h.
+pub const SERVER_LIST_MAX: usize = 4095;
+/// Maximum number of datafiles of a file. OrangeFS has up to 1024 (PVFS_REQ_LIMIT_DFILE_COUNT in
+/// pvfs2-req-proto.h), but `pvfs2-viewdist` shows 256 (main in pvfs2-viewdist.c), so that more
+/// could not be read back.
+pub const DATAFILES_MAX: usize = 256;
+
+/// Value of the hint `layout` for the servers of `server_list` (PVFS_SYS_LAYOUT_LIST in
+/// pvfs2-types.h).
+pub const LISTED: &str = "00004";
+/// Value of `layout` for any servers (PVFS_SYS_LAYOUT_RANDOM). With the default, round robin, a new
+/// file keeps its first strip with its metadata and shows a single datafile (check_stuffed in
+/// create.sm), so that its layout could not be read back.
+const RANDOM: &str = "00003";
 
 /// The content of the hints on a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,8 +35,8 @@ pub struct Distribution {
     pub name: &'static str,
     /// `user.pvfs2.dist_params`.
     pub params: String,
-    /// The servers of datafiles 0, 1, ..., in this order; `None`: any servers, with another first
-    /// one for every file.
+    /// The servers of datafiles 0, 1, ..., in this order; `None`: any servers, others for every
+    /// file.
     pub servers: Option<Vec<String>>,
     /// Number of datafiles.
     pub datafiles: u32,
@@ -87,6 +99,9 @@ impl Distribution {
         }
         if self.datafiles == 0 || self.datafiles as usize > DATAFILES_MAX {
             return Err(format!("a file has 1 to {DATAFILES_MAX} datafiles, not {}", self.datafiles));
+        }
+        if self.server_list().is_some_and(|list| list.len() > SERVER_LIST_MAX) {
+            return Err(format!("the list of its servers is longer than {SERVER_LIST_MAX} bytes"));
         }
         let named = self.servers.iter().flatten();
         match named.clone().find(|server| server.is_empty() || server.contains([' ', ','])) {
@@ -198,28 +213,27 @@ pub(crate) fn express(subject: &Subject<'_>) -> Result<NativeLayout, String> {
     }))
 }
 
-/// Hints as `pvfs2-xattr` of OrangeFS 2.10 sets them. A file takes its servers from
-/// `pvfs2-touch -l`, because `pvfs2-touch` overrides the directory's list even without that option.
+/// Hints as `pvfs2-xattr` of OrangeFS 2.10 sets them on a directory, or on the one that a new file
+/// is created in.
+///
+/// Until the last call, new files of a directory without hints get the default distribution: only
+/// the distribution's name makes its parameters count. A layout by list without a list would end
+/// `pvfs2fuse`, so the list comes first.
 pub(crate) fn calls(distribution: &Distribution, path: &Path, is_dir: bool) -> Vec<Call> {
     let directory = if is_dir { path } else { path.parent().unwrap_or(Path::new("/")) };
-    let directory = directory.to_string_lossy();
-    let set = |key: &str, value: &str| {
-        words(&["pvfs2-xattr", "-s", "-k", &format!("user.pvfs2.{key}"), "-v", value, &directory])
+    let (datafiles, list) = (distribution.datafiles.to_string(), distribution.server_list());
+    let servers = match &list {
+        Some(list) => [("server_list", &**list), ("layout", LISTED)],
+        None => [("layout", RANDOM), ("num_dfiles", &*datafiles)],
     };
-    let mut calls = vec![set("dist_name", distribution.name), set("dist_params", &distribution.params)];
-    match (distribution.server_list(), is_dir) {
-        (Some(list), true) => calls.extend([set("layout", "00004"), set("server_list", &list)]),
-        // 2: round robin over as many servers as there are datafiles.
-        (None, _) => {
-            calls.extend([set("layout", "00002"), set("num_dfiles", &distribution.datafiles.to_string())]);
-        }
-        (Some(_), false) => {}
-    }
-    if !is_dir {
-        let mut touch = words(&["pvfs2-touch"]);
-        touch.extend(distribution.servers.iter().flat_map(|servers| ["-l".to_owned(), servers.join(",")]));
-        touch.push(path.to_string_lossy().into_owned());
-        calls.push(touch);
-    }
-    calls
+    let of_servers = servers.into_iter();
+    let hints = of_servers.chain([("dist_params", &*distribution.params), ("dist_name", distribution.name)]);
+    hints.map(|(hint, value)| set(directory, hint, value)).collect()
+}
+
+/// The call that sets a hint on a directory. An empty value counts as no hint
+/// (getattr_interpret_dir_hint in get-attr.sm).
+pub fn set(directory: &Path, hint: &str, value: &str) -> Call {
+    let key = format!("user.pvfs2.{hint}");
+    words(&["pvfs2-xattr", "-s", "-k", &key, "-v", value, &directory.to_string_lossy()])
 }

@@ -177,6 +177,11 @@ impl ObjectSet {
         Ok(slot.fill(fd))
     }
 
+    /// The descriptor of object `index` if it is open already and its server is not emulated.
+    pub fn opened(&self, index: u32) -> Option<BorrowedFd<'_>> {
+        if self.server(index).is_some() { None } else { self.files.get(index as usize)?.get() }
+    }
+
     /// The sizes of all objects, bytes.
     pub fn sizes(&self) -> Result<Vec<u64>, TargetError> {
         Ok(self.stats()?.iter().map(|stat| stat.st_size as u64).collect())

@@ -88,11 +88,17 @@ impl LogicalFile {
     /// Called without the size lock after a write that ended at file offset `end`: does the same as
     /// [`LogicalFile::grow_mapped`].
     pub(super) fn grow_mapped_after(&self, end: u64) -> Result<()> {
-        if self.mapped_to.load(Ordering::Acquire) == 0 || end <= self.size_hint.load(Ordering::Relaxed) {
+        if !self.outgrows_mapping(end) {
             return Ok(());
         }
         let _lock = self.lock_size_shared()?;
         self.grow_mapped()
+    }
+
+    /// Whether a write that ended at file offset `end` may have made the file longer while this
+    /// process has it mapped.
+    pub(super) fn outgrows_mapping(&self, end: u64) -> bool {
+        self.mapped_to.load(Ordering::Acquire) != 0 && end > self.size_hint.load(Ordering::Relaxed)
     }
 
     /// Grows every object to its full size in a file that ends at the smaller of `end` and the file

@@ -7,6 +7,7 @@ mod io;
 mod lock;
 mod mapping;
 mod overlay;
+mod piece;
 mod size;
 mod split;
 mod sync;
@@ -31,6 +32,7 @@ pub(crate) use lock::SIZE_LOCK_BYTE;
 pub use mapping::MapExtent;
 pub use overlay::{Around, Difference, Drained, Tell};
 pub(crate) use overlay::{Context, Overlay, Rates, check_times, counts, each_span, forget_times};
+pub use piece::OnePiece;
 pub(crate) use sync::sync_directory;
 
 pub(crate) struct FileParts {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 pub(super) type Result<T, E = MigrateError> = std::result::Result<T, E>;
 
-/// A one-line message that names the file, the problem and the remedy. The file is unchanged.
+/// A one-line message that names the file, the problem and the remedy. The file is unchanged,
+/// except by [`MigrateError::Altered`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MigrateError {
     /// A file, target or manifest is unusable.
@@ -57,4 +58,8 @@ pub enum MigrateError {
     /// Read-back verification failed twice: the storage does not keep what was written.
     #[error("{path}: what was written is not what is read back, twice; check the disks of its targets", path = .0.display())]
     Damaged(PathBuf),
+    /// The file system changed the file's contents with its layout, though not its time.
+    #[error("{path}: its contents differ since the file system changed its layout; restore it from a backup, and report \
+        this to the file system's administrator", path = .0.display())]
+    Altered(PathBuf),
 }

@@ -3,13 +3,16 @@
 //!
 //! A migration copies to a temporary in the file's directory, verifies the copy, and renames it
 //! over the path: at any moment the path shows the complete old or the complete new file. A
-//! migration that is killed can be resumed. No program may write to the file meanwhile; a change of
-//! its size or times is detected before the rename.
+//! migration that is killed can be resumed. Where the file system can change the layout of an
+//! existing file, it does so instead, and the contents are compared (`in_place`). No program may
+//! write to the file meanwhile; a change of its size or times is detected, when it is copied
+//! before the rename.
 
 mod contents;
 mod copy;
 mod error;
 mod extended;
+mod in_place;
 mod job;
 mod journal;
 mod long;
@@ -59,7 +62,8 @@ pub const SHORT_BYTES_MAX: u64 = CHUNK_BYTES;
 /// migrate different files at once.
 ///
 /// # Errors
-/// After any error the path shows the complete old file, and nothing else is left. After a kill the
+/// After any error but [`MigrateError::Altered`] the path shows the complete old file, and nothing
+/// else is left. After a kill the
 /// path shows the old or the new file, and the next call resumes.
 pub fn migrate(
     runtime: &Runtime,
@@ -92,6 +96,11 @@ pub(crate) fn migrate_in_chunks(
             return Ok(Migration::AlreadyThere);
         }
         let native = matches!(goal, Goal::Native(_)) && source.managed().is_none();
+        if let (Goal::Native(maker), true) = (goal, native)
+            && in_place::run(runtime, path, &source, maker, progress)?
+        {
+            return Ok(Migration::Done(stat.st_size as u64));
+        }
         if native && stat.st_size as u64 <= pace.chunk_bytes {
             let mut job = Job::new(runtime, path, source, place, pace, progress)?;
             return short::run(&mut job).map(|()| Migration::Done(job.version.size));

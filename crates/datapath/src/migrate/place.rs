@@ -146,4 +146,17 @@ pub trait Maker: Debug + Sync {
     /// The file exists, or it did not get the layout and was removed again; one line that names the
     /// file and the remedy.
     fn make(&self, path: &Path, mode: Mode) -> Result<Fd, String>;
+
+    /// Whether the file system can change the layout of an existing file.
+    fn changes(&self) -> bool {
+        false
+    }
+
+    /// Gives the existing file at `path` the layout. It keeps its inode and its contents.
+    ///
+    /// # Errors
+    /// The file system refused; the reason in one line. The contents are as before.
+    fn change(&self, path: &Path) -> Result<(), String> {
+        Err(format!("{}: its file system sets layouts on new files only", path.display()))
+    }
 }

@@ -89,8 +89,6 @@ impl Runtime {
         let truncates = flags.contains(OFlags::TRUNC);
         let kept = flags - (OFlags::TRUNC | OFlags::CREATE);
         let raw = self.open_reading(dir, path, kept)?;
-        // SAFETY: `raw` owns it.
-        let known = self.find(FileKey::of(&self.sys().stat(unsafe { borrow(raw.0) })?)).is_some();
         let manifest = truncates.then(|| found.manifest.clone());
         let file = match (self.attach_public(&raw, (dir, path), Some(found), flags), manifest) {
             (Err(error), Some(lost)) if is_lost(&error) => {
@@ -100,7 +98,7 @@ impl Runtime {
         };
         let Some(file) = file else { return Ok(None) };
         if anchor::writes(flags) || truncates {
-            self.check_permission(known, &file)?;
+            self.check_permission(&file)?;
         }
         if truncates {
             file.truncate(0)?;
@@ -148,13 +146,13 @@ impl Runtime {
         }
     }
 
-    /// Checks that this process may open the file for writing now.
-    fn check_permission(&self, known: bool, file: &LogicalFile) -> Result<()> {
-        if !file.is_writable() {
-            return Err(self.why_read_only(file));
+    /// Checks that this process may open the file for writing now. Another thread may have opened
+    /// it before, with the rights of another user.
+    fn check_permission(&self, file: &LogicalFile) -> Result<()> {
+        if file.is_writable() {
+            return self.may_write(file.anchor(), file.objects());
         }
-        // The file was opened earlier, possibly as another user.
-        if known { self.may_write(file.anchor(), file.objects()) } else { Ok(()) }
+        Err(self.why_read_only(file))
     }
 
     /// The errno for a write to a file that this process could open only for reading.

@@ -11,6 +11,7 @@ mod migrate;
 mod model;
 mod native;
 mod never_synced;
+mod piece;
 mod pools;
 mod rebuilt;
 mod refusals;

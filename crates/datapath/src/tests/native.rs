@@ -330,3 +330,76 @@ fn attributes_and_holes_come_along() {
         assert!(std::fs::read(&path).unwrap() == expected);
     }
 }
+
+/// A simulated file system that changes the layout of existing files, and how it fails.
+#[derive(Debug)]
+struct Changing<'a> {
+    made: &'a Mutex<BTreeSet<u64>>,
+    fails: &'static str,
+}
+
+impl Changing<'_> {
+    fn layouts(&self) -> Layouts<'_> {
+        Layouts { sys: std::sync::Arc::new(stripewise_sys::Real), made: self.made, name: "changing" }
+    }
+}
+
+impl Maker for Changing<'_> {
+    fn description(&self) -> String {
+        "changing".to_owned()
+    }
+
+    fn is_made(&self, path: &Path, open: BorrowedFd<'_>) -> Result<bool, String> {
+        self.layouts().is_made(path, open)
+    }
+
+    fn make(&self, path: &Path, mode: Mode) -> Result<Fd, String> {
+        self.layouts().make(path, mode)
+    }
+
+    fn changes(&self) -> bool {
+        true
+    }
+
+    fn change(&self, path: &Path) -> Result<(), String> {
+        let modified = path.metadata().unwrap().modified().unwrap();
+        match self.fails {
+            "refuses" => return Err("a writer has it".to_owned()),
+            "alters" | "is overtaken" => {
+                let file = std::fs::File::options().write(true).open(path).unwrap();
+                std::os::unix::fs::FileExt::write_at(&file, b"!", 3).unwrap();
+                let later = std::time::Duration::from_secs(u64::from(self.fails == "is overtaken"));
+                file.set_modified(modified + later).unwrap();
+            }
+            _ => {}
+        }
+        self.made.lock().unwrap().insert(path.metadata().unwrap().ino());
+        Ok(())
+    }
+}
+
+#[test]
+fn a_layout_is_changed_in_place_or_the_file_is_copied() {
+    for (pace, fails) in
+        PACES.into_iter().flat_map(|pace| ["", "refuses", "alters", "is overtaken"].map(|fails| (pace, fails)))
+    {
+        let stage = Stage::new(small());
+        plain(&stage);
+        let (path, made) = (stage.path("f"), Mutex::default());
+        let maker = Changing { made: &made, fails };
+        let before = path.metadata().unwrap().ino();
+        let migrate = || migrate_in_chunks(&stage.runtime(), &path, Goal::Native(&maker), pace, &mut |_| {});
+        let done = migrate();
+        match fails {
+            "alters" => assert!(matches!(done, Err(MigrateError::Altered(_))), "{done:?}"),
+            "is overtaken" => assert!(matches!(done, Err(MigrateError::Changed(_))), "{done:?}"),
+            _ => {
+                assert_eq!(done, Ok(Migration::Done(LEN as u64)));
+                assert_eq!(std::fs::read(&path).unwrap(), bytes());
+                assert_eq!(path.metadata().unwrap().ino() == before, fails.is_empty());
+                assert_eq!(migrate(), Ok(Migration::AlreadyThere));
+            }
+        }
+        assert_eq!(names(&stage), ["f"]);
+    }
+}

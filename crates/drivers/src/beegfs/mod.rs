@@ -1,25 +1,32 @@
 //! BeeGFS 8, through its `beegfs` tool.
 //!
-//! Checked against its documentation, the source of the tool (ThinkParQ/beegfs-go) and a fake that
-//! follows it, but not on a real BeeGFS.
+//! Checked against its documentation, the source of the tool (ThinkParQ/beegfs-go 8.0.0 to 8.4.0)
+//! and a fake that follows it, but not on a real BeeGFS.
 
 mod json;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use stripewise_cluster::FileSystem;
 use stripewise_native::{Call, NativeLayout, Stripe};
-use stripewise_sys::Real;
+use stripewise_sys::{Errno, Mode, Real, Sys};
 
 use crate::driver::{Actual, Pool, Probe};
-use crate::error::Result;
+use crate::error::{DriverError, Result};
 use crate::files;
 use crate::tool::Tool;
-use crate::tooled::{Refusal, Tooled};
+use crate::tooled::{Refusal, Tooled, explained};
 use json::Entry;
 
 /// The pattern that the driver can read back; mirrored files have other patterns.
 const PATTERN: &str = "RAID0";
+/// Lists on one line each of at most this many rows, and without further columns, whatever the
+/// user's settings are.
+const PRINTED: [&str; 5] = ["--output", "json", "--raw", "--page-size=100", "--debug=false"];
+/// The tool reads its flags from variables too: which columns it prints, and where it takes
+/// BeeGFS to be mounted. Only those that tell how to reach the servers are left to it.
+const VARIABLES: &str = "BEEGFS_";
+const REACHING_SERVERS: [&str; 5] = ["MGMTD_ADDR", "TLS_", "AUTH_", "CONN_TIMEOUT", "USE_HTTP_PROXY"];
 
 /// BeeGFS on mounted directories.
 #[derive(Clone)]
@@ -29,7 +36,7 @@ pub struct BeeGfs {
 
 impl Default for BeeGfs {
     fn default() -> Self {
-        Self { tool: Tool::new("beegfs") }
+        Self::new(Tool::new("beegfs"))
     }
 }
 
@@ -39,7 +46,7 @@ impl Tooled for BeeGfs {
     /// The texts are those of ctl/pkg/ctl/entry in beegfs-go.
     const REFUSALS: &'static [(&'static [&'static str], Refusal)] = &[
         (
-            &["only root", "permission", "Permission"],
+            &["only root", "permission denied", "Permission denied"],
             Refusal::Denied(
                 "setting its pattern",
                 "be root; others may set chunk sizes and numbers of targets on their own directories where \
@@ -52,7 +59,10 @@ impl Tooled for BeeGfs {
             Refusal::Full("creating the file", "`beegfs health df` tells which targets are full"),
         ),
         (&["storage pool", "specified pool"], Refusal::Value("`beegfs pool list` lists the pools")),
-        (&["target"], Refusal::Value("`beegfs target list` lists the targets")),
+        (
+            &["specified target", "same target", "storage target"],
+            Refusal::Value("`beegfs target list` lists the targets"),
+        ),
     ];
     const REMEDY: &'static str = "look with `beegfs entry info` what it has; fewer targets than asked for mean that the \
                                   pool has no more";
@@ -74,9 +84,19 @@ impl Tooled for BeeGfs {
         }
     }
 
+    /// As the provided method, with the path without links.
+    fn set(&self, path: &Path, calls: &[Call]) -> Result<()> {
+        let place = without_links(path)?;
+        calls.iter().try_for_each(|call| {
+            let options = call[1..call.len() - 1].iter().map(String::as_str);
+            let done = self.tool.run(&options.chain([files::for_tools(&place)?]).collect::<Vec<_>>());
+            done.map(drop).map_err(|error| explained(Self::REFUSALS, path, call, error))
+        })
+    }
+
     fn make(&self, file: &Path, layout: &NativeLayout, calls: &[Call], mode: u32) -> Result<()> {
         if let Some(Stripe::Listed { .. }) = layout.stripe() {
-            return self.make_by_tool(file, layout, calls, mode);
+            return self.make_by_tool(file, layout, &belonging(file, calls, mode)?, mode);
         }
         // `beegfs entry create file` is for root only; other users may set a directory's pattern.
         files::made_apart(&Real, file, |dir, inside| {
@@ -97,8 +117,8 @@ impl Tooled for BeeGfs {
 
     /// A directory always has a pattern: without hints, that of its parent directory.
     fn forget(&self, dir: &Path) -> Result<()> {
-        let above = self.entry(files::parent(dir))?;
-        let own = self.entry(dir)?;
+        let dir = &files::absolute(dir)?;
+        let (above, own) = (self.entry(files::parent(dir))?, self.entry(dir)?);
         let pool = above.pool.clone().filter(|_| above.pool != own.pool);
         let layout = NativeLayout::even(above.width, above.count, pool.as_deref());
         self.set(dir, &Self::calls(&layout, dir, true)?)
@@ -106,8 +126,20 @@ impl Tooled for BeeGfs {
 }
 
 impl BeeGfs {
+    fn new(tool: Tool) -> Self {
+        Self { tool: tool.hiding(is_hidden) }
+    }
+
     fn entry(&self, path: &Path) -> Result<Entry> {
-        self.ask(&["entry", "info", files::for_tools(path)?], Entry::parse)
+        let place = without_links(path)?;
+        let entry = self.ask(&["entry", "info", files::for_tools(&place)?], Entry::parse)?;
+        match entry.unavailable {
+            Some(reason) => {
+                let doing = format!("asking for its pattern, which BeeGFS does not tell now ({reason})");
+                Err(DriverError::io(path, doing, Errno::AGAIN))
+            }
+            None => Ok(entry),
+        }
     }
 
     fn pools(&self) -> Result<Vec<Pool>> {
@@ -115,7 +147,7 @@ impl BeeGfs {
     }
 
     fn ask<T>(&self, what: &[&str], parse: fn(&str) -> std::result::Result<T, String>) -> Result<T> {
-        self.tool.ask(&[what, &["--output", "json", "--raw"]].concat(), parse)
+        self.tool.ask(&[what, &PRINTED].concat(), parse)
     }
 
     /// The layout of an entry, in the terms of the requested one.
@@ -153,12 +185,51 @@ impl BeeGfs {
             probe.notes.push(format!("the space of its targets is not known: {error}"));
             Vec::new()
         });
-        let space_of = |target: &String| free.iter().find(|(name, _)| name == target).map(|(_, free)| *free);
+        let space_of = |target: &String| free.iter().find(|(name, _)| name == target)?.1;
         for pool in &mut pools {
             pool.free_bytes = pool.server_names.iter().map(space_of).sum();
         }
+        let silent: Vec<_> =
+            free.iter().filter(|(_, free)| free.is_none()).map(|(name, _)| name.as_str()).collect();
+        if !silent.is_empty() {
+            probe.notes.push(format!("the free space of target {} is not known", silent.join(", ")));
+        }
         probe.set_pools(pools);
     }
+}
+
+fn is_hidden(variable: &str) -> bool {
+    variable
+        .strip_prefix(VARIABLES)
+        .is_some_and(|name| !REACHING_SERVERS.iter().any(|reaching| name.starts_with(reaching)))
+}
+
+/// The path without symbolic links; of a file that does not exist, that in its directory. The tool
+/// compares the devices of a path's ancestors to find the mount, and takes the child of a link for
+/// it (`NewFromPath` in common/filesystem/fs.go). 8.0 and 8.1 then look for the rest of the path in
+/// the whole file system, and change its root or find another file.
+fn without_links(path: &Path) -> Result<PathBuf> {
+    match files::absolute(path) {
+        Err(DriverError::Io { errno: Errno::NOENT, .. }) => {
+            Ok(files::absolute(files::parent(path))?.join(path.file_name().unwrap_or_default()))
+        }
+        place => place,
+    }
+}
+
+/// Calls that create a file, with the group and the permissions that open(2) would give it. The
+/// tool is installed setgid, and its default is its own group (ctl/build/postinstall.sh and
+/// `newGroupFlag` in ctl/internal/cmd/entry/flags.go).
+fn belonging(file: &Path, calls: &[Call], mode: u32) -> Result<Vec<Call>> {
+    let dir = files::look(&Real, files::parent(file))?;
+    let is_setgid = Mode::from_raw_mode(dir.st_mode).contains(Mode::SGID);
+    let group = if is_setgid { dir.st_gid } else { Real.group() };
+    let options = [format!("--gid={group}"), format!("--permissions={:o}", mode & !files::umask())];
+    let with = |call: &Call| {
+        let (path, words) = call.split_last().expect("a call ends with its path");
+        [words, &options, std::slice::from_ref(path)].concat()
+    };
+    Ok(calls.iter().map(with).collect())
 }
 
 fn same(a: &[String], b: &[String]) -> bool {

@@ -8,7 +8,7 @@ const CONFIGURATION: &str = "pool 1 Default\npool 2 fast\npool 3 one\npool 4 non
                              target 201 fast 3000\ntarget 202 fast 4000\ntarget 203 fast 5000\ntarget 301 one 6000\n";
 
 fn beegfs(fake: &Fake) -> BeeGfs {
-    BeeGfs { tool: fake.tool("beegfs") }
+    BeeGfs::new(fake.tool("beegfs"))
 }
 
 fn listed(width: u64, targets: &[&str]) -> NativeLayout {
@@ -16,8 +16,8 @@ fn listed(width: u64, targets: &[&str]) -> NativeLayout {
     NativeLayout::uniform(Stripe::Listed { width, servers })
 }
 
-#[test]
-fn conforms_on_a_fake() {
+/// Runs the conformance suite on a fake of a release.
+fn conforms_to(release: &str) {
     let fake = Fake::new(CONFIGURATION);
     let even = NativeLayout::even;
     let supported =
@@ -35,12 +35,69 @@ fn conforms_on_a_fake() {
         // BeeGFS uses the targets that exist.
         (even(64 * K, 4, Some("fast")), "was asked for, but it has 64K x 3".into()),
     ];
-    conformance(&beegfs(&fake), &bed).require("beegfs on a fake");
+    bed.files_only = vec![listed(64 * K, &["101", "102"]), listed(128 * K, &["102"])];
+    let driver = BeeGfs::new(fake.tool_of(release, "beegfs"));
+    conformance(&driver, &bed).require(&format!("beegfs on a fake of {release}"));
+}
+
+/// How the tool finds a mount and an entry differs between these releases (tests/fakes).
+#[test]
+fn conforms_to_8_0() {
+    conforms_to("8.0");
+}
+
+#[test]
+fn conforms_to_8_1() {
+    conforms_to("8.1");
+}
+
+#[test]
+fn conforms_to_8_2() {
+    conforms_to("8.2");
+}
+
+#[test]
+fn conforms_to_8_4() {
+    conforms_to("8.4");
+}
+
+/// The tool reads the flags that are not given from BEEGFS_* (`InitGlobalFlags` in
+/// ctl/internal/config/config.go).
+#[test]
+fn the_users_settings_do_not_matter() {
+    let names = ["conforms_to_8_4", "what_it_offers", "files_on_certain_targets"];
+    let settings =
+        ["PAGE_SIZE=0", "DEBUG=true", "COLUMNS=alias", "MOUNT=none", "OUTPUT=ndjson", "NUM_WORKERS=0"];
+    let settings = settings.map(|setting| setting.split_once('=').unwrap());
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    again.arg("--exact").args(names.map(|name| format!("beegfs::tests::{name}")));
+    again.envs(settings.map(|(name, value)| (format!("BEEGFS_{name}"), value)));
+    let output = again.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("3 passed"), "{text}");
+    assert!(settings.iter().all(|(name, _)| is_hidden(&format!("BEEGFS_{name}"))));
+    assert!(
+        !["BEEGFS_MGMTD_ADDR", "BEEGFS_TLS_CERT_FILE", "BEEGFS_AUTH_FILE", "PATH"].into_iter().any(is_hidden)
+    );
+}
+
+/// 8.4 says so in every column, earlier releases show a pattern without a type (`assembleTableRow`
+/// in ctl/internal/cmd/entry/info.go).
+#[test]
+fn a_locked_inode_is_said() {
+    let fake = Fake::new(CONFIGURATION);
+    let file = fake.path("file");
+    std::fs::write(&file, "x").unwrap();
+    std::fs::write(fake.state("locked"), "").unwrap();
+    for (release, said) in [("8.4", "does not tell now (Inode is locked)"), ("8.2", "invalid (0x0)")] {
+        let error = BeeGfs::new(fake.tool_of(release, "beegfs")).entry(&file).unwrap_err().to_string();
+        assert!(error.contains(said), "{release}: {error}");
+    }
 }
 
 #[test]
 fn what_it_offers() {
-    let fake = Fake::new(CONFIGURATION);
+    let fake = Fake::new(&format!("{CONFIGURATION}pool 5 silent\ntarget 401 silent -\ntarget 402 silent 7\n"));
     let probe = beegfs(&fake).probe(&fake.path("")).unwrap().unwrap();
     let pools: Vec<_> =
         probe.pools.iter().map(|pool| (pool.name.as_str(), pool.servers, pool.free_bytes)).collect();
@@ -49,9 +106,11 @@ fn what_it_offers() {
         ("fast", Some(3), Some(12000)),
         ("one", Some(1), Some(6000)),
         ("none_in_it", Some(0), Some(0)),
+        ("silent", Some(2), None),
     ];
     assert_eq!(pools, expected);
     assert_eq!((&probe.servers[..], probe.rights.len()), (&["one".to_owned()][..], 0));
+    assert_eq!(probe.notes, ["the free space of target 401 is not known"]);
 }
 
 #[test]
@@ -78,7 +137,7 @@ fn files_on_certain_targets() {
 #[test]
 fn a_tool_that_makes_no_sense_is_said() {
     let path = Path::new("/tmp");
-    let with = |program| BeeGfs { tool: Tool::at(program) };
+    let with = |program| BeeGfs::new(Tool::at(program));
     let error = with("/bin/echo").entry(path).unwrap_err().to_string();
     assert!(error.contains("is not understood"), "{error}");
     assert_eq!(with("/bin/echo").probe(path).unwrap(), None);

@@ -74,6 +74,7 @@ fn add_servers(pools: &mut BTreeMap<u64, Pool>, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::fake::program;
 
     #[test]
     fn what_16_2_prints() {
@@ -99,11 +100,7 @@ mod tests {
 
     /// A fake `ceph` that belongs to the cluster `f`.
     fn fake(folder: &tempfile::TempDir, script: &str) -> Tool {
-        use std::os::unix::fs::PermissionsExt;
-        let path = folder.path().join("ceph");
-        std::fs::write(&path, format!("#!/bin/sh\nshift 2\n{script}\n")).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        Tool::at(path)
+        program(&folder.path().join("ceph"), &format!("#!/bin/sh\nshift 2\n{script}\n"))
     }
 
     #[test]

@@ -1,35 +1,39 @@
 //! Parsers for the output of `lfs df` and `lfs pool_list`. Errors name the line that is not
 //! understood.
 
+/// The flags of an OST that is not well (`oss_names` in lustre/utils/lfs.c): degraded, read-only,
+/// no precreation, unknown, out of space or inodes. Others tell what it is: `f`lash, `a`ggregate.
+const ILL: &str = "DRN?SI";
+
 /// The OSTs of a file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Osts {
     /// `FSNAME`, the prefix of the names of OSTs and pools.
     pub fsname: String,
     pub osts: Vec<Ost>,
-    /// Number of OSTs that do not answer.
-    pub inactive: usize,
+    /// The OSTs that gave no figures: index and reason.
+    pub silent: Vec<(u32, String)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ost {
     pub index: u32,
     pub free_bytes: u64,
-    /// Flags: `D`egraded, `N`o-precreate, `R`ead-only, out of `S`pace or `I`nodes; empty: healthy.
+    /// The flags of [`ILL`]; empty: healthy.
     pub state: String,
 }
 
 impl Osts {
-    /// Parses the output of `lfs df DIR`: `UUID 1K-blocks Used Available Use% MOUNT[OST:N] STATE`
-    /// (lustre/doc/lfs-df.1).
+    /// Parses the output of `lfs df -v DIR`: `UUID 1K-blocks Used Available Use% MOUNT[OST:N]
+    /// STATE`, or `UUID: REASON` (`showdf` and `mntdf` in lustre/utils/lfs.c).
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut all = Self::default();
         for line in text.lines() {
-            if line.contains(": inactive device") && line.contains("OST") {
-                all.inactive += 1;
-            }
-            let Some((rest, index)) = line.rsplit_once("[OST:") else { continue };
             let odd = || format!("{line:?}");
+            let Some((rest, index)) = line.rsplit_once("[OST:") else {
+                all.silent.extend(silent(line));
+                continue;
+            };
             let (index, state) = index.split_once(']').ok_or_else(odd)?;
             let mut columns = rest.split_whitespace();
             let uuid = columns.next().ok_or_else(odd)?;
@@ -38,11 +42,26 @@ impl Osts {
             all.osts.push(Ost {
                 index: index.parse().map_err(|_| odd())?,
                 free_bytes: free.checked_mul(1024).ok_or_else(odd)?,
-                state: state.trim().to_owned(),
+                state: state.chars().filter(|&flag| ILL.contains(flag)).collect(),
             });
         }
         if all.osts.is_empty() { Err("no line of an OST".to_owned()) } else { Ok(all) }
     }
+
+    /// Whether there is an OST with this index, be it well or not.
+    pub fn has(&self, index: u32) -> bool {
+        let silent = self.silent.iter().map(|(index, _)| *index);
+        self.osts.iter().map(|ost| ost.index).chain(silent).any(|known| known == index)
+    }
+}
+
+/// The OST of a line without figures: `FSNAME-OST0003_UUID : inactive device`, or `OST0003` where
+/// its name is not known either.
+fn silent(line: &str) -> Option<(u32, String)> {
+    let (uuid, reason) = line.split_once(": ")?;
+    let name = uuid.trim_end().trim_end_matches("_UUID");
+    let digits = name.rsplit_once("OST")?.1;
+    Some((u32::from_str_radix(digits, 16).ok()?, reason.trim().to_owned()))
 }
 
 /// Parses the output of `lfs pool_list FSNAME` (`Pools from FSNAME:`, then `FSNAME.POOL` each): the
@@ -74,9 +93,10 @@ mod tests {
 UUID                   1K-blocks        Used   Available Use% Mounted on
 testfs-MDT0000_UUID      9174328     1020024     8154304  11% /mnt/a fs[MDT:0]
 testfs-OST0000_UUID     94181368    56330708    37850660  59% /mnt/a fs[OST:0]
-testfs-OST0001_UUID     94181368    56385748    37795620  59% /mnt/a fs[OST:1] DR
+testfs-OST0001_UUID     94181368    56385748    37795620  59% /mnt/a fs[OST:1] DRf
+testfs-OST0002_UUID : Cannot send after transport endpoint shutdown
 OST0003             : inactive device
-testfs-OST000a_UUID     94181368    54352012    39829356  57% /mnt/a fs[OST:10]
+testfs-OST000a_UUID     94181368    54352012    39829356  57% /mnt/a fs[OST:10] f
 
 filesystem_summary:    282544104   167068468   115475636  59% /mnt/a fs
 ";
@@ -84,7 +104,10 @@ filesystem_summary:    282544104   167068468   115475636  59% /mnt/a fs
     #[test]
     fn osts_with_their_space_and_state() {
         let all = Osts::parse(DF).unwrap();
-        assert_eq!((all.fsname.as_str(), all.inactive), ("testfs", 1));
+        let silent = [(2, "Cannot send after transport endpoint shutdown"), (3, "inactive device")];
+        let silent = silent.map(|(index, reason)| (index, reason.to_owned()));
+        assert_eq!((all.fsname.as_str(), &all.silent[..]), ("testfs", &silent[..]));
+        assert!(all.has(2) && all.has(10) && !all.has(4));
         let short = |ost: &Ost| (ost.index, ost.free_bytes >> 10, ost.state.clone());
         let osts: Vec<_> = all.osts.iter().map(short).collect();
         let expected = [(0, 37850660, ""), (1, 37795620, "DR"), (10, 39829356, "")];

@@ -1,7 +1,7 @@
 //! Lustre, through its `lfs`.
 //!
-//! Checked against lustre/doc, the source of lfs.c and liblustreapi.c (2.12 to 2.15), and a fake
-//! that follows them, but not on a real Lustre.
+//! Checked against the source of lfs.c, liblustreapi.c and lustre/lod (2.12.9, 2.14.0, 2.15.8,
+//! 2.16.1, 2.17.57), and a fake that follows them, but not on a real Lustre.
 
 mod listing;
 mod striping;
@@ -9,15 +9,25 @@ mod striping;
 use std::path::Path;
 
 use stripewise_cluster::FileSystem;
-use stripewise_native::NativeLayout;
+use stripewise_native::{Call, Component, NativeLayout, Stripe};
+use stripewise_sys::{Real, Sys};
 
-use crate::driver::{Actual, Pool, Probe};
-use crate::error::Result;
-use crate::files;
+use crate::driver::{Actual, Pool, Probe, To, never_said};
+use crate::error::{DriverError, Result};
+use crate::files::{self, HERE};
 use crate::tool::Tool;
 use crate::tooled::{Refusal, Tooled};
 use listing::Osts;
 use striping::Striping;
+
+/// The remedies of unknown pools and OSTs.
+const POOLS: &str = "`lfs pool_list` lists the pools";
+const OSTS: &str = "`lfs osts` lists the OSTs";
+/// What `lfs` of 2.16 warns of where `enable_setstripe_gid` excludes the user (liblustreapi.c).
+const RESTRICTED: &str = "restricted by your administrator";
+const MEMBERSHIP: &str = "ask an administrator to add you to the group of `llite.*.enable_setstripe_gid`";
+/// How `lfs pool_list` ends for a pool that does not exist: ENOENT.
+const NO_SUCH: &str = "ended with status 2";
 
 /// Lustre on mounted directories.
 #[derive(Clone)]
@@ -34,25 +44,27 @@ impl Default for Lustre {
 impl Tooled for Lustre {
     const SYSTEM: FileSystem = FileSystem::Lustre;
     const KINDS: &'static [&'static str] = &["lustre"];
-    /// The texts are those of lfs.c and liblustreapi.c; the status is an errno.
+    /// The texts are those of lfs.c, liblustreapi.c and strerror(3). The status is an errno, except
+    /// that a failed composite ends with 1 whatever the reason: lfs_component_create returns -1.
     const REFUSALS: &'static [(&'static [&'static str], Refusal)] = &[
-        (&["stripe already set", "ended with status 17"], Refusal::Exists),
+        (&["stripe already set", "File exists"], Refusal::Exists),
+        (&[RESTRICTED], Refusal::Denied("setting its stripes", MEMBERSHIP)),
         (
-            &["ended with status 13", "ended with status 1"],
+            &["Permission denied", "Operation not permitted"],
             Refusal::Denied("setting its stripes", "be the owner of the file or directory, or ask the owner"),
         ),
         (
-            &["ended with status 28", "ended with status 122"],
+            &["No space left", "Disk quota exceeded"],
             Refusal::Full(
                 "giving it stripes",
                 "`lfs df` and `lfs quota` tell what is full; use another pool or other OSTs",
             ),
         ),
-        (&["does not exist", "has no OSTs"], Refusal::Value("`lfs pool_list` lists the pools")),
-        (&["cannot find OST", "inactive OST"], Refusal::Value("`lfs osts` lists the OSTs")),
+        (&["does not exist", "has no OSTs"], Refusal::Value(POOLS)),
+        (&["cannot find OST", "inactive OST", "No such device"], Refusal::Value(OSTS)),
     ];
-    const REMEDY: &'static str =
-        "look with `lfs getstripe` what it has; an older Lustre may not take lists of OSTs for directories";
+    const REMEDY: &'static str = "look with `lfs getstripe` what it has; Lustre before 2.13 drops repeated OSTs, a metadata server without ea_inode \
+         keeps about 160 stripes, and since 2.16 a tool of another name than `lfs` may be ignored";
     type Report = Osts;
 
     fn tool(&self, _name: &str) -> &Tool {
@@ -60,7 +72,35 @@ impl Tooled for Lustre {
     }
 
     fn report(&self, path: &Path) -> Result<Option<Osts>> {
-        self.ask_about(&self.lfs, "df", path, Osts::parse)
+        // Without -l it waits for OSTs that are not connected; without -v it omits inactive ones.
+        let arguments = ["df", "-l", "-v", files::for_tools(path)?];
+        let table = self.lfs.say(&arguments).and_then(|said| match Osts::parse(&said.output) {
+            // One bad OST makes it fail although the table is complete (mntdf in lfs.c).
+            Ok(table) => Ok(table),
+            Err(why) => match said.error {
+                Some(error) => Err(error),
+                // Up to 2.14 it says nothing about a directory that is not on Lustre.
+                None => self.lfs.understood(&arguments, &said.output, |_| Err(why)),
+            },
+        });
+        self.unless_elsewhere(path, table)
+    }
+
+    fn allows(&self, path: &Path, report: &Osts, layout: &NativeLayout) -> Result<()> {
+        for Component { stripe, .. } in &layout.components {
+            match stripe {
+                Stripe::Even { pool: Some(pool), .. } => drop(self.members(path, report, pool)?),
+                Stripe::Listed { servers, .. } => {
+                    let unknown = |ost: &&String| ost.parse().is_ok_and(|index| !report.has(index));
+                    if let Some(ost) = servers.iter().find(unknown) {
+                        let problem = format!("{} has no OST {ost}; {OSTS}", report.fsname);
+                        return Err(DriverError::refused(path, ost, problem));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn describe(&self, dir: &Path, report: Osts, probe: &mut Probe) {
@@ -68,34 +108,113 @@ impl Tooled for Lustre {
         for ost in report.osts.iter().filter(|ost| !ost.state.is_empty()) {
             probe.notes.push(format!("OST {} is not well ({}): see lfs-df(1)", ost.index, ost.state));
         }
-        if report.inactive > 0 {
-            probe.notes.push(format!("{} OSTs do not answer", report.inactive));
+        for (index, reason) in &report.silent {
+            probe.notes.push(format!("OST {index} does not answer ({reason})"));
         }
         self.add_pools(&report, probe);
         self.try_out(dir, "layouts", &NativeLayout::even(1 << 20, 1, None), probe);
     }
 
     fn found(&self, path: &Path, asked: Option<&NativeLayout>) -> Result<Actual> {
-        let parse = |text: &str| match Striping::parse(text) {
-            _ if text.contains("has no stripe info") => Ok(Err("it has no stripes yet".to_owned())),
-            Err(why) if why.contains("pattern") || why.contains("mirrors") => Ok(Err(why)),
-            parsed => parsed.map(Ok),
+        let Some(striping) = self.striping(path)? else {
+            return Ok(Actual { note: Some("it has no stripes yet".to_owned()), ..Actual::default() });
         };
-        let striping = self.lfs.ask(&["getstripe", "-d", "--yaml", files::for_tools(path)?], parse)?;
-        Ok(match striping {
-            Ok(striping) => {
-                Actual { layout: Some(striping.layout(asked)), note: striping.note(), ..Actual::default() }
-            }
-            Err(why) => Actual { note: Some(why), ..Actual::default() },
+        let exact = striping.exact();
+        Ok(match striping.layout(asked) {
+            Ok(layout) => Actual { layout: Some(layout), note: striping.note(), exact, inherited: false },
+            Err(reason) => Actual { note: Some(reason), exact, ..Actual::default() },
         })
+    }
+
+    /// Servers ignore pools that they do not know, and keep the name (2.15: the client no longer
+    /// checks; composites: no client before 2.16 does). So the OSTs count.
+    fn verify(&self, path: &Path, asked: &NativeLayout) -> Result<()> {
+        let striping = self.striping(path)?;
+        let got = striping.as_ref().and_then(|striping| striping.layout(Some(asked)).ok());
+        DriverError::compare(path, asked, got, Self::REMEDY)?;
+        for part in striping.iter().flat_map(|striping| &striping.components) {
+            let Some(pool) = part.pool.as_ref().filter(|_| !part.osts.is_empty()) else { continue };
+            let members = self.members(path, &self.require(path)?, pool)?;
+            if !part.osts.iter().all(|ost| members.contains(ost)) {
+                let problem =
+                    format!("its stripes are on OSTs {:?}, the pool has {members:?}; {POOLS}", part.osts);
+                return Err(DriverError::refused(path, pool, problem));
+            }
+        }
+        Ok(())
     }
 
     fn forget(&self, dir: &Path) -> Result<()> {
         self.set(dir, &[["lfs", "setstripe", "-d", files::for_tools(dir)?].map(str::to_owned).into()])
     }
+
+    fn exact_calls(&self, path: &Path, exact: &str) -> Result<Vec<Call>> {
+        let options = striping::options(exact).ok_or_else(|| never_said(path, exact))?;
+        let words = ["lfs", "setstripe"].into_iter().chain(options).chain([files::for_tools(path)?]);
+        Ok(vec![words.map(str::to_owned).collect()])
+    }
+
+    /// `lfs migrate` copies to a file without a name and exchanges the two files' objects. With -n
+    /// it fails where another program writes (lfs_migrate in lfs.c). It makes no mirrors.
+    fn change_calls(&self, file: &Path, to: To<'_>) -> Option<Result<Vec<Call>>> {
+        let calls = match to {
+            To::Layout(layout) => Self::calls(layout, file, false),
+            To::Exact(exact) if exact.contains("-N") => return None,
+            To::Exact(exact) => self.exact_calls(file, exact),
+        };
+        let migrate = |call: Call| {
+            let options = call.into_iter().skip(2);
+            ["lfs", "migrate", "-n"].into_iter().map(str::to_owned).chain(options).collect()
+        };
+        Some(calls.map(|calls| calls.into_iter().map(migrate).collect()))
+    }
+
+    /// A former layout may have been the file system's default, which a directory without hints
+    /// gets by itself.
+    fn put_back(&self, dir: &Path, exact: &str) -> Result<()> {
+        let calls = self.exact_calls(dir, exact)?;
+        self.forget(dir)?;
+        self.verify_exact(dir, exact).or_else(|_| {
+            self.set(dir, &calls)?;
+            self.verify_exact(dir, exact)
+        })
+    }
+
+    /// `lfs setstripe` creates the file before it sets the layout, and leaves it without stripes
+    /// where that fails (llapi_file_open_param, llapi_layout_file_open). A restricted one replaces
+    /// it by a file with the default.
+    fn discard(&self, file: &Path, error: &DriverError) {
+        let restricted = matches!(error, DriverError::Denied { remedy, .. } if remedy == MEMBERSHIP);
+        let without_stripes = || matches!(self.striping(file), Ok(None));
+        if !matches!(error, DriverError::Exists { .. }) && (restricted || without_stripes()) {
+            let _ = Real.unlink(HERE, file);
+        }
+    }
 }
 
 impl Lustre {
+    /// `None`: a file whose stripes are not chosen.
+    fn striping(&self, path: &Path) -> Result<Option<Striping>> {
+        let arguments = ["getstripe", "-d", "--yaml", files::for_tools(path)?];
+        let said = self.lfs.say(&arguments)?;
+        match said.error {
+            _ if said.output.contains("has no stripe info") => Ok(None),
+            Some(error) => Err(error),
+            None => self.lfs.understood(&arguments, &said.output, Striping::parse).map(Some),
+        }
+    }
+
+    /// The OSTs of a pool. An error if the pool does not exist or is empty.
+    fn members(&self, path: &Path, report: &Osts, pool: &str) -> Result<Vec<u32>> {
+        let name = format!("{}.{pool}", report.fsname);
+        let refused = |what| DriverError::refused(path, pool, format!("pool '{name}' {what}; {POOLS}"));
+        match self.lfs.ask(&["pool_list", &name], listing::members) {
+            Ok(members) if members.is_empty() => Err(refused("has no OSTs")),
+            Err(DriverError::Tool { how, .. }) if how == NO_SUCH => Err(refused("does not exist")),
+            members => members,
+        }
+    }
+
     fn add_pools(&self, report: &Osts, probe: &mut Probe) {
         let names = match self.lfs.run(&["pool_list", &report.fsname]) {
             Ok(text) => listing::pools(&text, &report.fsname),
@@ -118,5 +237,7 @@ impl Lustre {
     }
 }
 
+#[cfg(test)]
+mod real;
 #[cfg(test)]
 mod tests;

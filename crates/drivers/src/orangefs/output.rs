@@ -62,14 +62,16 @@ pub fn servers(text: &str) -> Result<Vec<Server>, String> {
     servers.into_iter().map(server).collect()
 }
 
-/// Parses the output of `pvfs2-xattr -t -k KEY PATH` (src/apps/admin/pvfs2-xattr.c):
-/// `key:KEY Value:`, then the value.
+/// What `pvfs2-xattr -t` prints where the attribute is not set, with status 254
+/// (pvfs2-xattr.c:201). Other errors begin with `PVFS_sys_geteattr`, too.
+pub const NO_HINT: &str = "PVFS_sys_geteattr: no hints defined";
+
+/// Parses the output of `pvfs2-xattr -t -k KEY PATH` (pvfs2-xattr.c:284): `key : "KEY"`, a blank,
+/// a tab, and `Value : "VALUE"`. PVFS2 2.8 printed `key:KEY Value:` and the value on the next line.
 pub fn value(text: &str, key: &str) -> Result<String, String> {
-    let rest = text.trim_start().strip_prefix("key:").and_then(|rest| rest.strip_prefix(key));
-    let value = rest.and_then(|rest| rest.trim_start().strip_prefix("Value:"));
-    value
-        .map(|value| value.trim().trim_end_matches('\0').to_owned())
-        .ok_or_else(|| format!("no value of {key}"))
+    let rest = text.strip_prefix("key : \"").and_then(|rest| rest.strip_prefix(key));
+    let value = rest.and_then(|rest| rest.strip_prefix("\" \tValue : \"")?.trim_end().strip_suffix('"'));
+    value.map(str::to_owned).ok_or_else(|| format!("no value of {key}"))
 }
 
 /// Parses `user.pvfs2.server_list`: `00003 ADDRESS ADDRESS ADDRESS`.
@@ -86,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// From the FAQ of PVFS2, with the lines of 2.10's source.
+    /// Printed by 2.10, with the ports of the FAQ of PVFS2.
     const VIEWDIST: &str = "\
 dist_name = simple_stripe
 dist_params:
@@ -94,8 +96,8 @@ strip_size:131072
 
 Metadataserver: tcp://localhost:3337
 Number of datafiles/servers = 2
-Datafile 0 - tcp://localhost:3337, handle: 8223372036854744180 (721f494c589b8474.bstream)
-Datafile 1 - tcp://localhost:3334, handle: 5223372036854744174 (487d2531626f846e.bstream)
+Datafile 0 - tcp://localhost:3337, handle: 8070450532247928832 (7000000000000000.bstream)
+Datafile 1 - tcp://localhost:3334, handle: 6341068275337658147 (57ffffffffffff23.bstream)
 ";
     const STATFS: &str = "
 aggregate statistics:
@@ -162,16 +164,18 @@ server: tcp://b:3334
 
     #[test]
     fn hints() {
-        let text = "key:user.pvfs2.dist_name Value:\nvarstrip_dist\n";
+        let text = "key : \"user.pvfs2.dist_name\" \tValue : \"varstrip_dist\"\n";
         assert_eq!(value(text, "user.pvfs2.dist_name").as_deref(), Ok("varstrip_dist"));
+        assert_eq!(value("key : \"k\" \tValue : \"\"\n", "k").as_deref(), Ok(""));
         assert!(value(text, "user.pvfs2.layout").is_err());
+        assert!(value("key:k Value:\nvarstrip_dist\n", "k").is_err());
         assert_eq!(server_list("00002 tcp://a:1 tcp://b:1").unwrap(), ["tcp://a:1", "tcp://b:1"]);
         assert!(server_list("00003 tcp://a:1").is_err() && server_list("").is_err());
     }
 
     proptest! {
         #[test]
-        fn nothing_makes_it_panic(text in "(dist_name = |dist_params:|\n|simple_stripe|varstrip_dist|twod_stripe|strips:|strip_size:|[0-9]{0,21}|[KMG;:,]|Datafile [01] - |key:|Value:|I/O server statistics:|server: |bytes available){0,30}") {
+        fn nothing_makes_it_panic(text in "(dist_name = |dist_params:|\n|simple_stripe|varstrip_dist|twod_stripe|strips:|strip_size:|[0-9]{0,21}|[KMG;:,]|Datafile [01] - |key : \"|\" \tValue : \"|I/O server statistics:|server: |bytes available){0,30}") {
             let _ = (distribution(&text), servers(&text), value(&text, "k"), server_list(&text));
         }
     }

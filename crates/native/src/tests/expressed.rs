@@ -58,7 +58,7 @@ fn a_component_that_begins_within_a_turn_has_its_list_turned() {
     let parts = two_part(&[(0, 64 * K)], 64 * K, &[(1, 64 * K), (2, 64 * K), (3, 64 * K)]).unwrap();
     assert_eq!(
         said(FileSystem::Lustre, &parts, &osts, false),
-        "lfs setstripe -E 64K -S 64K -o 4 -E -1 -S 64K -o 2,7,1 /d/f"
+        "lfs setstripe -E 64K -S 64K -c 1 -o 4 -E -1 -S 64K -c 3 -o 2,7,1 /d/f"
     );
     let within = two_part(&[(0, 64 * K)], 64 * K, &[(1, 128 * K), (2, 128 * K)]).unwrap();
     assert!(said(FileSystem::Lustre, &within, &osts, false).contains("begins and ends at multiples of 128K"));
@@ -70,25 +70,24 @@ fn a_component_without_a_pool_does_not_inherit_one() {
     let parts = two_part(&[(0, 64 * K), (1, 64 * K)], 1 << 20, &[(2, 64 * K), (3, 64 * K)]).unwrap();
     assert_eq!(
         said(FileSystem::Lustre, &parts, &mixed, false),
-        "lfs setstripe -E 1M -S 64K -c 2 -p slow -E -1 -S 64K -o 1,2 -p none /d/f"
+        "lfs setstripe -E 1M -S 64K -c 2 -p slow -E -1 -S 64K -c 2 -o 1,2 -p none /d/f"
     );
 }
 
 #[test]
-fn orangefs_files_take_their_servers_from_touch() {
+fn orangefs_sets_what_makes_the_others_count_last() {
     let a = ["tcp://a:3334", "tcp://b:3334"];
     let named = cluster(&servers("orangefs", "a", &a), &dirs("ssd", 2));
     let layout = varied(&[(1, 28 * K), (0, 172 * K)]).unwrap();
-    assert_eq!(
-        said(FileSystem::OrangeFs, &layout, &named, false),
-        "pvfs2-xattr -s -k user.pvfs2.dist_name -v varstrip_dist /d && \
-         pvfs2-xattr -s -k user.pvfs2.dist_params -v \"strips:0:28K;1:172K\" /d && \
-         pvfs2-touch -l tcp://b:3334,tcp://a:3334 /d/f"
-    );
-    assert!(said(FileSystem::OrangeFs, &layout, &named, true).ends_with(
-        "-k user.pvfs2.layout -v 00004 /d/f && \
-         pvfs2-xattr -s -k user.pvfs2.server_list -v \"00002 tcp://b:3334 tcp://a:3334\" /d/f"
-    ));
+    let hints = |directory| {
+        let set = |(hint, value)| format!("pvfs2-xattr -s -k user.pvfs2.{hint} -v {value} {directory}");
+        let list = ("server_list", "\"00002 tcp://b:3334 tcp://a:3334\"");
+        let distribution = [("dist_params", "\"strips:0:28K;1:172K\""), ("dist_name", "varstrip_dist")];
+        [list, ("layout", "00004")].into_iter().chain(distribution).map(set).collect::<Vec<_>>().join(" && ")
+    };
+    assert_eq!(said(FileSystem::OrangeFs, &layout, &named, true), hints("/d/f"));
+    // A file takes its layout from the directory that it is created in.
+    assert_eq!(said(FileSystem::OrangeFs, &layout, &named, false), hints("/d"));
 }
 
 #[test]

@@ -49,13 +49,13 @@ fn widths() {
 
 #[test]
 fn counts_and_servers() {
-    let osts: Vec<String> = (0..2001).map(|index| (index % 7).to_string()).collect();
+    let osts: Vec<String> = (0..2000).map(|index| (index % 7).to_string()).collect();
     let osts: Vec<&str> = osts.iter().map(String::as_str).collect();
     for (system, layout, ok) in [
         (Lustre, NativeLayout::even(M, 2000, None), true),
         (Lustre, NativeLayout::even(M, 2001, None), false),
         (Lustre, NativeLayout::even(M, 0, None), false),
-        (Lustre, listed(M, &osts[..2000]), true),
+        (Lustre, listed(M, &osts[..1999]), true),
         (Lustre, listed(M, &osts), false),
         (Lustre, listed(M, &["0", "1", "1"]), true),
         (Lustre, listed(M, &["ost1"]), false),
@@ -70,6 +70,9 @@ fn counts_and_servers() {
         (OrangeFs, listed(M, &["tcp://a:1", "tcp://a:1"]), false),
         (OrangeFs, listed(M, &["tcp://a:1,tcp://b:1"]), false),
         (OrangeFs, NativeLayout::even(M, 2, Some("hdd")), false),
+        // As many as pvfs2-viewdist shows.
+        (OrangeFs, NativeLayout::even(M, 256, None), true),
+        (OrangeFs, NativeLayout::even(M, 257, None), false),
     ] {
         let result = check(system, &layout);
         assert_eq!(result.is_ok(), ok, "{} {layout}: {result:?}", system.title());
@@ -93,6 +96,9 @@ fn varied_stripes_and_groups_are_orangefs_alone() {
     let long: Vec<(&str, u64)> = servers.iter().map(|server| (server.as_str(), 28 * K)).collect();
     assert!(check(OrangeFs, &varied(&long[..100])).is_ok());
     assert!(check(OrangeFs, &varied(&long)).unwrap_err().contains("longer than 1024 bytes"));
+    let servers: Vec<String> = (0..200).map(|index| format!("tcp://io{index:010}:3334")).collect();
+    let list = NativeLayout::uniform(Stripe::Listed { width: K, servers });
+    assert!(check(OrangeFs, &list).unwrap_err().contains("longer than 4095 bytes"));
 }
 
 #[test]

@@ -73,12 +73,11 @@ fn bed(dir: PathBuf, elsewhere: &TempDir, pools: &[String], between: &Arc<Betwee
         ],
         unsupported: no_such_layouts(),
         refused: vec![(NativeLayout::even(64 * K, 1, Some("no-such-pool")), "\"no-such-pool\"".to_owned())],
-        full: None,
         ignore_hints: Some(Box::new(move |on| ignores.ignores_hints.store(on, Relaxed))),
         interrupt: Some(Box::new(move |after| {
             interrupts.left.store(after.map_or(-1, |after| after as i64), Relaxed);
         })),
-        forbidden: None,
+        ..Bed::default()
     }
 }
 

@@ -38,6 +38,8 @@ pub struct Bed {
     /// Layouts that the file system supports, in the form in which it reports them, and different
     /// from the default layout. At least two, unless it supports none at all.
     pub supported: Vec<NativeLayout>,
+    /// Layouts that files can have, but directories cannot.
+    pub files_only: Vec<NativeLayout>,
     /// Layouts that no file system of this kind supports: refused before it is asked.
     pub unsupported: Vec<NativeLayout>,
     /// Layouts that this file system refuses (unknown pools, servers), and a word that the error

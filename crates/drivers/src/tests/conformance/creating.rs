@@ -1,12 +1,15 @@
 //! Single files with a layout.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
+
+use stripewise_sys::{Real, Sys};
 
 use super::bed::{Bed, Checked, NO_LAYOUTS, Verdict, ensure, listing, require_layout, works};
 use crate::driver::Driver;
 use crate::error::DriverError;
+use crate::files;
 
 const CONTENT: &[u8] = b"what a user has written";
 
@@ -30,6 +33,33 @@ pub fn created(driver: &dyn Driver, bed: &Bed, dir: &Path) -> Checked {
                 ensure!(works("reading it", fs::read(&file))? == CONTENT, "reads otherwise than written");
                 require_layout(driver, &file, layout)?;
             }
+        }
+    }
+    if bed.supported.is_empty() { NO_LAYOUTS } else { Ok(Verdict::Passed) }
+}
+
+/// A file belongs to the group that open(2) would have given it: that of a setgid directory, or
+/// else the process's. BeeGFS's tool is installed setgid, so its files would belong to its own
+/// group (ctl/build/postinstall.sh and `newGroupFlag` of ThinkParQ/beegfs-go).
+pub fn belonging(driver: &dyn Driver, bed: &Bed, dir: &Path) -> Checked {
+    const OTHER_GROUP: u32 = 54321;
+    let shared = dir.join("shared");
+    works("mkdir", fs::create_dir(&shared))?;
+    if Real.user() == 0 {
+        works("chown", chown(&shared, None, Some(OTHER_GROUP)))?;
+    }
+    works("chmod", fs::set_permissions(&shared, fs::Permissions::from_mode(0o2775)))?;
+    for (number, layout) in bed.supported.iter().chain(&bed.files_only).enumerate() {
+        for home in [dir, &shared] {
+            let (plain, made) = (home.join(format!("plain-{number}")), home.join(format!("made-{number}")));
+            works("a new file", files::create_new(&Real, &plain, 0o640).map(drop))?;
+            works("create", driver.create(&made, layout, 0o640))?;
+            let of = |path: &Path| {
+                let metadata = works("stat", fs::metadata(path))?;
+                Ok::<_, String>((metadata.uid(), metadata.gid(), metadata.mode()))
+            };
+            let (plain, made) = (of(&plain)?, of(&made)?);
+            ensure!(made == plain, "{layout}: owner, group and mode {made:?}, of any new file {plain:?}");
         }
     }
     if bed.supported.is_empty() { NO_LAYOUTS } else { Ok(Verdict::Passed) }

@@ -6,6 +6,7 @@
 
 mod bed;
 mod creating;
+mod linked;
 mod preparing;
 mod probing;
 mod tests;
@@ -19,7 +20,7 @@ use bed::{Checked, Verdict};
 
 type Check = fn(&dyn Driver, &Bed, &Path) -> Checked;
 
-const CHECKS: [(&str, Check); 17] = [
+const CHECKS: [(&str, Check); 19] = [
     ("probe: here", probing::here),
     ("probe: elsewhere", probing::elsewhere),
     ("probe: without rights", probing::without_rights),
@@ -27,9 +28,11 @@ const CHECKS: [(&str, Check); 17] = [
     ("prepare: files that are there keep what they have", preparing::others_keep_theirs),
     ("prepare: may be repeated", preparing::repeated),
     ("prepare: a file in the way", preparing::in_the_way),
+    ("links: the same directory, and no other changes", linked::through_a_link),
     ("remove: leaves nothing", preparing::removed),
     ("remove: keeps files", preparing::removed_around_files),
     ("create: an empty file with its layout and permissions", creating::created),
+    ("create: the group and permissions of any new file", creating::belonging),
     ("create: a file that exists stays as it is", creating::exists),
     ("read back: what is not there", creating::missing),
     ("unsupported layouts: refused before anything is made", troubles::unsupported),

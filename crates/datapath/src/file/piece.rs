@@ -1,0 +1,92 @@
+//! Requests that one system call on one object serves: most small ones of files with one copy.
+//!
+//! Such a request takes no lock, allocates nothing and opens nothing, so a caller may make it while
+//! signals arrive and other threads fork. Where anything else is to be done, there is no
+//! [`OnePiece`], or its call reports that: the caller then repeats the request with
+//! [`LogicalFile::read_at`] or [`LogicalFile::write_at`], which has the same effect as the first
+//! time.
+
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::Ordering;
+
+use stripewise_layout::MAX_OFFSET;
+use stripewise_sys::IoVec;
+
+use super::LogicalFile;
+use crate::error::Result;
+
+/// A range of a file that lies in one object.
+pub struct OnePiece<'f> {
+    file: &'f LogicalFile,
+    fd: BorrowedFd<'f>,
+    /// Offset in the object, bytes.
+    at: u64,
+    /// End of the range in the file, bytes.
+    end: u64,
+}
+
+impl LogicalFile {
+    /// The piece that is all of `len` bytes at `offset`, for [`OnePiece::read`]. `None` if there is
+    /// none, or if the file might end before.
+    pub fn piece_to_read(&self, offset: u64, len: usize) -> Option<OnePiece<'_>> {
+        let piece = self.one_piece(offset, len)?;
+        (piece.end <= self.size_hint.load(Ordering::Relaxed)).then_some(piece)
+    }
+
+    /// As [`LogicalFile::piece_to_read`], for [`OnePiece::write`]. `None` also if this process may
+    /// not write, or has to finish a truncate before.
+    pub fn piece_to_write(&self, offset: u64, len: usize) -> Option<OnePiece<'_>> {
+        if !self.parts.writable || self.interrupted.load(Ordering::Acquire) {
+            return None;
+        }
+        self.one_piece(offset, len)
+    }
+
+    fn one_piece(&self, offset: u64, len: usize) -> Option<OnePiece<'_>> {
+        if self.parts.overlay.is_some() {
+            return None;
+        }
+        let end = offset.checked_add(len as u64).filter(|&end| end <= MAX_OFFSET)?;
+        let first = self.original().layout().pieces(offset, len as u64).next()?;
+        let fd = self.objects().opened(first.target)?;
+        (first.len == len as u64).then_some(OnePiece { file: self, fd, at: first.target_offset, end })
+    }
+}
+
+impl OnePiece<'_> {
+    /// Whether the piece has this offset in its object, too. Then a limit of the file's size
+    /// (RLIMIT_FSIZE) that the kernel applies to the object is that of the file.
+    pub fn is_at(&self, offset: u64) -> bool {
+        self.at == offset
+    }
+
+    /// Reads the piece. Returns whether all of it was read.
+    ///
+    /// # Safety
+    /// Same as [`LogicalFile::read_at`]; the buffer has the length of the piece.
+    ///
+    /// # Errors
+    /// Same as pread(2).
+    pub unsafe fn read(&self, buffer: IoVec) -> Result<bool> {
+        // SAFETY: the caller's promise.
+        let done = unsafe { self.file.sys().pread(self.fd, buffer.base, buffer.len, self.at)? };
+        // A short read ends at a hole, at the end of the file, or where a signal interrupted it.
+        Ok(done == buffer.len)
+    }
+
+    /// Writes the piece. Returns whether all of it was written and nothing is left to be done.
+    ///
+    /// # Safety
+    /// Same as [`LogicalFile::write_at`]; the buffer has the length of the piece.
+    ///
+    /// # Errors
+    /// Same as pwrite(2).
+    pub unsafe fn write(&self, buffer: IoVec) -> Result<bool> {
+        self.file.mark_written();
+        // SAFETY: the caller's promise.
+        let done = unsafe { self.file.sys().pwrite(self.fd, buffer.base, buffer.len, self.at)? };
+        // Asked after the write, because another thread may have made a mapping meanwhile. Growing
+        // it takes the size lock.
+        Ok(done == buffer.len && !self.file.outgrows_mapping(self.end))
+    }
+}
