@@ -1,9 +1,12 @@
 //! Flags that several commands share.
 
-use std::path::PathBuf;
+use std::fs::ReadDir;
+use std::io::ErrorKind::NotFound;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use stripewise_cluster::{Cluster, CopySpec, OverlayKind, Rule, TargetKind, TargetSpec, size};
+use stripewise_target::{MARKER, OBJECTS};
 
 use crate::files;
 
@@ -89,12 +92,23 @@ fn find_native_targets(cluster: &mut Cluster) {
     for tier in cluster.tiers.clone() {
         let root = tier.driver.native().filter(|_| tier.driver.is_pool()).map(|(_, root)| root);
         let entries = root.and_then(|root| std::fs::read_dir(root).ok()).into_iter().flatten().flatten();
-        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+        let targets = entries.filter(|entry| !was_only_measured(&entry.path()));
+        let mut names: Vec<String> = targets.filter_map(|entry| entry.file_name().into_string().ok()).collect();
         names.sort();
         for label in names.iter().filter_map(|name| name.strip_prefix(&tier.name)?.strip_prefix('-')) {
             cluster.target_or_native(&format!("{}/{label}", tier.name));
         }
     }
+}
+
+/// Whether `directory` is what `stripewise calibrate` leaves: a layout, but neither marker nor
+/// objects. With objects, a missing marker is a loss that has to be reported.
+fn was_only_measured(directory: &Path) -> bool {
+    let is_missing =
+        |name| std::fs::symlink_metadata(directory.join(name)).is_err_and(|e| e.kind() == NotFound);
+    let is_empty = |objects: ReadDir| objects.flatten().next().is_none();
+    is_missing(MARKER)
+        && (is_missing(OBJECTS) || std::fs::read_dir(directory.join(OBJECTS)).is_ok_and(is_empty))
 }
 
 /// Cache limit per server that `rule` sets, if one of its caches uses `target`.

@@ -107,12 +107,11 @@ impl Folding<'_> {
             (pool && self.cluster.native_target(stripe.target).is_none()).then_some(tier)
         };
         let Some(first) = stripes.first().filter(|first| pool_of(first).is_some()) else { return 0 };
-        let goes_on = |&(index, stripe): &(usize, &Stripe)| {
-            stripe.width == first.width
-                && pool_of(stripe) == pool_of(first)
-                && stripes[..index].iter().all(|before| before.target != stripe.target)
+        let mut before = BTreeSet::new();
+        let goes_on = |stripe: &&Stripe| {
+            stripe.width == first.width && pool_of(stripe) == pool_of(first) && before.insert(stripe.target)
         };
-        stripes.iter().enumerate().take_while(goes_on).count()
+        stripes.iter().take_while(goes_on).count()
     }
 
     fn stripe(&mut self, run: &[Stripe]) -> Result<Stripe, FoldError> {

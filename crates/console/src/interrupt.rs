@@ -4,7 +4,10 @@
 //! others finish the current step and end in order. Commands that hold resources other processes
 //! wait for also handle Ctrl-Z.
 
+use std::ffi::CString;
 use std::io::IsTerminal;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,6 +18,7 @@ use stripewise_sys::asking::{self, Patience};
 const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 static LINE: OnceLock<String> = OnceLock::new();
+static TEMPORARY: OnceLock<CString> = OnceLock::new();
 static ASKED: AtomicBool = AtomicBool::new(false);
 
 /// From now on, a signal requests an orderly end ([`asked`]). The next signal ends the process.
@@ -34,6 +38,15 @@ pub fn say(line: &str) {
     let start = if std::io::stderr().is_terminal() { "\n" } else { "" };
     let _ = LINE.set(format!("{start}stripewise: {line}\n"));
     set_handlers(say_and_end as *const () as libc::sighandler_t);
+}
+
+/// From now on, a signal that ends this process first removes this file. Only the first call's file
+/// is removed.
+pub fn remove(temporary: &Path) {
+    if let Ok(path) = CString::new(temporary.as_os_str().as_bytes()) {
+        let _ = TEMPORARY.set(path);
+        set_handlers(say_and_end as *const () as libc::sighandler_t);
+    }
 }
 
 /// From now on, signals are ignored: the command is writing its output file and is about to end.
@@ -96,6 +109,10 @@ extern "C" fn say_and_end(signal: libc::c_int) {
     if let Some(line) = LINE.get() {
         // SAFETY: `line` is in a static and never freed. The default action follows below.
         unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
+    }
+    if let Some(path) = TEMPORARY.get() {
+        // SAFETY: As for `line`. A file that is not there is no matter.
+        unsafe { libc::unlink(path.as_ptr()) };
     }
     // SAFETY: The signal is blocked until this handler returns.
     unsafe {

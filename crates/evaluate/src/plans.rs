@@ -6,8 +6,8 @@ use std::path::Path;
 use stripewise_cluster::{Cluster, CopySpec, Overlay, OverlayKind, Plan, Rule, size};
 use stripewise_layout::{Layout, LayoutError, constructors};
 use stripewise_plan::{
-    Candidate, CopyOptions, Judged, Options, PlanError, Present, Problem, Scheme as Asked, Servers, Shape,
-    Workload, decide, judge, planners,
+    Candidate, CopyOptions, Judged, Layouts, Options, PlanError, Present, Problem, Scheme as Asked, Servers,
+    Shape, Workload, decide, judge, planners,
 };
 
 use stripewise_plan::workload::FileSet;
@@ -53,6 +53,7 @@ fn of_workload(scheme: &Scheme, workload: &Workload, cluster: &Cluster) -> Resul
         let (predicted_s, elapsed_s) = (judged.predicted_s(), judged.elapsed_s);
         let (pattern, reason) = (set.pattern.clone(), "a scheme of an experiment".to_owned());
         let Candidate { name: scheme, layouts, spread, overlay, .. } = judged.candidate;
+        let layouts = layouts.build();
         Ok(Rule { pattern, scheme, reason, predicted_s, elapsed_s, layouts, spread, overlay })
     };
     let rules = workload.file_sets.iter().map(rule).collect::<Result<Vec<Rule>, PlanError>>()?;
@@ -121,7 +122,7 @@ fn candidate(scheme: &Scheme, problem: &Problem<'_>) -> Result<Candidate, PlanEr
         Scheme::Striped { tier, stripe } => striped(cluster, tier_named(cluster, tier)?, *stripe).map(single),
         Scheme::Replicas(schemes) => replicas(problem, schemes),
         Scheme::Cache { stripe, .. } => {
-            let original = vec![striped(cluster, 0, *stripe)?];
+            let original = Layouts::from(vec![striped(cluster, 0, *stripe)?]);
             proposed(problem, "cache", |candidate| candidate.layouts == original)
         }
         Scheme::WholeRequests { request } => whole_requests(problem, *request).map(single),
@@ -173,8 +174,12 @@ fn replicas(problem: &Problem<'_>, schemes: &[Scheme]) -> Result<Candidate, Plan
     }
     let others = copies.split_off(1);
     let original = copies.swap_remove(0);
-    let copy =
-        |Candidate { name, layouts, spread, .. }: Candidate| CopySpec { name, layouts, spread, groups: 1 };
+    let copy = |Candidate { name, layouts, spread, .. }: Candidate| CopySpec {
+        name,
+        layouts: layouts.build(),
+        spread,
+        groups: 1,
+    };
     let overlay = problem.overlay(OverlayKind::Replicas, others.into_iter().map(copy).collect());
     let overlay = Overlay { lazy_close: true, ..overlay };
     let names: Vec<String> = schemes.iter().map(Scheme::name).collect();

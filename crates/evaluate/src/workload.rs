@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::path::Path;
+use std::sync::Arc;
 
 use stripewise_plan::{Collector, Workload};
-use stripewise_trace::summary::{Builder, GAP_NS};
+use stripewise_trace::summary::GAP_NS;
 use stripewise_trace::synth::{self, Job, Numbers};
 use stripewise_trace::{ProcessInfo, Request};
 
@@ -20,11 +21,7 @@ pub fn paths(part: &Part, base: &Path) -> Vec<String> {
 /// Returns the requests of all parts, one part after the other. Each part has processes of its own.
 pub fn of(parts: &[Part], base: &Path) -> Workload {
     let trace = Numbered::of(parts, base);
-    let mut summary = Builder::new(&trace.processes);
-    summary.files(&trace.files);
-    trace.for_each(parts, &mut |request| summary.add(request));
-    let summary = summary.finish();
-    let mut collector = Collector::new(&summary, &trace.processes);
+    let mut collector = Collector::new(&trace.processes, &trace.files);
     trace.for_each(parts, &mut |request| collector.add(request));
     collector.finish()
 }
@@ -32,7 +29,7 @@ pub fn of(parts: &[Part], base: &Path) -> Workload {
 /// Processes and files of all parts, with consecutive numbers.
 struct Numbered {
     processes: Vec<ProcessInfo>,
-    files: Vec<String>,
+    files: Vec<Arc<str>>,
     /// Numbers of the processes and of the files, by part.
     numbers: Vec<(Vec<u32>, Vec<u32>)>,
 }
@@ -48,7 +45,7 @@ impl Numbered {
             let mut number = |path: String| {
                 let next = all.files.len() as u32;
                 *known.entry(path).or_insert_with_key(|path| {
-                    all.files.push(path.clone());
+                    all.files.push(path.as_str().into());
                     next
                 })
             };

@@ -16,7 +16,10 @@ pub struct Layout {
     regions: Vec<Region>,
     /// The regions with their prefix sums.
     pub(crate) prepared: Vec<PreparedRegion>,
-    /// Per target index, the regions whose cycle names the target, in ascending order.
+    /// The smallest target index used.
+    pub(crate) first_target: u32,
+    /// Per target index from `first_target` on, the regions whose cycle names the target, in
+    /// ascending order.
     pub(crate) parts: Vec<Vec<Part>>,
 }
 
@@ -28,8 +31,8 @@ impl Layout {
     /// check that.
     pub fn new(regions: Vec<Region>) -> Result<Self, LayoutError> {
         check(&regions).map_err(LayoutError)?;
-        let (prepared, parts) = prepare(&regions);
-        Ok(Self { regions, prepared, parts })
+        let (prepared, first_target, parts) = prepare(&regions);
+        Ok(Self { regions, prepared, first_target, parts })
     }
 
     /// Creates a layout of one region that covers the whole file.
@@ -70,12 +73,12 @@ impl Layout {
 
     /// One more than the largest target index used; per-target slices need this length.
     pub fn target_count(&self) -> usize {
-        self.parts.len()
+        self.first_target as usize + self.parts.len()
     }
 
     /// The targets used, in ascending order, each once.
     pub fn targets(&self) -> impl Iterator<Item = u32> + '_ {
-        (0..self.target_count() as u32).filter(|&target| !self.parts[target as usize].is_empty())
+        (self.first_target..).zip(&self.parts).filter(|(_, parts)| !parts.is_empty()).map(|(target, _)| target)
     }
 }
 

@@ -86,7 +86,8 @@ impl Layout {
     }
 
     pub(crate) fn parts_of(&self, target: u32) -> &[Part] {
-        self.parts.get(target as usize).map_or(&[], Vec::as_slice)
+        let place = target.checked_sub(self.first_target);
+        place.and_then(|place| self.parts.get(place as usize)).map_or(&[], Vec::as_slice)
     }
 }
 

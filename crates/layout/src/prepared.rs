@@ -42,27 +42,28 @@ pub(crate) struct Part {
     pub to: usize,
 }
 
-/// The prefix sums of valid regions, and the parts of each target. Memory is linear in the number
-/// of stripes and in the largest target index.
-pub(crate) fn prepare(regions: &[Region]) -> (Vec<PreparedRegion>, Vec<Vec<Part>>) {
-    let stripes = regions.iter().flat_map(|region| &region.cycle);
-    let targets = stripes.map(|stripe| stripe.target as usize + 1).max().unwrap_or(0);
+/// The prefix sums of valid regions, the smallest target index, and the parts of each target from
+/// that one on. Memory is linear in the number of stripes and in the range of target indices.
+pub(crate) fn prepare(regions: &[Region]) -> (Vec<PreparedRegion>, u32, Vec<Vec<Part>>) {
+    let targets = || regions.iter().flat_map(|region| &region.cycle).map(|stripe| stripe.target);
+    let first = targets().min().unwrap_or(0);
+    let count = targets().max().map_or(0, |last| last - first + 1);
     let mut prepared = Vec::with_capacity(regions.len());
-    let mut parts = vec![Vec::new(); targets];
+    let mut parts = vec![Vec::new(); count as usize];
     for region in regions {
-        push(&mut prepared, &mut parts, region);
+        push(&mut prepared, first, &mut parts, region);
     }
-    (prepared, parts)
+    (prepared, first, parts)
 }
 
 /// Appends the next region. The positions of its stripes depend on what earlier regions put on
 /// their targets.
-fn push(prepared: &mut Vec<PreparedRegion>, parts: &mut [Vec<Part>], region: &Region) {
+fn push(prepared: &mut Vec<PreparedRegion>, first: u32, parts: &mut [Vec<Part>], region: &Region) {
     let mut next = PreparedRegion::new(region);
     let mut order: Vec<(u32, u32)> = next.stripes.iter().map(|stripe| stripe.target).zip(0..).collect();
     order.sort_unstable();
     for of_target in order.chunk_by(|a, b| a.0 == b.0) {
-        let parts = &mut parts[of_target[0].0 as usize];
+        let parts = &mut parts[(of_target[0].0 - first) as usize];
         let base = object_size(prepared, parts, region.start);
         let per_turn = of_target.iter().map(|&(_, index)| next.stripes[index as usize].width).sum();
         let from = next.by_target.len();

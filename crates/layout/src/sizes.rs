@@ -38,6 +38,28 @@ impl Layout {
         }
     }
 
+    /// Replaces `out` with the targets that the extent touches, in ascending order, each with its
+    /// bytes. An extent that is shorter than a cycle costs O(stripes touched), any other one
+    /// O(targets + stripes of a cycle) per region that it touches.
+    pub fn bytes_by_target(&self, offset: u64, len: u64, out: &mut Vec<(u32, u64)>) {
+        out.clear();
+        let region = &self.prepared[self.region_at(offset)];
+        let end = offset.saturating_add(len).min(MAX_OFFSET);
+        if len < region.cycle_len && end <= region.end {
+            out.extend(self.pieces(offset, len).map(|piece| (piece.target, piece.len)));
+            out.sort_unstable_by_key(|of_target| of_target.0);
+            out.dedup_by(|next, kept| {
+                let same = next.0 == kept.0;
+                kept.1 += if same { next.1 } else { 0 };
+                same
+            });
+        } else {
+            let mut bytes = vec![0; self.target_count()];
+            self.bytes_per_target(offset, len, &mut bytes);
+            out.extend((0..).zip(bytes).filter(|of_target| of_target.1 > 0));
+        }
+    }
+
     /// Number of targets that an extent touches. O(targets · log stripes of a cycle).
     pub fn targets_touched(&self, offset: u64, len: u64) -> usize {
         (0..self.target_count() as u32).filter(|&target| self.bytes_on(target, offset, len) > 0).count()

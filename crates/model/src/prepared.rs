@@ -83,16 +83,35 @@ impl PreparedCost {
         match self.layout.target_count() {
             0..=8 => self.cost_with(offset, size, &mut [0; 8]),
             9..=64 => self.cost_with(offset, size, &mut [0; 64]),
-            many => self.cost_with(offset, size, &mut vec![0; many]),
+            _ => self.cost_of_touched(offset, size),
         }
     }
 
     fn cost_with(&self, offset: u64, size: u64, scratch: &mut [u64]) -> Cost {
+        let bytes = &mut scratch[..self.layout.target_count()];
+        self.layout.bytes_per_target(offset, size, bytes);
+        self.cost_by_kind(offset, size, |range| largest(bytes[range.clone()].iter().copied()))
+    }
+
+    /// The cost without visiting the servers that the request does not touch.
+    fn cost_of_touched(&self, offset: u64, size: u64) -> Cost {
+        let mut touched = Vec::new();
+        self.layout.bytes_by_target(offset, size, &mut touched);
+        self.cost_by_kind(offset, size, |range| {
+            let place = |end: usize| touched.partition_point(|&(target, _)| (target as usize) < end);
+            largest(touched[place(range.start)..place(range.end)].iter().map(|&(_, bytes)| bytes))
+        })
+    }
+
+    /// The cost of a request that puts on a range of equal servers what `on` says: the most bytes
+    /// on one of them, and the number of those touched.
+    #[inline]
+    fn cost_by_kind(&self, offset: u64, size: u64, on: impl Fn(&Range<usize>) -> (f64, u32) + Clone) -> Cost {
         match &self.reach {
-            None => self.shared_cost(offset, size, scratch, |_, server| server),
+            None => self.shared_cost(offset, size, on, |_, server| server),
             Some(reach) => {
                 let reach = &reach[self.layout.region_at(offset)];
-                self.shared_cost(offset, size, scratch, |kind, server| {
+                self.shared_cost(offset, size, on, |kind, server| {
                     server.shared_by(reach.sharing(kind, size as f64))
                 })
             }
@@ -104,25 +123,30 @@ impl PreparedCost {
         &self,
         offset: u64,
         size: u64,
-        scratch: &mut [u64],
+        on: impl Fn(&Range<usize>) -> (f64, u32) + Clone,
         shared: impl Fn(usize, Server) -> Server + Clone,
     ) -> Cost {
-        let bytes = &mut scratch[..self.layout.target_count()];
-        self.layout.bytes_per_target(offset, size, bytes);
         let shares = self.kinds.iter().enumerate().map(|(kind, (range, server))| {
-            let (mut most, mut count) = (0.0, 0);
-            for &bytes in &bytes[range.clone()] {
-                // The signed conversion is one instruction. The maximum is taken of floating-point
-                // numbers because that of integers would be vectorized, and then has to wait for
-                // the single stores that filled `bytes`.
-                most = larger(most, bytes as i64 as f64);
-                count += u32::from(bytes > 0);
-            }
-            Share { server: shared(kind, *server), bytes: most, count }
+            let (bytes, count) = on(range);
+            Share { server: shared(kind, *server), bytes, count }
         });
         let size = size.min(MAX_OFFSET.saturating_sub(offset));
         general::cost(self.startup, &self.network, self.procs_per_node, size as f64, shares)
     }
+}
+
+/// The largest of several numbers of bytes, and how many of them are not 0.
+#[inline]
+fn largest(bytes: impl Iterator<Item = u64>) -> (f64, u32) {
+    let (mut most, mut count) = (0.0, 0);
+    for bytes in bytes {
+        // The signed conversion is one instruction. The maximum is taken of floating-point numbers
+        // because that of integers would be vectorized, and then has to wait for the single stores
+        // that filled `bytes`.
+        most = larger(most, bytes as i64 as f64);
+        count += u32::from(bytes > 0);
+    }
+    (most, count)
 }
 
 /// Orders the used targets so that equal servers are adjacent. Returns the groups, and each

@@ -1,9 +1,9 @@
 //! Planning time for a trace of 10 million requests: `cargo bench -p stripewise-plan --bench
 //! ten_million`.
 //!
-//! Prints one line per application: the time of the passes over the trace and of the planning, and
-//! the peak memory of the process so far, including earlier applications. `TRACE_REQUESTS` changes
-//! the number of requests.
+//! Prints one line per application: the time of opening the trace, of the pass over it and of the
+//! planning, and the peak memory of the process so far, including earlier applications.
+//! `TRACE_REQUESTS` changes the number of requests.
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use std::time::Instant;
 use stripewise_cluster::Cluster;
 use stripewise_plan::{Collector, Options, plan};
 use stripewise_trace::synth::{Access, Direction, Ior, RandomWithin, write};
-use stripewise_trace::{Meta, Summary, Trace, TraceWriter};
+use stripewise_trace::{Meta, Trace, TraceWriter};
 
 const CLUSTER: &str = r#"
 [class.hdd]
@@ -49,9 +49,8 @@ fn main() {
         synthesise(&path, processes, transfer, order, shared, requests);
         let start = Instant::now();
         let trace = Trace::open(&path).expect("the trace opens");
-        let summary = Summary::of(&trace).expect("the trace is readable");
-        let summarised = start.elapsed();
-        let mut collector = Collector::new(&summary, trace.processes());
+        let opened = start.elapsed();
+        let mut collector = Collector::new(trace.processes(), trace.files());
         let mut rows = trace.requests().expect("the trace is readable");
         while let Some(batch) = rows.next_batch().expect("the trace is readable") {
             batch.requests.iter().for_each(|request| collector.add(request));
@@ -61,12 +60,12 @@ fn main() {
         let decisions = plan(&workload, &cluster, &Options::default()).expect("there is a plan");
         let total = start.elapsed();
         println!(
-            "{name}: {} requests, {} candidates: summary {:.2} s, grouping {:.2} s, planning {:.2} s, together {:.2} s; \
+            "{name}: {} requests, {} candidates: opening {:.2} s, grouping {:.2} s, planning {:.2} s, together {:.2} s; \
              most memory so far {} MiB",
             trace.len(),
             decisions[0].candidates.len(),
-            summarised.as_secs_f64(),
-            (collected - summarised).as_secs_f64(),
+            opened.as_secs_f64(),
+            (collected - opened).as_secs_f64(),
             (total - collected).as_secs_f64(),
             total.as_secs_f64(),
             most_memory_mib(),

@@ -1,10 +1,14 @@
 //! A candidate layout for a file set, and its predicted cost.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use stripewise_cluster::{CopySpec, Overlay, Spread};
 use stripewise_layout::Layout;
 use stripewise_model::Cost;
 
 use crate::form::Form;
+use crate::layouts::Layouts;
 use crate::spread::layout_of;
 use crate::workload::{File, FileSet};
 
@@ -18,7 +22,7 @@ pub struct Candidate {
     /// The planner that proposed it (`overall`, `psa`, ...), or `present`.
     pub scheme: &'static str,
     /// One layout for all files, or several over which the files are spread.
-    pub layouts: Vec<Layout>,
+    pub layouts: Layouts,
     /// How a file picks one of several layouts.
     pub spread: Spread,
     /// Per file of the set: the index of its layout, if known. Takes precedence over `spread`.
@@ -39,8 +43,13 @@ impl Candidate {
     }
 
     /// A candidate with several layouts, over which the files are spread.
-    pub fn spread(scheme: &'static str, form: impl Into<Form>, layouts: Vec<Layout>, spread: Spread) -> Self {
-        let form = form.into();
+    pub fn spread(
+        scheme: &'static str,
+        form: impl Into<Form>,
+        layouts: impl Into<Layouts>,
+        spread: Spread,
+    ) -> Self {
+        let (form, layouts) = (form.into(), layouts.into());
         let name = form.to_string();
         let (by_file, overlay, notable, remarks) = (None, None, false, Vec::new());
         Self { form, name, scheme, layouts, spread, by_file, overlay, notable, remarks }
@@ -70,23 +79,23 @@ impl Candidate {
     }
 
     /// Copy 0.
-    pub fn original(&self, set: &FileSet) -> Placement<'_> {
-        Placement { layouts: &self.layouts, layout_of: self.layout_of(set) }
+    pub fn original(&self, set: &FileSet) -> Placement<'static> {
+        Placement { layouts: Cow::Owned(self.layouts.build()), layout_of: self.layout_of(set) }
     }
 
     /// All copies, the original first.
     pub fn placements(&self, set: &FileSet) -> Vec<Placement<'_>> {
         let extra = self.copies().iter().map(|copy| {
             let layout_of = layout_of(set, &copy.spread, copy.layouts.len());
-            Placement { layouts: &copy.layouts, layout_of }
+            Placement { layouts: Cow::Borrowed(&copy.layouts[..]), layout_of }
         });
         std::iter::once(self.original(set)).chain(extra).collect()
     }
 
     /// Number of distinct targets in the layouts of all copies.
     pub fn targets(&self) -> usize {
-        let layouts = self.copies().iter().flat_map(|copy| &copy.layouts).chain(&self.layouts);
-        let mut targets: Vec<u32> = layouts.flat_map(Layout::targets).collect();
+        let of_copies = self.copies().iter().flat_map(|copy| &copy.layouts).flat_map(Layout::targets);
+        let mut targets: Vec<u32> = of_copies.chain(self.layouts.targets()).collect();
         targets.sort_unstable();
         targets.dedup();
         targets.len()
@@ -124,14 +133,14 @@ impl Proposal {
 /// One copy of all files of a set.
 pub struct Placement<'a> {
     /// The layouts of the files.
-    pub layouts: &'a [Layout],
+    pub layouts: Cow<'a, [Layout]>,
     /// Per file: index of its layout.
     pub layout_of: Vec<u32>,
 }
 
-impl<'a> Placement<'a> {
+impl Placement<'_> {
     /// The layout of a file.
-    pub fn layout(&self, file: usize) -> &'a Layout {
+    pub fn layout(&self, file: usize) -> &Layout {
         &self.layouts[self.layout_of[file] as usize]
     }
 }
@@ -144,11 +153,15 @@ pub fn bytes_by_target(
     targets: usize,
     boundary: u64,
 ) -> Vec<u64> {
-    let mut bytes = vec![0u64; targets];
+    let mut alike = HashMap::<(u32, u64), u64>::new();
     for (file, &layout) in files.iter().zip(layout_of) {
+        *alike.entry((layout, file.size.min(boundary))).or_default() += 1;
+    }
+    let mut bytes = vec![0u64; targets];
+    for ((layout, size), count) in alike {
         let layout = &layouts[layout as usize];
         for target in layout.targets() {
-            let here = layout.object_size(target, file.size.min(boundary));
+            let here = layout.object_size(target, size).saturating_mul(count);
             bytes[target as usize] = bytes[target as usize].saturating_add(here);
         }
     }

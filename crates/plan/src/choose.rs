@@ -8,12 +8,16 @@ use crate::candidate::{Candidate, Judged};
 use crate::error::PlanError;
 use crate::evaluate::{best_of, judge};
 use crate::feasible;
+use crate::form::{Form, Shape};
 use crate::options::Scheme;
 use crate::planners::{self, Planner};
 use crate::present::Present;
 use crate::problem::{PAGE, Problem};
 use crate::serving::expected::{Alone, Expected};
 use crate::workload::File;
+
+/// Maximum number of candidates that an error names.
+const NAMES_MAX: usize = 500;
 
 /// The decision for one file set.
 #[derive(Clone, Debug)]
@@ -168,7 +172,7 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
             if known.is_some() {
                 candidates[place].remarks.extend(candidate.remarks);
             } else {
-                candidate.notable = candidate.form.is_cil_over_all() || proposal.pick == Some(index);
+                candidate.notable = is_looked_for(problem, &candidate.form) || proposal.pick == Some(index);
                 candidates.push(candidate);
             }
         }
@@ -185,6 +189,12 @@ fn propose(problem: &Problem<'_>) -> Result<Field, PlanError> {
         return Err(PlanError::new(format!("{remedy}{}", notes.join("; "))));
     }
     Ok(Field { candidates, picks, notes })
+}
+
+/// Whether users look for a candidate of this form: one of CIL's layouts over all servers, and in a
+/// large cluster not each of its many group counts.
+fn is_looked_for(problem: &Problem<'_>, form: &Form) -> bool {
+    form.is_cil_over_all() && !(problem.is_large() && matches!(form.shape, Shape::TwoD(_)))
 }
 
 /// Whether two planners propose the same candidate. Some planners build on another's proposal.
@@ -219,8 +229,11 @@ fn present(problem: &Problem<'_>) -> Result<Candidate, PlanError> {
 /// its name without them (`1-DH` finds `1-DH, then hdd`).
 fn named(candidates: &[Judged], name: &str) -> Result<usize, PlanError> {
     candidates.iter().position(|judged| judged.candidate.is_called(name)).ok_or_else(|| {
-        let names: Vec<&str> = candidates.iter().map(|judged| judged.candidate.name.as_str()).collect();
-        PlanError::new(format!("there is no candidate {name:?}; there are: {}", names.join(", ")))
+        let mut names: Vec<&str> = candidates.iter().map(|judged| judged.candidate.name.as_str()).collect();
+        let more = names.len().saturating_sub(NAMES_MAX);
+        names.truncate(NAMES_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        PlanError::new(format!("there is no candidate {name:?}; there are: {}{more}", names.join(", ")))
     })
 }
 

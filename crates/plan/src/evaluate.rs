@@ -6,10 +6,10 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 use stripewise_cluster::Spread;
-use stripewise_layout::Layout;
 
 use crate::candidate::{Candidate, Judged, Method};
 use crate::elapsed::{estimate, replay};
+use crate::layouts::Layouts;
 use crate::options::Objective;
 use crate::problem::Problem;
 use crate::serving::Serving;
@@ -17,11 +17,14 @@ use crate::workload::{Group, RUN, Request};
 
 /// A short replay: 2048 requests per group, in windows of at least 256 neighbors and of at least 4
 /// requests per process.
-pub const SHORT: Effort = Effort { requests: 2048, window: 256, per_process: 4 };
+pub const SHORT: Effort = Effort { requests: 2048, window: 256, per_process: 4, sub_requests: 1 << 16 };
 /// A full replay at its shortest; [`Effort::full`] raises `requests` as far as the budget allows.
-pub const FULL: Effort = Effort { requests: 8192, window: RUN, per_process: 16 };
+pub const FULL: Effort = Effort { requests: 8192, window: RUN, per_process: 16, sub_requests: 1 << 18 };
 /// Budget of a file set for full replays: requests summed over all candidates.
 const FULL_BUDGET: usize = 1 << 24;
+/// Budget of a file set for full replays in a large cluster: sub-requests summed over all
+/// candidates.
+const FULL_BUDGET_LARGE: usize = 1 << 22;
 /// Number of candidates that are always replayed in full in addition to the notable ones: the best
 /// by the short replay. At least the number of copies that a file may have.
 const FULL_LEAST: usize = 8;
@@ -39,6 +42,8 @@ pub struct Effort {
     requests: usize,
     window: usize,
     per_process: usize,
+    /// Maximum number of replayed sub-requests of a group in a large cluster.
+    sub_requests: usize,
 }
 
 impl Effort {
@@ -48,9 +53,13 @@ impl Effort {
         Self { requests: FULL.requests.max(FULL_BUDGET / replays), ..FULL }
     }
 
-    fn sample(self, group: &Group) -> Cow<'_, [Request]> {
+    fn sample<'a>(self, serving: &Serving<'a>, group: &'a Group) -> Cow<'a, [Request]> {
         let window = self.window.max(self.per_process.saturating_mul(group.procs as usize));
-        group.windows(self.requests.max(window), window)
+        serving.problem.bounded_windows(group, &serving.copies, self.requests.max(window), window)
+    }
+
+    fn sub_requests(self, problem: &Problem<'_>) -> usize {
+        if problem.is_large() { self.sub_requests } else { usize::MAX }
     }
 }
 
@@ -85,12 +94,11 @@ pub fn judge(problem: &Problem<'_>, candidates: Vec<Candidate>) -> Vec<Judged> {
 fn first_with_layouts(candidates: &[Candidate]) -> Vec<usize> {
     let mut known = HashMap::new();
     let key = |candidate: &Candidate| {
-        let regions = |layouts: &[Layout]| -> Vec<_> { layouts.iter().map(|l| l.regions().to_vec()).collect() };
         let spread = |spread: &Spread| (spread.field, spread.stride);
         let copies = candidate.copies().iter();
         let copies: Vec<_> =
-            copies.map(|copy| (regions(&copy.layouts), spread(&copy.spread), copy.groups)).collect();
-        (regions(&candidate.layouts), spread(&candidate.spread), candidate.by_file.clone(), copies)
+            copies.map(|copy| (Layouts::from(&copy.layouts[..]), spread(&copy.spread), copy.groups)).collect();
+        (candidate.layouts.clone(), spread(&candidate.spread), candidate.by_file.clone(), copies)
     };
     let first = |(index, candidate)| *known.entry(key(candidate)).or_insert(index);
     candidates.iter().enumerate().map(first).collect()
@@ -111,7 +119,11 @@ fn worth_a_full_replay(
     });
     let must = order.iter().filter(|&&index| notable(index)).count() + FULL_LEAST;
     let each: usize = problem.set.groups.iter().map(|group| group.sample.len().min(effort.requests)).sum();
-    order.truncate(must.max(FULL_BUDGET / each.max(1)));
+    let budget = match problem.is_large() {
+        true => FULL_BUDGET_LARGE / effort.sub_requests,
+        false => FULL_BUDGET / each.max(1),
+    };
+    order.truncate(must.max(budget));
     order
 }
 
@@ -133,7 +145,7 @@ fn judge_one(problem: &Problem<'_>, candidate: Candidate, wanted: bool, candidat
     let mut touched = 0.0;
     let serving = Serving::new(problem, &judged.candidate);
     for group in &problem.set.groups {
-        let sample = problem.cost_sample(group, candidates);
+        let sample = problem.cost_sample(group, candidates, &serving.copies);
         let served = serving.serve(group, &sample);
         judged.cost = judged.cost + served.mapped.cost(group, problem.servers);
         touched += served.mapped.add_busy(group, problem.servers, &mut busy_s);
@@ -151,12 +163,15 @@ fn judge_one(problem: &Problem<'_>, candidate: Candidate, wanted: bool, candidat
 pub fn elapsed(serving: &Serving<'_>, effort: Effort) -> f64 {
     let problem = serving.problem;
     let of_group = |group: &Group| {
-        let requests = effort.sample(group);
-        let flow = serving.serve(group, &requests).mapped.flow(group, &requests, problem.servers);
+        let requests = effort.sample(serving, group);
+        let mapped = serving.serve(group, &requests).mapped;
+        let flow = mapped.flow(group, &requests, problem.servers, effort.sub_requests(problem));
         // With too few requests per process the sample says nothing about their order.
         let per_process = SHORT.per_process as u64 * u64::from(group.procs);
-        let servers_s = if (requests.len() as u64) < group.count.min(per_process) {
-            group.count as f64 * estimate(&flow, group.procs)
+        let servers_s = if (flow.len() as u64) < group.count.min(per_process) {
+            let estimate_s = group.count as f64 * estimate(&flow, group.procs);
+            // Thousands of connections per request are more than the closed form can leave out.
+            if problem.is_large() { estimate_s.max(problem.connect_s(group, &flow)) } else { estimate_s }
         } else {
             replay(&flow, group.count)
         };

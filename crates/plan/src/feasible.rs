@@ -62,8 +62,8 @@ pub fn filter(problem: &Problem<'_>, planner: &str, proposal: &mut Proposal) -> 
 /// Why these layouts cannot be expressed to them.
 fn left_to_the_file_system(candidate: &Candidate, cluster: &Cluster) -> Result<Vec<String>, String> {
     let mut folded = cluster.clone();
-    let copies = candidate.copies().iter().flat_map(|copy| &copy.layouts);
-    for layout in candidate.layouts.iter().chain(copies) {
+    let (original, copies) = (candidate.layouts.build(), candidate.copies().iter());
+    for layout in original.iter().chain(copies.flat_map(|copy| &copy.layouts)) {
         folded.fold(layout).map_err(|error| error.to_string())?;
     }
     let mut remarks = Vec::new();
@@ -97,5 +97,5 @@ fn is_mappable(candidate: &Candidate) -> bool {
                 && region.cycle.iter().all(|stripe| stripe.width.is_multiple_of(PAGE))
         })
     };
-    candidate.layouts.iter().all(whole)
+    candidate.layouts.build().iter().all(whole)
 }

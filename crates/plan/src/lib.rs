@@ -1,7 +1,7 @@
 //! Planners that choose a layout per file-name pattern.
 //!
 //! ```text
-//! let mut collector = Collector::new(&summary, trace.processes());   // one pass over the trace
+//! let mut collector = Collector::new(trace.processes(), trace.files()); // one pass over the trace
 //! for request in batch.requests { collector.add(request) }
 //! let workload = collector.finish();
 //! let decisions = plan(&workload, &cluster, &options)?;
@@ -17,11 +17,13 @@
 mod candidate;
 mod choose;
 mod collect;
+mod counts;
 mod elapsed;
 mod error;
 mod evaluate;
 mod feasible;
 mod form;
+mod layouts;
 mod mapping;
 mod native;
 mod options;
@@ -29,6 +31,7 @@ mod plan;
 pub mod planners;
 mod present;
 mod problem;
+mod sampled;
 mod servers;
 mod serving;
 mod space;
@@ -44,6 +47,7 @@ pub use collect::Collector;
 pub use error::PlanError;
 pub use evaluate::judge;
 pub use form::{Form, Shape};
+pub use layouts::Layouts;
 pub use native::{Native, OnlyNative, native};
 pub use options::{CopyOptions, MIN_GAIN, Objective, Options, STEP, Scheme};
 pub use plan::{plan, to_plan};

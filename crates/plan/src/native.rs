@@ -11,6 +11,7 @@ use stripewise_native::{NativeLayout, commands, express_spread, note};
 
 use crate::candidate::Candidate;
 use crate::error::PlanError;
+use crate::layouts::Layouts;
 use crate::workload::FileSet;
 
 /// How to express a layout to one file system.
@@ -34,17 +35,18 @@ pub fn native(candidate: &Candidate, set: &FileSet, cluster: &Cluster) -> Vec<Na
     if candidate.overlay.is_some() {
         return Vec::new();
     }
+    let layouts = candidate.layouts.build();
     let directory = directory(&set.pattern);
     let told = |system: FileSystem| {
         let (path, is_dir) = match &set.files[..] {
-            [file] if sets_files(system) => (file.name.as_str(), false),
+            [file] if sets_files(system) => (&*file.name, false),
             _ => (directory.as_str(), true),
         };
-        let layout = express_spread(system, &candidate.layouts, cluster, set.largest());
+        let layout = express_spread(system, &layouts, cluster, set.largest());
         let (commands, note) = match layout {
             Ok(layout) => (
                 commands(system, &layout, Path::new(path), is_dir),
-                note(system, candidate.layouts.len()).map(str::to_owned),
+                note(system, layouts.len()).map(str::to_owned),
             ),
             Err(reason) => (Vec::new(), Some(format!("cannot be expressed because {reason}"))),
         };
@@ -113,7 +115,7 @@ impl OnlyNative {
         candidate: &Candidate,
         set: &FileSet,
         cluster: &Cluster,
-    ) -> Result<Vec<Layout>, String> {
+    ) -> Result<Layouts, String> {
         let title = self.system.title();
         if candidate.overlay.is_some() {
             return Err(format!("{title} does not keep several copies of a file in step"));
@@ -124,7 +126,12 @@ impl OnlyNative {
             Some(only) if *only != native => {
                 Err(format!("the directory's new files get {only}, which other files need"))
             }
-            _ => Ok(candidate.layouts.iter().map(|layout| reached(layout, set.largest())).collect()),
+            _ => {
+                let layouts = candidate.layouts.build();
+                let reached: Vec<Layout> =
+                    layouts.iter().map(|layout| reached(layout, set.largest())).collect();
+                Ok(reached.into())
+            }
         }
     }
 
@@ -135,7 +142,7 @@ impl OnlyNative {
         set: &FileSet,
         cluster: &Cluster,
     ) -> Result<NativeLayout, String> {
-        express_spread(self.system, &candidate.layouts, cluster, set.largest())
+        express_spread(self.system, &candidate.layouts.build(), cluster, set.largest())
     }
 }
 

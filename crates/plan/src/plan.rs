@@ -124,7 +124,16 @@ pub fn to_plan(decisions: &[Decision], cluster: &Cluster, options: &Options) -> 
         Scheme::Auto => "auto".to_owned(),
         Scheme::Planner(name) | Scheme::Named(name) => name.clone(),
     };
-    Plan { scheme, cluster: cluster.clone(), rules: decisions.iter().map(rule).collect() }
+    let mut rules: Vec<Rule> = decisions.iter().map(rule).collect();
+    // The first rule that matches counts, so patterns of whole directories come last.
+    rules.sort_by_key(|rule| wildcards(&rule.pattern));
+    Plan { scheme, cluster: cluster.clone(), rules }
+}
+
+/// The number of `*` at the end of a pattern.
+fn wildcards(pattern: &str) -> usize {
+    let stem = pattern.trim_end_matches('*');
+    (pattern.len() - stem.len()).saturating_sub(usize::from(stem.ends_with('\\')))
 }
 
 fn rule(decision: &Decision) -> Rule {
@@ -132,7 +141,7 @@ fn rule(decision: &Decision) -> Rule {
     let (scheme, layouts, spread) = if decision.keep {
         (KEEP.to_owned(), Vec::new(), Spread::default())
     } else {
-        (chosen.candidate.name.clone(), chosen.candidate.layouts.clone(), chosen.candidate.spread)
+        (chosen.candidate.name.clone(), chosen.candidate.layouts.build(), chosen.candidate.spread)
     };
     Rule {
         pattern: decision.pattern.clone(),

@@ -1,6 +1,7 @@
 //! The files' present layout, which a change must improve on.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use stripewise_cluster::{Cluster, parse_cycle, size};
 use stripewise_layout::{Layout, constructors};
@@ -23,7 +24,7 @@ pub enum Present {
         /// Target indices as in the cluster; at least one layout.
         layouts: Vec<Layout>,
         /// By file name: index of the file's layout. Files that are not in the map have the first.
-        layout_of: Option<HashMap<String, u32>>,
+        layout_of: Option<HashMap<Arc<str>, u32>>,
     },
 }
 

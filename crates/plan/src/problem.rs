@@ -5,8 +5,10 @@ use std::borrow::Cow;
 use stripewise_cluster::{Cluster, CopySpec, Overlay, OverlayKind};
 use stripewise_model::Cost;
 
-use crate::candidate::Candidate;
-use crate::mapping::Mapped;
+use crate::candidate::{Candidate, Placement};
+use crate::counts::EVERY_COUNT;
+use crate::elapsed::Flow;
+use crate::mapping::{Mapped, pieces_at_most};
 use crate::options::Options;
 use crate::servers::Servers;
 use crate::workload::{FileSet, Group, Request};
@@ -21,6 +23,11 @@ const COST_BUDGET: usize = 1 << 25;
 /// [`COST_WINDOW`].
 const COST_SAMPLE_MIN: usize = 2048;
 const COST_WINDOW: usize = 128;
+/// Maximum number of pieces into which a group's requests are divided on one copy, in a large
+/// cluster; requests that divide in the same way count once.
+const PIECES_MAX: usize = 1 << 17;
+/// That many requests are mapped however many pieces they have.
+const PIECED_LEAST: usize = 64;
 
 /// A file set to plan.
 pub struct Problem<'a> {
@@ -94,6 +101,13 @@ impl<'a> Problem<'a> {
         self.set.groups.iter().max_by_key(|group| group.bytes).expect("a planned set has requests")
     }
 
+    /// The numbers of processes and of their files, which the groups of 2-D divide among
+    /// themselves.
+    pub fn sharers(&self) -> [usize; 2] {
+        let files = if self.set.private { self.set.files.len() } else { 1 };
+        [self.main_group().procs as usize, files]
+    }
+
     /// The overlay of files with extra copies, with the user's options, for the main group's
     /// processes.
     pub fn overlay(&self, kind: OverlayKind, copies: Vec<CopySpec>) -> Overlay {
@@ -116,19 +130,58 @@ impl<'a> Problem<'a> {
         group.bytes as f64 * share * self.servers.network.per_byte_s
     }
 
+    /// Seconds that a client node needs for its processes' share of a group's connections.
+    pub fn connect_s(&self, group: &Group, flow: &Flow) -> f64 {
+        let share = f64::from(group.procs_per_node) / f64::from(group.procs.max(1));
+        group.count as f64 * share * flow.connections() * self.servers.network.establish_s
+    }
+
     /// The overall cost of `candidate`, which is one of `candidates` that share the budget.
     pub fn cost(&self, candidate: &Candidate, candidates: usize) -> Cost {
-        let original = candidate.original(self.set);
+        let copies = [candidate.original(self.set)];
         let of_group = |group: &Group| {
-            Mapped::new(&self.cost_sample(group, candidates), &original).cost(group, self.servers)
+            Mapped::new(&self.cost_sample(group, candidates, &copies), &copies[0]).cost(group, self.servers)
         };
         self.set.groups.iter().map(of_group).sum()
     }
 
     /// The requests of a group to cost for each of `candidates` candidates: the whole sample,
-    /// unless it exceeds the budget.
-    pub fn cost_sample(&self, group: &'a Group, candidates: usize) -> Cow<'a, [Request]> {
+    /// unless it exceeds the budget. They will be mapped to `copies`.
+    pub fn cost_sample(
+        &self,
+        group: &'a Group,
+        candidates: usize,
+        copies: &[Placement<'_>],
+    ) -> Cow<'a, [Request]> {
         let evaluations = (candidates * self.set.groups.len()).max(1);
-        group.windows((COST_BUDGET / evaluations).max(COST_SAMPLE_MIN), COST_WINDOW)
+        self.bounded_windows(group, copies, (COST_BUDGET / evaluations).max(COST_SAMPLE_MIN), COST_WINDOW)
+    }
+
+    /// As [`Group::windows`]; in a large cluster fewer requests if they have more than
+    /// [`PIECES_MAX`] pieces on one of the copies.
+    pub fn bounded_windows(
+        &self,
+        group: &'a Group,
+        copies: &[Placement<'_>],
+        limit: usize,
+        window: usize,
+    ) -> Cow<'a, [Request]> {
+        let mut sample = group.windows(limit, window);
+        while self.is_large() && sample.len() > PIECED_LEAST {
+            let pieces = copies.iter().map(|copy| pieces_at_most(&sample, copy, PIECES_MAX)).max().unwrap_or(0);
+            if pieces <= PIECES_MAX {
+                break;
+            }
+            let fewer = sample.len() as f64 * (PIECES_MAX as f64 / pieces as f64);
+            let limit = (fewer as usize).clamp(PIECED_LEAST, (sample.len() / 2).max(PIECED_LEAST));
+            sample = group.windows(limit, window.min(limit));
+        }
+        sample
+    }
+
+    /// Whether the cluster has so many servers that planning bounds the number of sub-requests, not
+    /// only that of requests.
+    pub fn is_large(&self) -> bool {
+        self.servers.count() > EVERY_COUNT
     }
 }

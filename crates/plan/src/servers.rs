@@ -20,6 +20,8 @@ pub struct Servers {
     /// into the cluster file mean what they mean in the papers: `q` sequential processes cost `q`
     /// sequential startups.
     pub(crate) one_arm: Vec<bool>,
+    /// Equal for targets that take equally long for everything.
+    pub(crate) kinds: Vec<u32>,
     /// e and t.
     pub(crate) network: Network,
 }
@@ -45,8 +47,9 @@ impl Servers {
         }
         let capacities = targets.iter().map(|target| target.capacity).collect();
         let of_tier = |tier: &Tier| !tier.emulate && cluster.measured.contains_key(&tier.class);
-        let one_arm = targets.iter().map(|target| of_tier(&cluster.tiers[target.tier])).collect();
-        Ok(Self { classes, capacities, one_arm, network: cluster.network })
+        let one_arm: Vec<bool> = targets.iter().map(|target| of_tier(&cluster.tiers[target.tier])).collect();
+        let kinds = kinds(&classes, &one_arm);
+        Ok(Self { classes, capacities, one_arm, kinds, network: cluster.network })
     }
 
     /// Number of targets.
@@ -72,6 +75,19 @@ impl Servers {
         let link_s = self.network.establish_s + bytes as f64 * self.network.per_byte_s;
         self.service(target, op, access).busy_s(bytes).max(link_s)
     }
+}
+
+/// Per target: the number of its class and arm among the distinct ones.
+fn kinds(classes: &[ClassParams], one_arm: &[bool]) -> Vec<u32> {
+    let mut known: Vec<(&ClassParams, bool)> = Vec::new();
+    let kind = |target| {
+        let place = known.iter().position(|known| *known == target).unwrap_or(known.len());
+        if place == known.len() {
+            known.push(target);
+        }
+        place as u32
+    };
+    classes.iter().zip(one_arm.iter().copied()).map(kind).collect()
 }
 
 fn check(class: &ClassParams) -> Result<(), ModelError> {

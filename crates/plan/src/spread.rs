@@ -39,7 +39,7 @@ pub fn layout_of(set: &FileSet, spread: &Spread, layouts: usize) -> Vec<u32> {
 fn stride(set: &FileSet, field: usize) -> u64 {
     // With stride 1 and this many layouts, the index is the number itself (modulo 2^63).
     let all = Spread { field: Some(field), stride: 1 };
-    let numbers = set.files.iter().map(|file| all.index(&set.pattern, Path::new(&file.name), usize::MAX));
+    let numbers = set.files.iter().map(|file| all.index(&set.pattern, Path::new(&*file.name), usize::MAX));
     let mut numbers = numbers.map(|number| number.unwrap_or(0) as u64);
     let first = numbers.next().unwrap_or(0);
     numbers.fold(0, |divisor, number| gcd(divisor, number.abs_diff(first))).max(1)
@@ -72,7 +72,7 @@ mod tests {
     use stripewise_model::{Access, Op};
 
     fn set(pattern: &str, names: impl Iterator<Item = String>) -> FileSet {
-        let files: Vec<File> = names.map(|name| File { name, size: 1 }).collect();
+        let files: Vec<File> = names.map(|name| File { name: name.into(), size: 1 }).collect();
         let request = |file| Request { process: file, file, size: 1, ..Request::default() };
         let sample: Vec<Request> = (0..files.len() as u32).map(request).collect();
         let count = sample.len() as u64;

@@ -2,6 +2,7 @@
 //! like ones.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use stripewise_model::{Access, Op};
 use stripewise_trace::summary::Past;
@@ -37,7 +38,7 @@ pub struct FileSet {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct File {
     /// Absolute path.
-    pub name: String,
+    pub name: Arc<str>,
     /// The largest size seen, bytes: at open, by resize, or reached by a request.
     pub size: u64,
 }

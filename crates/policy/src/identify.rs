@@ -1,6 +1,8 @@
 //! The Data Identifier (SLA §3.3): decides whether a request is performance-critical, and which
 //! copy should cache its data.
 
+use std::sync::Arc;
+
 use stripewise_cluster::CacheMode;
 use stripewise_layout::Layout;
 use stripewise_model::error::at_least_1;
@@ -11,15 +13,60 @@ use crate::costs::{CopyView, try_all_kinds};
 use crate::kind::Kind;
 use crate::span::ORIGINAL;
 
+/// The servers of a copy as the processes share them, by [`Kind::index`].
+#[derive(Clone, Debug)]
+pub struct SharedServers {
+    by_kind: [Vec<Server>; 4],
+    groups: u32,
+}
+
+impl SharedServers {
+    /// Targets with the parameters `classes` by index; `procs` is p. The original counts as 1-DH,
+    /// one group.
+    ///
+    /// # Errors
+    /// Invalid times.
+    pub fn new(classes: &[ClassParams], procs: u32, groups: u32) -> Result<Self, ModelError> {
+        let sharing = procs / groups.max(1);
+        let servers = |kind: Kind| {
+            let server = |class: &ClassParams| Server::new(class.service(kind.op, kind.access), sharing);
+            classes.iter().map(server).collect()
+        };
+        Ok(Self { by_kind: try_all_kinds(servers)?, groups })
+    }
+}
+
+/// The costs of requests on one copy by SLA's model.
+#[derive(Clone, Debug)]
+pub struct CopyCosts {
+    pub(crate) layout: Layout,
+    by_kind: [PreparedCost; 4],
+    /// g; 1 is 1-DH.
+    groups: u32,
+}
+
+impl CopyCosts {
+    /// For a file that has this layout in the copy.
+    ///
+    /// # Errors
+    /// A target without a server.
+    pub fn new(layout: &Layout, servers: &SharedServers) -> Result<Self, ModelError> {
+        let prepare = |kind: Kind| {
+            let servers = &servers.by_kind[kind.index()];
+            PreparedCost::new(layout, servers, Network::default(), 1, Startup::Expected)
+        };
+        Ok(Self { layout: layout.clone(), by_kind: try_all_kinds(prepare)?, groups: servers.groups })
+    }
+}
+
 /// The costs of requests on the original and on every cache copy by SLA's model: the expected
 /// startup under contention and the largest sub-request, without the network. Its functions panic
 /// if the file has no such copy.
 #[derive(Clone, Debug)]
 pub struct Identifier {
     mode: CacheMode,
-    /// Per copy, by [`Kind::index`]; copy 0 is the original.
-    costs: Vec<[PreparedCost; 4]>,
-    pub(crate) layouts: Vec<Layout>,
+    /// Copy 0 is the original.
+    pub(crate) copies: Vec<Arc<CopyCosts>>,
     /// The first cache copy in 1-DH.
     one_dh: Option<usize>,
     balance: Option<Balance>,
@@ -41,20 +88,18 @@ impl Identifier {
         classes: &[ClassParams],
         procs: u32,
     ) -> Result<Self, ModelError> {
-        let prepare = |layout: &Layout, sharing: u32, kind: Kind| {
-            let server = |class: &ClassParams| Server::new(class.service(kind.op, kind.access), sharing);
-            let servers: Vec<Server> = classes.iter().map(server).collect::<Result<_, _>>()?;
-            PreparedCost::new(layout, &servers, Network::default(), 1, Startup::Expected)
-        };
         at_least_1("the number of processes", procs)?;
-        let mut costs = vec![try_all_kinds(|kind| prepare(original, procs, kind))?];
-        for copy in copies {
-            let sharing = procs / copy.groups.max(1);
-            costs.push(try_all_kinds(|kind| prepare(copy.layout, sharing, kind))?);
-        }
-        let layouts = std::iter::once(original).chain(copies.iter().map(|copy| copy.layout));
-        let one_dh = copies.iter().position(|copy| copy.groups <= 1).map(|index| index + 1);
-        Ok(Self { mode, costs, layouts: layouts.cloned().collect(), one_dh, balance: None })
+        let on_all = |layout, groups| CopyCosts::new(layout, &SharedServers::new(classes, procs, groups)?);
+        let original = on_all(original, 1)?;
+        let caches = copies.iter().map(|copy| Ok(Arc::new(on_all(copy.layout, copy.groups)?)));
+        Ok(Self::of(mode, Arc::new(original), caches.collect::<Result<Vec<_>, ModelError>>()?))
+    }
+
+    /// As [`Identifier::new`], from costs that other files with the same layouts have, too.
+    pub fn of(mode: CacheMode, original: Arc<CopyCosts>, caches: Vec<Arc<CopyCosts>>) -> Self {
+        let one_dh = caches.iter().position(|copy| copy.groups <= 1).map(|index| index + 1);
+        let copies = std::iter::once(original).chain(caches).collect();
+        Self { mode, copies, one_dh, balance: None }
     }
 
     /// Adds a balance: critical writes are admitted only while that keeps the tiers equally busy.
@@ -66,7 +111,7 @@ impl Identifier {
 
     /// T: the cost in seconds of the request of `len` bytes at `offset` on a copy.
     pub fn cost_s(&self, copy: usize, kind: Kind, offset: u64, len: u64) -> f64 {
-        self.costs[copy][kind.index()].cost(offset, len).total_s()
+        self.copies[copy].by_kind[kind.index()].cost(offset, len).total_s()
     }
 
     /// `B_l = T_H - T_S(l)`: the seconds that a request saves on a cache copy (Eq. 13-15).
@@ -94,7 +139,7 @@ impl Identifier {
     fn most_beneficial(&self, kind: Kind, offset: u64, len: u64) -> Option<usize> {
         let mut best = None;
         let mut least_s = self.cost_s(ORIGINAL, kind, offset, len);
-        for copy in 1..self.costs.len() {
+        for copy in 1..self.copies.len() {
             let cost_s = self.cost_s(copy, kind, offset, len);
             if cost_s < least_s {
                 (best, least_s) = (Some(copy), cost_s);

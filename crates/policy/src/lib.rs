@@ -26,7 +26,7 @@ pub use balance::{Balance, Sent};
 pub use cdt::{Cdt, Critical};
 pub use costs::{CopyView, Costs};
 pub use hash::{FastHash, Mixer};
-pub use identify::Identifier;
+pub use identify::{CopyCosts, Identifier, SharedServers};
 pub use kind::{Kind, Streams};
 pub use redirect::{Redirected, Request, Space, Want};
 pub use rule::Rule;

@@ -161,7 +161,7 @@ impl Identifier {
 
     /// The cache copy that serves a cached span.
     fn cheapest_hit(&self, kind: Kind, span: &Span) -> usize {
-        let mut cached = in_mask(span.mask & !(1 << ORIGINAL), self.layouts.len());
+        let mut cached = in_mask(span.mask & !(1 << ORIGINAL), self.copies.len());
         let Some(mut best) = cached.next() else { return span.mask.trailing_zeros() as usize };
         let mut least_s = None;
         for copy in cached {
@@ -177,7 +177,7 @@ impl Identifier {
     /// Lines 4 to 18: takes space for a range of a critical write.
     fn admit(&self, copy: usize, file: u64, span: &Span, space: &mut impl Space) -> (usize, Why) {
         let &Span { start, end, .. } = span;
-        with_bytes_per_target(&self.layouts[copy], start, end - start, |bytes| {
+        with_bytes_per_target(&self.copies[copy].layout, start, end - start, |bytes| {
             let want = Want { file, copy, start, end, bytes };
             if space.take_free(&want) {
                 (copy, Why::Free)

@@ -177,9 +177,10 @@ pub struct PredictedRegion {
 /// A stripe.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PredictedStripe {
-    /// Name of the target.
+    /// Name of the target. In a long cycle also a range of neighbors with stripes of the same
+    /// width, as in a plan: `hdd/0-4999`.
     pub target: String,
-    /// Bytes of the stripe.
+    /// Bytes of the stripe; of each one in a range.
     pub bytes: u64,
 }
 
@@ -239,7 +240,8 @@ impl PredictedLayout {
     }
 }
 
-/// Formats a cycle in plan-file notation if the cluster has all its targets, else stripe by stripe.
+/// Formats a cycle in plan-file notation if the cluster has all its targets, else as it was
+/// written, stripe by stripe or range by range.
 fn cycle_text(cycle: &[PredictedStripe], cluster: &Cluster) -> String {
     let stripe =
         |s: &PredictedStripe| Some(Stripe { target: cluster.target_index(&s.target)?, width: s.bytes });

@@ -4,10 +4,10 @@
 //! merged into one *trace file* (Parquet, `docs/formats/trace.md`), which readers stream.
 //!
 //! ```text
-//! let trace = Trace::open("t.parquet")?;              // the footer only
+//! let trace = Trace::open("t.parquet")?;              // the footer and the file names
 //! if let Some(reason) = trace.incomplete() { .. }
 //! let summary = Summary::of(&trace)?;                 // one pass, bounded memory
-//! let mut requests = trace.requests()?;               // a second pass, in order of start
+//! let mut requests = trace.requests()?;               // another pass, in order of start
 //! while let Some(batch) = requests.next_batch()? {
 //!     for request in batch.requests { .. }        // its file: batch.files[request.file]
 //! }

@@ -52,6 +52,7 @@ impl Op {
     }
 
     /// Whether the operation moves data: reads and writes.
+    #[inline]
     pub fn is_data(self) -> bool {
         matches!(self, Op::Read | Op::Write)
     }
@@ -115,6 +116,7 @@ pub struct Request {
 
 impl Request {
     /// Bytes that were read or written; 0 for other calls and for failed ones.
+    #[inline]
     pub fn bytes(&self) -> u64 {
         if self.op.is_data() { u64::try_from(self.result).unwrap_or(0) } else { 0 }
     }

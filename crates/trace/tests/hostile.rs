@@ -266,8 +266,8 @@ fn extreme_numbers_are_summarised() {
         writer.finish(&Meta::default()).unwrap();
         let read = catch_unwind(|| {
             let trace = Trace::open(&path)?;
-            let summary = Summary::of(&trace)?;
-            let mut classifier = stripewise_trace::Classifier::new(&summary, trace.processes());
+            Summary::of(&trace)?;
+            let mut classifier = stripewise_trace::Classifier::new(trace.processes(), trace.files());
             let mut requests = trace.requests()?;
             while let Some(batch) = requests.next_batch()? {
                 batch.requests.iter().for_each(|request| _ = classifier.classify(request));

@@ -159,7 +159,7 @@ fn read_plan(
 /// Returns the native commands for a rule. The files behind the rule are unknown, so the commands
 /// are for the path if the pattern has no wildcards, else for the directory.
 fn native_commands(rule: &Rule, file_bytes: Option<u64>, cluster: &Cluster) -> Vec<Native> {
-    let file = File { name: rule.pattern.clone(), size: file_bytes.unwrap_or(u64::MAX) };
+    let file = File { name: rule.pattern.as_str().into(), size: file_bytes.unwrap_or(u64::MAX) };
     let one_file = !rule.pattern.contains(['<', '*', '\\']);
     let files = vec![file; if one_file { 1 } else { 2 }];
     let set = FileSet { pattern: rule.pattern.clone(), files, ..FileSet::default() };

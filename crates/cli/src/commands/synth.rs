@@ -6,7 +6,7 @@ use anyhow::{Context, bail, ensure};
 use clap::Subcommand;
 use serde_json::json;
 use stripewise_cluster::size;
-use stripewise_console::progress;
+use stripewise_console::{interrupt, progress};
 use stripewise_trace::synth::{
     self, Access, Benchmark, Btio, BtioClass, Direction, Hpio, Ior, Job, RandomWithin, Tile, TwoPhase,
 };
@@ -335,6 +335,7 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     ensure!(file.starts_with('/'), "--file {file}: must be an absolute path, since plans go by absolute paths");
     let benchmark = benchmark?;
     let failed = || format!("trace {} cannot be written", output.display());
+    interrupt::remove(&TraceWriter::temporary(output));
     let mut writer = TraceWriter::create(output).with_context(failed)?;
     let bar = progress::counting("requests", false);
     synth::write(benchmark.as_ref(), &mut writer, &mut |calls| bar.set_position(calls)).with_context(failed)?;

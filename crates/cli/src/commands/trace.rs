@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use stripewise_cluster::size;
-use stripewise_console::progress;
+use stripewise_console::{interrupt, progress};
 use stripewise_recorder::{ENV_DIR, ENV_EXCLUDE, ENV_LIMIT, ENV_ONLY, TEXT_BYTES};
-use stripewise_trace::{Merged, Meta, merge};
+use stripewise_trace::{Merged, Meta, TraceWriter, merge};
 
 use crate::preload::{self, ld_preload};
 use summary::print_summary;
@@ -80,11 +80,12 @@ pub struct Args {
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match (&args.summary, &args.merge, &args.output) {
-        (Some(trace), ..) => print_summary(trace, args.json, usize::MAX)?,
+        (Some(trace), ..) => print_summary(trace, args.json, SUMMARY_GROUPS)?,
         (None, Some(spool), Some(output)) => {
+            interrupt::remove(&TraceWriter::temporary(output));
             merge_spool(spool, output, &Meta::default(), args.quiet)?;
             if args.json || !args.quiet {
-                print_summary(output, args.json, usize::MAX)?;
+                print_summary(output, args.json, SUMMARY_GROUPS)?;
             }
         }
         (None, None, _) if args.command.is_empty() => {
@@ -101,6 +102,9 @@ const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Number of file groups shown after a run.
 const GROUPS_SHOWN: usize = 10;
+
+/// Number of file groups shown by `--summary`. Each takes up to four lines.
+const SUMMARY_GROUPS: usize = 40;
 
 /// Records the command and returns its exit code, whatever it is, unless no trace could be made.
 fn record(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {

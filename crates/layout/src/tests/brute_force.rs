@@ -61,8 +61,11 @@ proptest! {
         for (target, &expected) in (0..).zip(&expected) {
             prop_assert_eq!(layout.bytes_on(target, from, to - from), expected);
         }
-        let touched = expected.iter().filter(|&&bytes| bytes > 0).count();
-        prop_assert_eq!(layout.targets_touched(from, to - from), touched);
+        let touched: Vec<(u32, u64)> = (0..).zip(expected).filter(|of_target| of_target.1 > 0).collect();
+        prop_assert_eq!(layout.targets_touched(from, to - from), touched.len());
+        let mut found = vec![(0, 0)];
+        layout.bytes_by_target(from, to - from, &mut found);
+        prop_assert_eq!(found, touched);
     }
 
     #[test]

@@ -17,6 +17,9 @@ pub struct Sub {
     pub after_others_s: f64,
     /// Seconds that its bytes take on a network link.
     pub transfer_s: f64,
+    /// Number of sub-requests to equal servers that it stands for, itself included: the client's
+    /// node connects to all of them.
+    pub stands_for: f64,
 }
 
 /// The network between processes and servers.
@@ -77,6 +80,12 @@ impl Flow {
         self.order.len()
     }
 
+    /// Mean number of servers that a request connects to.
+    pub fn connections(&self) -> f64 {
+        let of_shape = |subs: &[Sub]| subs.iter().map(|sub| sub.stands_for).sum::<f64>();
+        self.shapes().map(|(share, subs)| share * of_shape(subs)).sum()
+    }
+
     /// One more than the largest server index.
     pub(super) fn servers(&self) -> usize {
         self.subs.iter().map(|sub| sub.server as usize + 1).max().unwrap_or(0)
@@ -108,7 +117,7 @@ impl Flow {
         Cow::Owned(flow)
     }
 
-    pub(super) fn subs_of(&self, shape: u32) -> &[Sub] {
+    pub fn subs_of(&self, shape: u32) -> &[Sub] {
         &self.subs[self.range_of(shape)]
     }
 

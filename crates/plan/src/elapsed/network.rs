@@ -110,8 +110,8 @@ impl<'a> Run<'a> {
         debug_assert!(!subs.is_empty(), "a request has bytes somewhere");
         self.left[chain as usize] = subs.len() as u32;
         for sub in subs {
-            let establish_s = self.links.establish_s;
-            let begin_s = reserve(&mut self.node(chain).connects_s, now_s, establish_s);
+            let (establish_s, equal) = (self.links.establish_s, self.flow.subs[sub].stands_for);
+            let begin_s = reserve_all(&mut self.node(chain).connects_s, now_s, establish_s, equal);
             self.add(begin_s, Moving { stage: Stage::Connects, chain, sub: sub as u32 });
         }
     }
@@ -148,9 +148,18 @@ impl<'a> Run<'a> {
 
     /// Returns when the bytes begin to pass one end, seconds.
     fn pass(&mut self, at_node: bool, chain: u32, sub: &Sub, now_s: f64) -> f64 {
-        let end = if at_node { self.node(chain) } else { &mut self.servers[sub.server as usize] };
-        reserve(&mut end.transfers_s, now_s, sub.transfer_s)
+        if at_node {
+            reserve_all(&mut self.node(chain).transfers_s, now_s, sub.transfer_s, sub.stands_for)
+        } else {
+            reserve(&mut self.servers[sub.server as usize].transfers_s, now_s, sub.transfer_s)
+        }
     }
+}
+
+/// Occupies a FIFO resource `count` times for `took_s` seconds and returns when the last time
+/// begins.
+fn reserve_all(until_s: &mut f64, now_s: f64, took_s: f64, count: f64) -> f64 {
+    reserve(until_s, now_s, took_s * count) + took_s * (count - 1.0)
 }
 
 /// Occupies a FIFO resource for `took_s` seconds and returns when that begins.

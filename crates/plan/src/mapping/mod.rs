@@ -1,17 +1,19 @@
 //! Maps a group's requests to a candidate's layouts: bytes per server, sequential or random there,
 //! the requests' cost, and their flow through the servers.
 
+mod alike;
 mod key;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use stripewise_layout::Layout;
+use stripewise_layout::{Layout, Region};
 use stripewise_model::{Access, Cost, Network, Server, Share, Startup, general, sharing};
 use stripewise_policy::FastHash;
 
+use alike::Use;
 use key::{Key, cycle_len};
 
 use crate::candidate::Placement;
@@ -51,33 +53,32 @@ struct Shape {
 impl Mapped {
     /// Maps `sample` to one copy of the files.
     pub fn new(sample: &[Request], copy: &Placement<'_>) -> Self {
-        Self::by_request(sample, copy.layouts, |_, request| copy.layout_of[request.file as usize])
+        let layouts: Vec<&Layout> = copy.layouts.iter().collect();
+        Self::by_request(sample, &layouts, |_, request| copy.layout_of[request.file as usize])
     }
 
     /// Maps `sample`, whose request with index i is served by `layouts[which(i, request)]`.
-    pub fn by_request(sample: &[Request], layouts: &[Layout], which: impl Fn(usize, &Request) -> u32) -> Self {
-        let cycles: Vec<Vec<u64>> =
-            layouts.iter().map(|layout| layout.regions().iter().map(cycle_len).collect()).collect();
-        let targets = layouts.iter().map(Layout::target_count).max().unwrap_or(0);
-        let mut bytes = vec![0u64; targets];
+    pub fn by_request(sample: &[Request], layouts: &[&Layout], which: impl Fn(usize, &Request) -> u32) -> Self {
+        let cycles = cycles(layouts.iter().copied());
+        let mut bytes = Vec::new();
         let mut known = HashMap::<Key, u32, FastHash>::default();
         let mut mapped =
             Self { shapes: Vec::new(), pieces: Vec::new(), order: Vec::with_capacity(sample.len()) };
         for (index, request) in sample.iter().enumerate() {
             let which = which(index, request);
-            let layout = &layouts[which as usize];
+            let layout = layouts[which as usize];
             let (key, region) = Key::of(request, which, layout, &cycles[which as usize]);
             let shape = *known.entry(key).or_insert_with_key(|key| {
-                layout.bytes_per_target(request.offset, request.size, &mut bytes);
+                layout.bytes_by_target(request.offset, request.size, &mut bytes);
                 let everywhere = key.access_everywhere(cycles[which as usize][region as usize]);
-                let piece = |(target, &bytes): (u32, &u64)| Piece {
+                let piece = |&(target, bytes): &(u32, u64)| Piece {
                     target,
                     bytes,
                     access: everywhere.unwrap_or_else(|| access_on(layout, target, request)),
                     first: first_on(layout, target, request),
                 };
                 let start = mapped.pieces.len() as u32;
-                mapped.pieces.extend((0..).zip(&bytes).filter(|&(_, &bytes)| bytes > 0).map(piece));
+                mapped.pieces.extend(bytes.iter().map(piece));
                 mapped.shapes.push(Shape { region, size: request.size, start, count: 0 });
                 (mapped.shapes.len() - 1) as u32
             });
@@ -159,28 +160,91 @@ impl Mapped {
     }
 
     /// The mapped requests as a flow through the servers. `sample` is the sample that was mapped.
-    pub fn flow(&self, group: &Group, sample: &[Request], servers: &Servers) -> Flow {
+    /// The flow has the first requests only if all of them have more than `most` sub-requests.
+    pub fn flow(&self, group: &Group, sample: &[Request], servers: &Servers, most: usize) -> Flow {
+        self.flow_on(self.representatives(servers), group, sample, servers, most)
+    }
+
+    /// The servers to replay ([`alike::representatives`]).
+    fn representatives(&self, servers: &Servers) -> Option<Vec<f64>> {
+        let touched: usize = self.order.iter().map(|&shape| self.pieces_of(shape as usize).len()).sum();
+        let of_shape = |shape| {
+            let used = move |&Piece { target, bytes, access, .. }: &Piece| Use {
+                shape: shape as u64,
+                target,
+                bytes,
+                access,
+            };
+            self.pieces_of(shape).iter().map(used)
+        };
+        let uses = (0..self.shapes.len()).flat_map(of_shape);
+        alike::representatives(touched / self.order.len().max(1), uses, servers)
+    }
+
+    fn flow_on(
+        &self,
+        stands_for: Option<Vec<f64>>,
+        group: &Group,
+        sample: &[Request],
+        servers: &Servers,
+        most: usize,
+    ) -> Flow {
         let network = &servers.network;
         let links = Links { establish_s: network.establish_s, per_node: group.procs_per_node, op: group.op };
         let links = (*network != Network::default()).then_some(links);
         let mut flow = Flow::new(links, group.collective);
-        let mut pieces = Vec::new();
+        let stands_for = |piece: &Piece| stands_for.as_ref().map_or(1.0, |of| of[piece.target as usize]);
+        let mut pieces: Vec<Piece> = Vec::new();
         for shape in 0..self.shapes.len() {
             pieces.clear();
-            pieces.extend_from_slice(self.pieces_of(shape));
+            pieces.extend(self.pieces_of(shape).iter().filter(|piece| stands_for(piece) > 0.0));
             if links.is_some() {
                 // The request that reaches a server first gets its bytes first, so the order of the
                 // pieces decides which link is busy when.
                 pieces.sort_by_key(|piece| piece.first);
             }
-            flow.add_shape(pieces.iter().map(|piece| piece.sub(group, servers)));
+            let sub = |piece: &Piece| Sub { stands_for: stands_for(piece), ..piece.sub(group, servers) };
+            flow.add_shape(pieces.iter().map(sub));
         }
         let mut chains = ChainOf::new(sample, group.procs);
+        let mut subs = 0;
         for (&shape, request) in self.order.iter().zip(sample) {
+            subs += flow.subs_of(shape).len();
+            if subs > most && flow.len() > 0 {
+                break;
+            }
             flow.push(shape, chains.of(request.process));
         }
         flow
     }
+}
+
+/// An upper bound on the pieces of a sample on one copy of the files, without mapping it. Exact
+/// only above `most`: distinct requests are not counted if even all of them have fewer pieces.
+pub fn pieces_at_most(sample: &[Request], copy: &Placement<'_>, most: usize) -> usize {
+    let size = sample.iter().map(|request| request.size).max().unwrap_or(0);
+    let widest = |layout: &Layout| {
+        let of_region = |region: &Region| {
+            let narrowest = region.cycle.iter().map(|stripe| stripe.width).min().unwrap_or(1);
+            region.cycle.len().min((size / narrowest) as usize + 2)
+        };
+        layout.regions().iter().map(of_region).max().unwrap_or(0)
+    };
+    let widest = copy.layouts.iter().map(widest).max().unwrap_or(0);
+    if sample.len().saturating_mul(widest) <= most {
+        return sample.len() * widest;
+    }
+    let cycles = cycles(copy.layouts.iter());
+    let key = |request: &Request| {
+        let which = copy.layout_of[request.file as usize];
+        Key::of(request, which, &copy.layouts[which as usize], &cycles[which as usize]).0
+    };
+    sample.iter().map(key).collect::<HashSet<Key, FastHash>>().len() * widest
+}
+
+/// The cycle lengths of every region of every layout.
+fn cycles<'l>(layouts: impl Iterator<Item = &'l Layout>) -> Vec<Vec<u64>> {
+    layouts.map(|layout| layout.regions().iter().map(cycle_len).collect()).collect()
 }
 
 /// Indexed by `Access as usize`.
@@ -196,6 +260,7 @@ impl Piece {
             busy_s,
             after_others_s: if one_arm { device_s(Access::Random) } else { busy_s },
             transfer_s: self.bytes as f64 * servers.network.per_byte_s,
+            stands_for: 1.0,
         }
     }
 }

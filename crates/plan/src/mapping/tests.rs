@@ -12,7 +12,7 @@ use stripewise_trace::summary::Pasts;
 
 use super::*;
 use crate::elapsed::replay;
-use crate::tests::{cluster, in_simulator, with_order};
+use crate::tests::{Pattern, cluster, in_simulator, ior, with_order};
 
 /// Fills in the requests' pasts.
 fn with_pasts(requests: &[Request]) -> Vec<Request> {
@@ -23,7 +23,10 @@ fn with_pasts(requests: &[Request]) -> Vec<Request> {
 
 /// Per request: the targets that it touches, and the predicted access on each.
 fn predicted(requests: &[Request], layouts: &[Layout], layout_of: &[u32]) -> Vec<Vec<(u32, Access)>> {
-    let mapped = Mapped::new(&with_pasts(requests), &Placement { layouts, layout_of: layout_of.to_vec() });
+    let mapped = Mapped::new(
+        &with_pasts(requests),
+        &Placement { layouts: layouts.into(), layout_of: layout_of.to_vec() },
+    );
     let pieces = |&shape: &u32| mapped.pieces_of(shape as usize).iter().map(|p| (p.target, p.access)).collect();
     mapped.order.iter().map(pieces).collect()
 }
@@ -154,7 +157,7 @@ fn order_is_lost_to_others_on_servers_with_one_arm() {
             (0..100).flat_map(|turn| (0..processes).map(move |process| request(turn, process))).collect();
         let sample = with_pasts(&requests);
         let layout = constructors::striped(&[0, 1], 4).unwrap();
-        let mapped = Mapped::new(&sample, &Placement { layouts: &[layout], layout_of: vec![0, 0] });
+        let mapped = Mapped::new(&sample, &Placement { layouts: vec![layout].into(), layout_of: vec![0, 0] });
         let count = requests.len() as u64;
         let group = Group {
             op: Op::Read,
@@ -166,13 +169,44 @@ fn order_is_lost_to_others_on_servers_with_one_arm() {
             bytes: 8 * count,
             sample,
         };
-        replay(&mapped.flow(&group, &group.sample, &servers), count)
+        replay(&mapped.flow(&group, &group.sample, &servers, usize::MAX), count)
     };
     for (measured, processes, expected_s) in
         [(false, 1, 103.0), (true, 1, 103.0), (false, 2, 206.0), (true, 2, 797.0)]
     {
         let found_s = time_s(measured, processes);
         assert!((found_s / expected_s - 1.0).abs() < 0.01, "{measured}, {processes}: {found_s}");
+    }
+}
+
+/// Requests over hundreds of servers, with and without a network: a replay on representatives takes
+/// as long as one on all servers.
+#[test]
+fn representatives_stand_for_all_servers() {
+    for (network, op) in [((0.0, 0.0), Op::Read), ((2e-5, 1e-9), Op::Read), ((2e-5, 1e-9), Op::Write)] {
+        let cluster = with_order(cluster((300, 3e-3, 8e-9), (200, 1e-4, 3e-9), ("1T", "1T"), network));
+        let servers = Servers::of(&cluster).unwrap();
+        let all: Vec<u32> = (0..500).collect();
+        for (pattern, layout) in [
+            (Pattern::Random, constructors::two_d(&all, 1, 4 << 20, 4096).unwrap()),
+            (Pattern::Random, constructors::two_d(&all, 3, 4 << 20, 4096).unwrap()),
+            (Pattern::Strided, constructors::striped(&all, 16 << 10).unwrap()),
+            (Pattern::Segmented, constructors::striped(&all[..400], 8 << 10).unwrap()),
+        ] {
+            let group = &ior(pattern, op, 16, 4 << 20, 16).file_sets[0].groups[0];
+            let copy = Placement { layouts: vec![layout].into(), layout_of: vec![0] };
+            let mapped = Mapped::new(&group.sample, &copy);
+            let stands_for = mapped.representatives(&servers).expect("the requests are wide");
+            let sum: f64 = stands_for.iter().sum();
+            assert_eq!(sum.round() as usize, copy.layouts[0].targets().count(), "all servers are counted");
+            let replayed = |stands_for| {
+                let flow = mapped.flow_on(stands_for, group, &group.sample, &servers, usize::MAX);
+                (replay(&flow, group.count), flow.subs_of(0).len())
+            };
+            let ((all_s, all), (few_s, few)) = (replayed(None), replayed(Some(stands_for)));
+            assert!(all > 64 && few < all / 2, "{few} of {all}");
+            assert!((few_s / all_s - 1.0).abs() < 0.05, "{pattern:?} {op:?}: {few_s} s instead of {all_s} s");
+        }
     }
 }
 
@@ -199,7 +233,7 @@ fn over_a_network_it_matters_where_the_requests_of_a_round_begin() {
             let servers = Servers::of(&cluster).unwrap();
             let mapped = Mapped::new(
                 &requests,
-                &Placement { layouts: std::slice::from_ref(&layout), layout_of: vec![0] },
+                &Placement { layouts: std::slice::from_ref(&layout).into(), layout_of: vec![0] },
             );
             let count = requests.len() as u64;
             let group = Group {
@@ -212,7 +246,7 @@ fn over_a_network_it_matters_where_the_requests_of_a_round_begin() {
                 bytes: size * count,
                 sample: requests,
             };
-            let expected = replay(&mapped.flow(&group, &group.sample, &servers), count);
+            let expected = replay(&mapped.flow(&group, &group.sample, &servers, usize::MAX), count);
             let mut steps = vec![Vec::new(); 8];
             for &Request { process, offset, size, .. } in &group.sample {
                 let request = Step::Request { file: 0, op: Op::Read, offset, size };

@@ -29,10 +29,12 @@ fn fixed_stripes_over_all_servers() {
     );
     assert_eq!(all[2], "beegfs entry set --num-targets=4 --chunk-size=64Ki /data");
     assert!(all[3].starts_with(
-        "pvfs2-xattr -s -k user.pvfs2.dist_name -v simple_stripe /data && \
-         pvfs2-xattr -s -k user.pvfs2.dist_params -v strip_size:65536 /data && "
+        "pvfs2-xattr -s -k user.pvfs2.server_list -v \"00004 ADDR(hdd/0) ADDR(hdd/1) ADDR(ssd/0) ADDR(ssd/1)\" /data && "
     ));
-    assert!(all[3].ends_with("server_list -v \"00004 ADDR(hdd/0) ADDR(hdd/1) ADDR(ssd/0) ADDR(ssd/1)\" /data"));
+    assert!(all[3].ends_with(
+        "pvfs2-xattr -s -k user.pvfs2.dist_params -v strip_size:65536 /data && \
+         pvfs2-xattr -s -k user.pvfs2.dist_name -v simple_stripe /data"
+    ));
 }
 
 #[test]

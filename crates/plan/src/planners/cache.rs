@@ -1,12 +1,15 @@
 //! The selective, layout-aware cache (SLA). The files stay on the slow servers; the data that gains
 //! most from the fast servers is kept there, in the layout in which it gains most.
 
+use std::collections::HashSet;
+
 use stripewise_cluster::{CacheMode, CopySpec, Overlay, OverlayKind, size};
 use stripewise_layout::{Layout, LayoutError, constructors};
 
 use super::overall;
 use super::tiers::by_speed;
 use crate::candidate::{Candidate, Proposal};
+use crate::counts::group_counts;
 use crate::error::PlanError;
 use crate::form::{Form, Shape, about};
 use crate::present::Present;
@@ -56,9 +59,9 @@ fn capacity(problem: &Problem<'_>, fast: &[u32]) -> Result<u64, PlanError> {
 
 /// The layouts of the original to consider: those on slow servers alone on which the files fit.
 fn originals(problem: &Problem<'_>, slow: &[u32]) -> Result<Vec<Candidate>, PlanError> {
-    let on_slow = |candidate: &Candidate| {
-        candidate.layouts.iter().all(|l| l.targets().all(|target| slow.contains(&target)))
-    };
+    let slow_targets: HashSet<u32> = slow.iter().copied().collect();
+    let on_slow =
+        |candidate: &Candidate| candidate.layouts.targets().all(|target| slow_targets.contains(&target));
     let mut originals = Vec::new();
     if let Present::Known { name, layouts, .. } = &problem.set.present
         && let [layout] = &layouts[..]
@@ -68,13 +71,14 @@ fn originals(problem: &Problem<'_>, slow: &[u32]) -> Result<Vec<Candidate>, Plan
     let striped = constructors::striped(slow, STRIPE).map_err(PlanError::by("cache"))?;
     let striped = Candidate::single("cache", Form::new(Shape::Striped(STRIPE), None), striped);
     let everywhere = vec![0; problem.set.files.len()];
-    if space::fit(problem, striped.layouts.clone(), &everywhere, |_, _| None).is_some() {
+    if space::fit(problem, striped.layouts.build(), &everywhere, |_, _| None).is_some() {
         originals.push(striped);
     }
     let overall = overall::propose(problem).map(|proposal| proposal.candidates).unwrap_or_default();
     let overall: Vec<Candidate> = overall.into_iter().filter(on_slow).collect();
-    let cost_s = |candidate: &&Candidate| problem.cost(candidate, overall.len()).total_s();
-    originals.extend(overall.iter().min_by(|a, b| cost_s(a).total_cmp(&cost_s(b))).cloned());
+    let cost_s = |candidate: &Candidate| problem.cost(candidate, overall.len()).total_s();
+    let costs = overall.iter().map(|candidate| (cost_s(candidate), candidate));
+    originals.extend(costs.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, candidate)| candidate.clone()));
     originals.retain(on_slow);
     let mut distinct: Vec<Candidate> = Vec::new();
     for original in originals {
@@ -88,6 +92,11 @@ fn originals(problem: &Problem<'_>, slow: &[u32]) -> Result<Vec<Candidate>, Plan
         ));
     }
     Ok(distinct)
+}
+
+/// The group counts to consider for a cache copy on `n` servers.
+fn counts(problem: &Problem<'_>, n: usize) -> Vec<usize> {
+    group_counts(n, &problem.sharers())
 }
 
 /// The original with its cache copies, and remarks on what the cache does.
@@ -104,7 +113,8 @@ fn cached(
     }
     let mut best: Option<(f64, Candidate)> = None;
     // With at most two servers there is no group count between those of 1-DH and 1-DV.
-    for groups in (2..n).map(Some).chain([None].into_iter().filter(|_| n <= 2)) {
+    let between = counts(problem, n).into_iter().filter(|&groups| 1 < groups && groups < n);
+    for groups in between.map(Some).chain([None].into_iter().filter(|_| n <= 2)) {
         let of_two_d = groups.map(|groups| copy(problem, fast, groups)).transpose()?;
         let copies = copies.iter().cloned().chain(of_two_d).collect();
         let mut candidate = with_copies(problem, &original, copies, capacity);
@@ -127,7 +137,7 @@ pub fn layouts(problem: &Problem<'_>, candidate: &Candidate) -> Vec<CacheLayout>
     };
     let fast: Vec<u32> = copies.first().map(CopySpec::targets).unwrap_or_default();
     // The other modes use 1-DH alone, so there is nothing to compare.
-    let most = if *mode == CacheMode::Sla { fast.len() } else { 0 };
+    let counts = if *mode == CacheMode::Sla { counts(problem, fast.len()) } else { Vec::new() };
     let layout = |groups: usize| {
         let only = copy(problem, &fast, groups).ok()?;
         let (name, of_plan) = (only.name.clone(), copies.iter().any(|copy| copy.groups == only.groups));
@@ -135,7 +145,7 @@ pub fn layouts(problem: &Problem<'_>, candidate: &Candidate) -> Vec<CacheLayout>
         let cached_s = Admission::of(problem, &alone)?.effect.cached_s;
         Some(CacheLayout { name, chosen: of_plan, cached_s })
     };
-    (1..=most).filter_map(layout).collect()
+    counts.into_iter().filter_map(layout).collect()
 }
 
 fn with_copies(

@@ -3,8 +3,10 @@
 use stripewise_layout::{Layout, constructors};
 
 use crate::candidate::{Candidate, Proposal};
+use crate::counts::group_counts;
 use crate::error::PlanError;
 use crate::form::{Form, Shape};
+use crate::layouts::Layouts;
 use crate::problem::Problem;
 use crate::space;
 use crate::spread::{choose_spread, layout_of};
@@ -46,7 +48,8 @@ impl Made<'_> {
         let n = targets.len();
         let (size, align) = (self.problem.size, self.problem.align());
         let form = |shape| Form::new(shape, tier.map(str::to_owned));
-        for groups in 1..=n {
+        let counts = group_counts(n, &self.problem.sharers());
+        for &groups in &counts {
             let form = form(Shape::grouped(groups, n));
             if self.problem.set.private {
                 self.private(form, targets, groups);
@@ -61,7 +64,7 @@ impl Made<'_> {
         if self.problem.set.private {
             self.weighted(form(Shape::OneDvWeighted), targets);
         }
-        for stripe in self.stripes(n as u64) {
+        for stripe in self.stripes(&counts) {
             let divide = |on: &[u32], _| constructors::striped(on, stripe).ok();
             self.add(form(Shape::Striped(stripe)), targets, 1, &divide);
         }
@@ -106,12 +109,12 @@ impl Made<'_> {
         self.add(form, targets, files, &divide);
     }
 
-    /// The stripe sizes to try on `n` targets: those of the options, and S/k for k from 1 to `n`.
-    fn stripes(&self, n: u64) -> Vec<u64> {
+    /// The stripe sizes to try: those of the options, and S/k for every k of `counts`.
+    fn stripes(&self, counts: &[usize]) -> Vec<u64> {
         let problem = self.problem;
         let mut stripes = problem.options.stripes.clone();
-        for k in 1..=n {
-            stripes.push(problem.size.div_ceil(k).next_multiple_of(problem.align()));
+        for &k in counts {
+            stripes.push(problem.size.div_ceil(k as u64).next_multiple_of(problem.align()));
         }
         // All stripes that hold the largest file whole give the same layout.
         let largest = problem.set.largest().max(1).checked_next_power_of_two().unwrap_or(u64::MAX);
@@ -129,6 +132,7 @@ impl Made<'_> {
         let spread = choose_spread(self.problem.set, count);
         let layout_of = layout_of(self.problem.set, &spread, count);
         let Some((layouts, others)) = space::fit(self.problem, layouts, &layout_of, divide) else { return };
+        let layouts = Layouts::from(layouts);
         if matches!(form.shape, Shape::Striped(_))
             && self.candidates.iter().any(|known| known.layouts == layouts)
         {

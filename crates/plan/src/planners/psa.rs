@@ -26,6 +26,10 @@ const TIE: f64 = 1e-12;
 
 /// Maximum number of stripe pairs to try; the step grows to stay below it.
 const PAIRS_MAX: u64 = 4096;
+/// Maximum number of stripes in the cycles of all pairs, for clusters with many servers.
+const STRIPES_MAX: u64 = 1 << 20;
+/// That many pairs are tried with any number of servers.
+const PAIRS_LEAST: u64 = 64;
 
 /// PSA, performance and space: h from S/(M+N) to S/M. Picks the pair with the least total cost of
 /// all requests.
@@ -106,7 +110,9 @@ impl<'p> Search<'p> {
 
     /// The step of a search over a range of `to` bytes.
     fn step(&self, to: u64) -> u64 {
-        let step = self.problem.options.step.max(1).max(to / PAIRS_MAX);
+        let servers = (self.h.len() + self.s.len()) as u64;
+        let pairs = (STRIPES_MAX / servers).clamp(PAIRS_LEAST, PAIRS_MAX);
+        let step = self.problem.options.step.max(1).max(to / pairs);
         self.problem.width_unit().map_or(step, |unit| step.next_multiple_of(unit))
     }
 

@@ -69,7 +69,7 @@ impl<'a> Serving<'a> {
     }
 
     fn map(&self, sample: &[Request], copy_of: &[u8]) -> Mapped {
-        let layouts: Vec<Layout> = self.copies.iter().flat_map(|copy| copy.layouts).cloned().collect();
+        let layouts: Vec<&Layout> = self.copies.iter().flat_map(|copy| copy.layouts.iter()).collect();
         let mut first = Vec::with_capacity(self.copies.len());
         self.copies.iter().fold(0, |before, copy| {
             first.push(before);
@@ -82,6 +82,6 @@ impl<'a> Serving<'a> {
     }
 
     pub fn sample(&self, group: &'a Group) -> Cow<'a, [Request]> {
-        self.problem.cost_sample(group, 1 + self.copies.len())
+        self.problem.cost_sample(group, 1 + self.copies.len(), &self.copies)
     }
 }

@@ -4,14 +4,19 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::Hasher;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use stripewise_cluster::{CacheMode, CopySpec, OverlayKind};
-use stripewise_policy::{CopyView, Identifier, Kind, Mixer};
+use stripewise_policy::{CopyCosts, Identifier, Kind, Mixer, SharedServers};
 
 use crate::candidate::{Candidate, Placement};
 use crate::problem::Problem;
 use crate::workload::{Group, Request};
+
+/// About the number of searches for a cache's layout, times the servers of a request, that share
+/// the budget of requests in a large cluster.
+const SEARCHED: usize = 1 << 12;
 
 /// The predicted effect of a cache.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -108,7 +113,9 @@ impl<'a> Admission<'a> {
     }
 
     fn sample(&self, group: &'a Group) -> Cow<'a, [Request]> {
-        self.problem.cost_sample(group, self.copies.len())
+        // The search for a cache's layout admits the requests once per group count.
+        let admissions = if self.problem.is_large() { SEARCHED } else { 1 };
+        self.problem.cost_sample(group, admissions * self.copies.len(), &[])
     }
 
     /// Calls `tell` for every request of a sample, in order, with the copy that should have its
@@ -120,9 +127,9 @@ impl<'a> Admission<'a> {
         mut tell: impl FnMut(&Request, usize, &dyn Fn(usize) -> f64),
     ) {
         let kind = Kind { op: group.op, access: group.access };
-        let mut identifiers = HashMap::new();
+        let mut identifiers = Identifiers::new(self, group);
         for request in sample {
-            let identifier = self.identifier(&mut identifiers, group, request);
+            let identifier = identifiers.of(request.file as usize);
             let critical = identifier.critical(kind, request.offset, request.size).unwrap_or(0);
             tell(request, critical, &|copy| identifier.cost_s(copy, kind, request.offset, request.size));
         }
@@ -155,27 +162,46 @@ impl<'a> Admission<'a> {
     pub fn served(&self, critical: usize, request: &Request) -> usize {
         if chance(request) < self.effect.fits { critical } else { 0 }
     }
+}
 
-    /// The identifier of a request's file, for the concurrency of its group.
-    fn identifier<'i>(&self, known: &'i mut Identifiers, group: &Group, request: &Request) -> &'i Identifier {
-        let file = request.file as usize;
-        let layouts = self.copies.iter().map(|copy| copy.layout_of[file]).collect();
-        known.entry(layouts).or_insert_with(|| {
-            let view = |(copy, spec): (&Placement<'a>, &CopySpec)| {
-                let layout = copy.layout(file);
-                CopyView { layout, spread_over: 1, groups: spec.groups }
+/// The identifiers of the files, for the concurrency of one group. Files with the same layout in a
+/// copy share the costs there.
+struct Identifiers<'s> {
+    admission: &'s Admission<'s>,
+    /// The servers of every copy, as its requests share them.
+    servers: Vec<SharedServers>,
+    /// By copy and layout.
+    costs: HashMap<(usize, u32), Arc<CopyCosts>>,
+    /// By the layouts that a file has in its copies, the original's first.
+    known: HashMap<Vec<u32>, Identifier>,
+}
+
+impl<'s> Identifiers<'s> {
+    fn new(admission: &'s Admission<'s>, group: &Group) -> Self {
+        let (classes, procs) = (&admission.problem.servers.classes, group.procs.max(1));
+        let groups = std::iter::once(1).chain(admission.candidate.copies().iter().map(|copy| copy.groups));
+        let shared = |groups| SharedServers::new(classes, procs, groups).expect("the parameters were checked");
+        let (costs, known) = (HashMap::new(), HashMap::new());
+        Self { admission, servers: groups.map(shared).collect(), costs, known }
+    }
+
+    fn of(&mut self, file: usize) -> &Identifier {
+        let layouts = self.admission.copies.iter().map(|copy| copy.layout_of[file]).collect();
+        self.known.entry(layouts).or_insert_with_key(|layouts| {
+            let costs = |(copy, &layout): (usize, &u32)| {
+                let costs = self.costs.entry((copy, layout)).or_insert_with(|| {
+                    let layout = &self.admission.copies[copy].layouts[layout as usize];
+                    let costs = CopyCosts::new(layout, &self.servers[copy]);
+                    Arc::new(costs.expect("the cluster has all targets"))
+                });
+                Arc::clone(costs)
             };
-            let views: Vec<CopyView<'_>> =
-                self.copies[1..].iter().zip(self.candidate.copies()).map(view).collect();
-            let (classes, procs) = (&self.problem.servers.classes, group.procs.max(1));
-            Identifier::new(self.mode, self.copies[0].layout(file), &views, classes, procs)
-                .expect("the parameters were checked")
+            let mut costs: Vec<Arc<CopyCosts>> = layouts.iter().enumerate().map(costs).collect();
+            let original = costs.remove(0);
+            Identifier::of(self.admission.mode, original, costs)
         })
     }
 }
-
-/// Identifiers by the layouts that a file has in its copies, the original's first.
-type Identifiers = HashMap<Vec<u32>, Identifier>;
 
 fn targets(copies: &[CopySpec]) -> Vec<u32> {
     let mut targets: Vec<u32> = copies.iter().flat_map(CopySpec::targets).collect();

@@ -92,7 +92,7 @@ fn the_replicas_are_what_the_requests_want() {
     let replicas = decide(&mixed(Op::Read), &disks("1T"), &options("replicas"));
     let candidate = &replicas.chosen().candidate;
     let touched = |layout: &Layout| layout.targets_touched(0, M);
-    let mut touched = [touched(&candidate.layouts[0]), touched(&candidate.copies()[0].layouts[0])];
+    let mut touched = [touched(&candidate.layouts.build()[0]), touched(&candidate.copies()[0].layouts[0])];
     touched.sort_unstable();
     assert_eq!(touched, [1, 8], "{}", candidate.name);
 }
@@ -168,7 +168,7 @@ fn the_present_layout_is_the_original_where_it_is_one_of_the_copies() {
     let known = Present::Known { name: "now".into(), layouts: vec![layout.clone()], layout_of };
     let workload = now(mixed(Op::Read), &known);
     let decision = plan(&workload, &disks("1T"), &options("replicas")).unwrap().remove(0);
-    assert_eq!(decision.chosen().candidate.layouts, [layout]);
+    assert_eq!(decision.chosen().candidate.layouts.build(), [layout]);
     assert_eq!(decision.chosen().candidate.copies().len(), 1);
 }
 
@@ -177,7 +177,7 @@ fn the_cache_keeps_the_files_on_the_slow_servers() {
     let workload = ior(Pattern::Random, Op::Write, 32, 8 * K, 128);
     let decision = decide(&workload, &hybrid("8M"), &options("cache"));
     let candidate = &decision.chosen().candidate;
-    assert!(candidate.layouts[0].targets().all(|target| target < 8), "{}", candidate.name);
+    assert!(candidate.layouts.build()[0].targets().all(|target| target < 8), "{}", candidate.name);
     let overlay = candidate.overlay.as_ref().unwrap();
     assert_eq!(
         overlay.kind,

@@ -1,6 +1,7 @@
 //! Which files get a new layout, and which keep theirs.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use stripewise_cluster::{Cluster, KEEP};
 use stripewise_layout::constructors::on_one;
@@ -24,7 +25,7 @@ fn decide(workload: &Workload, cluster: &Cluster, options: &Options) -> Decision
 fn small_random_requests_stay_whole_and_on_the_fast_tier() {
     let decision = decide(&ior(Pattern::Random, Op::Read, 8, 16 * K, 256), &mixed(), &Options::default());
     assert!(!decision.keep);
-    let layouts = &decision.chosen().candidate.layouts;
+    let layouts = &decision.chosen().candidate.layouts.build();
     assert!(layouts[0].targets().all(|target| target >= 4), "{}", decision.reason);
     assert!(decision.chosen().servers_per_request < 1.01, "{}", decision.reason);
 }
@@ -43,8 +44,13 @@ fn faster_servers_get_more_of_the_files() {
         decide(&ior(Pattern::FilePerProcess, Op::Write, 16, 256 * K, 64), &mixed(), &Options::default());
     let chosen = decision.chosen();
     assert_eq!(chosen.candidate.name, "1-DV weighted", "{}", decision.reason);
-    let on_ssd =
-        chosen.candidate.layouts.iter().filter(|layout| layout.targets().all(|target| target >= 4)).count();
+    let on_ssd = chosen
+        .candidate
+        .layouts
+        .build()
+        .iter()
+        .filter(|layout| layout.targets().all(|target| target >= 4))
+        .count();
     assert!(on_ssd > 8, "{on_ssd} of 16 files on the SSDs");
 }
 
@@ -52,7 +58,8 @@ fn faster_servers_get_more_of_the_files() {
 fn what_does_not_fit_goes_on_elsewhere() {
     let small = cluster((4, 2e-3, 8e-9), (4, 5e-5, 2e-9), ("1T", "1M"), (0.0, 0.0));
     let decision = decide(&ior(Pattern::Random, Op::Read, 8, 16 * K, 256), &small, &Options::default());
-    let regions = decision.chosen().candidate.layouts[0].regions();
+    let layouts = decision.chosen().candidate.layouts.build();
+    let regions = layouts[0].regions();
     assert!(decision.chosen().candidate.name.ends_with(", then hdd"), "{}", decision.reason);
     assert_eq!(regions[0].end, Some(4 << 20), "1 MiB on each of four SSDs");
     assert!(regions[1].cycle.iter().all(|stripe| stripe.target < 4));
@@ -91,14 +98,14 @@ fn files_that_are_laid_out_well_already_stay() {
     let workload = ior(Pattern::FilePerProcess, Op::Write, 16, 256 * K, 64);
     let first = decide(&workload, &mixed(), &Options::default());
     let candidate = &first.chosen().candidate;
-    let layout_of: HashMap<String, u32> = workload.file_sets[0]
+    let layout_of: HashMap<Arc<str>, u32> = workload.file_sets[0]
         .files
         .iter()
         .map(|file| file.name.clone())
         .zip(candidate.layout_of(&workload.file_sets[0]))
         .collect();
     let layout_of = Some(layout_of);
-    let present = Present::Known { name: "now".into(), layouts: candidate.layouts.clone(), layout_of };
+    let present = Present::Known { name: "now".into(), layouts: candidate.layouts.build(), layout_of };
     let options = Options::default();
     let again = decide(&now(workload, &present), &mixed(), &options);
     assert!(again.keep && again.gain.abs() < 0.01, "{}", again.reason);
@@ -122,7 +129,7 @@ fn the_present_layout_of_a_hybrid_file_system_ends_where_the_fast_servers_are_fu
     let small = cluster((4, 2e-3, 8e-9), (4, 5e-5, 2e-9), ("1T", "1M"), (0.0, 0.0));
     let options = Options { scheme: Scheme::Planner("def".into()), ..Options::default() };
     let decision = decide(&workload, &small, &options);
-    assert_eq!(decision.present.candidate.layouts[0].regions().len(), 2);
+    assert_eq!(decision.present.candidate.layouts.build()[0].regions().len(), 2);
     assert!(decision.gain.abs() < 1e-12, "it is the same layout: {}", decision.gain);
 }
 
@@ -178,7 +185,8 @@ fn a_file_that_is_mapped_gets_stripes_of_whole_pages() {
     let mut workload = ior(Pattern::Strided, Op::Write, 8, 304, 4096);
     let psa = Options { scheme: Scheme::Planner("psa".into()), ..Options::default() };
     let widths = |decision: &Decision| -> Vec<u64> {
-        let regions = decision.best().candidate.layouts.iter().flat_map(|layout| layout.regions());
+        let layouts = decision.best().candidate.layouts.build();
+        let regions = layouts.iter().flat_map(|layout| layout.regions());
         regions.flat_map(|region| region.cycle.iter().map(|stripe| stripe.width)).collect()
     };
     assert!(widths(&decide(&workload, &mixed(), &psa)).iter().any(|width| *width < 4096));

@@ -6,15 +6,14 @@ use stripewise_cluster::Cluster;
 use stripewise_layout::constructors;
 use stripewise_model::{Access as Order, Op};
 use stripewise_trace::synth::{Access, Direction, Ior, RandomWithin, write};
-use stripewise_trace::{Meta, Summary, Trace, TraceWriter};
+use stripewise_trace::{Meta, Trace, TraceWriter};
 
 use super::{cluster, with_order};
 use crate::{Collector, Decision, Judged, Options, Workload, plan};
 
 fn collected(path: &Path) -> Workload {
     let trace = Trace::open(path).unwrap();
-    let summary = Summary::of(&trace).unwrap();
-    let mut collector = Collector::new(&summary, trace.processes());
+    let mut collector = Collector::new(trace.processes(), trace.files());
     let mut requests = trace.requests().unwrap();
     while let Some(batch) = requests.next_batch().unwrap() {
         batch.requests.iter().for_each(|request| collector.add(request));
@@ -103,7 +102,7 @@ fn names_without_a_directory_match_anywhere() {
 /// The candidate with stripes of `stripe` bytes on all of 8 servers.
 fn striped(decision: &Decision, stripe: u64) -> &Judged {
     let layout = constructors::striped(&[0, 1, 2, 3, 4, 5, 6, 7], stripe).unwrap();
-    let is_it = |judged: &&Judged| judged.candidate.layouts == [layout.clone()];
+    let is_it = |judged: &&Judged| judged.candidate.layouts.build() == [layout.clone()];
     decision.candidates.iter().find(is_it).unwrap()
 }
 
@@ -128,7 +127,12 @@ fn interleaved_blocks_are_in_order_on_servers_of_their_own() {
         let own = striped(&decision, size);
         assert!((own.predicted_s() / (8.0 * of_process(1)) - 1.0).abs() < 1e-9, "{}", own.predicted_s());
         assert!((own.elapsed_s / of_process(1) - 1.0).abs() < 0.01, "{}", own.elapsed_s);
-        assert_eq!(decision.chosen().candidate.layouts, own.candidate.layouts, "{}", decision.reason);
+        assert_eq!(
+            decision.chosen().candidate.layouts.build(),
+            own.candidate.layouts.build(),
+            "{}",
+            decision.reason
+        );
         // The blocks of two processes lie side by side on every server.
         let shared = striped(&decision, 2 * size);
         assert!((shared.busiest_s / of_process(blocks) - 1.0).abs() < 1e-9, "{}", shared.busiest_s);

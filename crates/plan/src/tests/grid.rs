@@ -13,11 +13,11 @@ use stripewise_model::{Access, Op};
 use super::oracle::{simulate, sub};
 use super::{Pattern, Random, cluster, ior, with_order};
 use crate::candidate::Candidate;
-use crate::collect::sampled;
 use crate::elapsed::Sub;
 use crate::evaluate::{Effort, FULL, SHORT, elapsed};
 use crate::planners;
 use crate::problem::Problem;
+use crate::sampled::sampled;
 use crate::serving::Serving;
 use crate::{Options, Servers, Workload};
 
@@ -66,8 +66,9 @@ fn measured(problem: &Problem<'_>, candidate: &Candidate) -> f64 {
     let mut jitter = || 0.99 + 0.02 * (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
     // Per process, file and server: the object offset where the last access ended.
     let mut last_end = HashMap::new();
+    let layouts = candidate.layouts.build();
     for request in &group.sample {
-        let layout = &candidate.layouts[files[request.file as usize] as usize];
+        let layout = &layouts[files[request.file as usize] as usize];
         let mut subs = Vec::new();
         for server in 0..problem.servers.count() as u32 {
             let bytes = layout.bytes_on(server, request.offset, request.size);

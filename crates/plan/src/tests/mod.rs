@@ -4,6 +4,7 @@ mod copies;
 mod decisions;
 mod from_traces;
 mod grid;
+mod large;
 mod only_native;
 pub(crate) mod oracle;
 mod overall_cost;
@@ -122,7 +123,7 @@ pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) ->
     }
     let private = pattern == Pattern::FilePerProcess && procs > 1;
     let files = if pattern == Pattern::FilePerProcess { procs } else { 1 };
-    let file = |n| File { name: format!("/data/out.{n}"), size: total * size / u64::from(files) };
+    let file = |n| File { name: format!("/data/out.{n}").into(), size: total * size / u64::from(files) };
     let access = match pattern {
         Pattern::Random | Pattern::Strided => Access::Random,
         Pattern::Segmented | Pattern::FilePerProcess => Access::Sequential,

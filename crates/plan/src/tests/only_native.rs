@@ -31,7 +31,7 @@ fn options(cluster: &Cluster) -> Options {
 fn renamed(mut workload: Workload, prefix: &str) -> crate::workload::FileSet {
     let mut set = workload.file_sets.remove(0);
     set.pattern = set.pattern.replace("/data/out", prefix);
-    set.files.iter_mut().for_each(|file| file.name = file.name.replace("/data/out", prefix));
+    set.files.iter_mut().for_each(|file| file.name = file.name.replace("/data/out", prefix).into());
     set
 }
 
@@ -53,7 +53,7 @@ fn every_candidate_is_one_that_the_file_system_has() {
             let decision = decisions.unwrap().remove(0);
             for judged in &decision.candidates {
                 // The layout can be expressed even if the file size is unknown.
-                let native = express_spread(system, &judged.candidate.layouts, &cluster, u64::MAX);
+                let native = express_spread(system, &judged.candidate.layouts.build(), &cluster, u64::MAX);
                 assert!(native.is_ok(), "{system:?} {pools} {}: {native:?}", judged.candidate.name);
             }
         }

@@ -50,5 +50,5 @@ pub fn simulate(chains: &[Vec<Vec<Sub>>]) -> f64 {
 
 /// A sub-request that takes the same time whichever process used the server before.
 pub fn sub(server: u32, busy_s: f64) -> Sub {
-    Sub { server, busy_s, after_others_s: busy_s, transfer_s: 0.0 }
+    Sub { server, busy_s, after_others_s: busy_s, transfer_s: 0.0, stands_for: 1.0 }
 }

@@ -46,7 +46,7 @@ fn mix(random: &mut Random) -> Mix {
     let files = 1 + requests.iter().map(|(_, request)| request.file).max().unwrap_or(0);
     let end =
         |file| requests.iter().filter(|r| r.1.file == file).map(|r| r.1.offset + r.1.size).max().unwrap_or(0);
-    let file = |n| File { name: format!("/data/out.{n}"), size: end(n) };
+    let file = |n| File { name: format!("/data/out.{n}").into(), size: end(n) };
     let files: Vec<File> = (0..files).map(file).collect();
     let private = files.len() > 1;
     Mix {
@@ -148,7 +148,12 @@ fn the_smallest_sum_over_all_requests_wins() {
         let cluster = with_order(cluster((3, 3e-4, 7.95e-9), (2, 5e-5, 2.38e-9), ("1T", capacity), network));
         let decision = by_cost(mix.set.clone(), &cluster);
         let sum = |judged: &Judged| {
-            overall_cost(&mix, &cluster, &judged.candidate.layouts, &judged.candidate.layout_of(&mix.set))
+            overall_cost(
+                &mix,
+                &cluster,
+                &judged.candidate.layouts.build(),
+                &judged.candidate.layout_of(&mix.set),
+            )
         };
         let sums: Vec<f64> = decision.candidates.iter().map(sum).collect();
         for (judged, sum) in decision.candidates.iter().zip(&sums) {

@@ -32,7 +32,7 @@ fn all_candidates_can_be_folded_whatever_the_request() {
                 let workload = ior(pattern, Op::Write, 8, size, 32);
                 let decision = plan(&workload, &cluster, &options("overall")).unwrap().remove(0);
                 for judged in &decision.candidates {
-                    for layout in &judged.candidate.layouts {
+                    for layout in &judged.candidate.layouts.build() {
                         let folded = cluster.clone().fold(layout);
                         assert!(folded.is_ok(), "{system:?} {size} {}: {folded:?}", judged.candidate.name);
                     }

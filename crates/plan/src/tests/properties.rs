@@ -67,7 +67,7 @@ fn file_sets() -> impl Strategy<Value = FileSet> {
                     let requests = groups.iter().flat_map(|group: &Group| &group.sample);
                     requests.filter(|r| r.file == file).map(|r| r.offset + r.size).max().unwrap_or(0)
                 };
-                let file = |n: u32| File { name: format!("/d/f{}", first + n * 3), size: size(n) };
+                let file = |n: u32| File { name: format!("/d/f{}", first + n * 3).into(), size: size(n) };
                 let files: Vec<File> = (0..files).map(file).collect();
                 let private = private && files.len() > 1;
                 FileSet {
@@ -123,7 +123,7 @@ proptest! {
         let decision = &decisions[0];
         let targets = cluster.targets();
         for judged in &decision.candidates {
-            let layouts = &judged.candidate.layouts;
+            let layouts = &judged.candidate.layouts.build();
             prop_assert!(!set.mapped || layouts.iter().all(is_whole_pages), "{}", judged.candidate.name);
             let filled = filled(set, layouts, &judged.candidate.layout_of(set), targets.len());
             for (target, bytes) in filled.iter().enumerate() {
@@ -152,7 +152,7 @@ proptest! {
         let wide: Vec<(u32, u64)> = (0..n).map(|target| (target, x + u64::from(target))).collect();
         let layout = stripewise_layout::constructors::two_part(&wide, cut, &[(n - 1, 4096)]).unwrap();
         for group in &set.groups {
-            let copy = Placement { layouts: std::slice::from_ref(&layout), layout_of: vec![0; set.files.len()] };
+            let copy = Placement { layouts: std::slice::from_ref(&layout).into(), layout_of: vec![0; set.files.len()] };
             let cost = Mapped::new(&group.sample, &copy).cost(group, &servers);
             let region = |request: &Request| usize::from(request.offset >= cut);
             let mut sum = 0.0;

@@ -41,7 +41,7 @@ fn algorithm_1_ties_exactly_in_the_worked_example() {
     for judged in &decision.candidates {
         assert!(judged.predicted_s() >= best * (1.0 - 1e-12), "{}", judged.candidate.name);
         let between = judged.predicted_s() - best;
-        let h: u64 = judged.candidate.layouts[0].regions()[0].cycle[0].width;
+        let h: u64 = judged.candidate.layouts.build()[0].regions()[0].cycle[0].width;
         assert!(h > 120 << 10 || between < 0.0101, "{}: {between}", judged.candidate.name);
     }
     assert_eq!(decision.candidates.len(), 17, "64K to 128K in steps of 4K");
@@ -52,7 +52,8 @@ fn the_tie_rule_takes_the_larger_h() {
     let decision = planned("psa");
     assert!(!decision.keep, "{}", decision.reason);
     assert_eq!(decision.chosen().candidate.name, "PSA <120K,8K>");
-    let regions = decision.chosen().candidate.layouts[0].regions();
+    let layouts = decision.chosen().candidate.layouts.build();
+    let regions = layouts[0].regions();
     assert_eq!(regions[0].end, Some(16 << 30));
     let widths: Vec<u64> = regions[0].cycle.iter().map(|stripe| stripe.width >> 10).collect();
     assert_eq!(widths, [120, 120, 120, 120, 8, 8, 8, 8]);
@@ -64,7 +65,7 @@ fn def_is_the_first_pair() {
     let decision = planned("def");
     let cost = decision.candidates[0].predicted_s();
     assert!((cost - 1338.573).abs() < 5e-4, "{cost}");
-    assert_eq!(decision.candidates[0].candidate.layouts[0].regions()[0].end, Some(2 << 30));
+    assert_eq!(decision.candidates[0].candidate.layouts.build()[0].regions()[0].end, Some(2 << 30));
 }
 
 /// The pair of the grid with the least cost by the printed formula. Ties (here between network and
@@ -88,7 +89,8 @@ fn pa_minimises_the_heterogeneous_cost_alone() {
         let options = Options { scheme: Scheme::Planner("pa".into()), ..Options::default() };
         let workload = ior(Pattern::Random, Op::Read, 16, 512 << 10, 64);
         let decision = plan(&workload, &cluster, &options).unwrap().remove(0);
-        let widths = &decision.candidates[decision.best].candidate.layouts[0].regions()[0].cycle;
+        let layouts = decision.candidates[decision.best].candidate.layouts.build();
+        let widths = &layouts[0].regions()[0].cycle;
         assert_eq!((widths[0].width as f64, widths[4].width as f64), best);
         assert_eq!(best.0 < best.1, !with_network);
     }

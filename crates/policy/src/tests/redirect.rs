@@ -230,7 +230,7 @@ fn of_byte(
             super::cached_file().1[copy - 1].0.bytes_per_target(
                 span.start,
                 span.end - span.start,
-                &mut bytes[..identifier.layouts[copy].target_count()],
+                &mut bytes[..identifier.copies[copy].layout.target_count()],
             );
             let most = bytes.into_iter().max().unwrap();
             let (place, why) = match () {

@@ -1,7 +1,10 @@
 //! Trace files: Parquet, one row per call, in order of start (`docs/formats/trace.md`).
 
+mod columns;
+mod encoding;
 mod library;
 mod meta;
+mod names;
 mod reader;
 mod schema;
 mod seal;

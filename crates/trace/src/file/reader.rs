@@ -1,36 +1,37 @@
 //! Reading a trace file.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, Length, RowGroupReader, SerializedFileReader};
-use rustc_hash::FxHashMap;
 
+use super::columns::Column;
 use super::library::{self, Source};
 use super::meta::Meta;
+use super::names::Names;
 use super::schema::schema;
 use super::seal::{self, Seal};
 use super::sound;
 use crate::{Flags, Op, ProcessInfo, Request, TraceError};
 
-/// Rows per batch.
-const BATCH_ROWS: usize = 16 * 1024;
+/// Rows per batch, which fits into the processor's cache.
+const BATCH_ROWS: usize = 2048;
 
-/// An open trace file and the content of its footer.
+/// An open trace file, the content of its footer, and the file names.
 pub struct Trace {
     path: PathBuf,
     source: Source,
     meta: Meta,
     processes: Vec<ProcessInfo>,
+    names: Arc<Names>,
     requests: u64,
 }
 
 impl Trace {
-    /// Opens a trace file: verifies the checksum of the whole file and reads the footer.
+    /// Opens a trace file: verifies the checksum of the whole file, reads the footer and the file
+    /// names.
     pub fn open(path: &Path) -> Result<Trace, TraceError> {
         let io = |error| TraceError::io(path, error);
         let source = File::open(path).and_then(Source::new).map_err(io)?;
@@ -54,7 +55,8 @@ impl Trace {
         let groups = reader.metadata().row_groups();
         let rows = groups.iter().map(|group| sound::rows(group, source.len()));
         let requests = rows.sum::<Result<u64, _>>().map_err(|problem| library::damaged(path, problem))?;
-        Ok(Trace { path: path.to_path_buf(), source, meta, processes, requests })
+        let names = Arc::new(names(path, &source, &reader)?);
+        Ok(Trace { path: path.to_path_buf(), source, meta, processes, names, requests })
     }
 
     /// The file's path.
@@ -77,6 +79,11 @@ impl Trace {
         &self.processes
     }
 
+    /// The names of all files, indexed by [`Request::file`].
+    pub fn files(&self) -> &[Arc<str>] {
+        self.names.all()
+    }
+
     /// The number of rows.
     pub fn len(&self) -> u64 {
         self.requests
@@ -87,7 +94,7 @@ impl Trace {
         self.requests == 0
     }
 
-    /// Streams all rows in order of start. Memory: a few batches and the file names.
+    /// Streams all rows in order of start. Memory: a batch, and a page of each column.
     pub fn requests(&self) -> Result<Requests, TraceError> {
         Ok(Requests {
             parquet: open_parquet(&self.path, &self.source)?,
@@ -96,7 +103,7 @@ impl Trace {
             processes: self.processes.len(),
             row_group: 0,
             columns: None,
-            files: Files::default(),
+            names: self.names.clone(),
             batch: Vec::new(),
             last_start_ns: 0,
         })
@@ -112,8 +119,8 @@ fn open_parquet(path: &Path, source: &Source) -> Result<SerializedFileReader<Sou
 pub struct Batch<'a> {
     /// The rows, in order of start.
     pub requests: &'a [Request],
-    /// The names of all files from the first row on, indexed by [`Request::file`].
-    pub files: &'a [String],
+    /// The names of all files of the trace, indexed by [`Request::file`].
+    pub files: &'a [Arc<str>],
 }
 
 /// The rows of a trace, batch by batch.
@@ -123,42 +130,10 @@ pub struct Requests {
     path: PathBuf,
     processes: usize,
     row_group: usize,
-    columns: Option<Columns>,
-    files: Files,
+    columns: Option<[Column; 10]>,
+    names: Arc<Names>,
     batch: Vec<Request>,
     last_start_ns: u64,
-}
-
-/// File names by number. Numbers are assigned in order of first appearance.
-#[derive(Default)]
-struct Files {
-    names: Vec<String>,
-    ids: HashMap<String, u32>,
-    /// Numbers by address. Each string of a row group's dictionary lies at one address, so most
-    /// look-ups end here. Addresses are valid only as long as the row group's dictionary lives.
-    by_address: FxHashMap<(usize, usize), u32>,
-}
-
-impl Files {
-    fn id(&mut self, name: &ByteArray) -> Option<u32> {
-        let address = (name.data().as_ptr() as usize, name.len());
-        if let Some(id) = self.by_address.get(&address) {
-            return Some(*id);
-        }
-        let id = self.id_of_text(std::str::from_utf8(name.data()).ok()?);
-        self.by_address.insert(address, id);
-        Some(id)
-    }
-
-    fn id_of_text(&mut self, name: &str) -> u32 {
-        if let Some(id) = self.ids.get(name) {
-            return *id;
-        }
-        let id = self.names.len() as u32;
-        self.names.push(name.to_string());
-        self.ids.insert(name.to_string(), id);
-        id
-    }
 }
 
 impl Requests {
@@ -170,13 +145,12 @@ impl Requests {
             }
             self.batch.clear();
             let columns = self.columns.as_mut().expect("opened above");
-            let rows = library::call(&self.path, || columns.read())?;
+            let rows = library::call(&self.path, || read_columns(columns, &self.names))?;
             if rows > 0 {
                 self.fill_batch(rows)?;
-                return Ok(Some(Batch { requests: &self.batch, files: &self.files.names }));
+                return Ok(Some(Batch { requests: &self.batch, files: self.names.all() }));
             }
             self.columns = None;
-            self.files.by_address.clear();
         }
     }
 
@@ -187,7 +161,7 @@ impl Requests {
         let (parquet, number) = (&self.parquet, self.row_group);
         sound::check_pages(&self.source, parquet.metadata().row_group(number))
             .map_err(|problem| library::damaged(&self.path, problem))?;
-        let open = || parquet.get_row_group(number).and_then(|group| Columns::open(group.as_ref()));
+        let open = || parquet.get_row_group(number).and_then(|group| open_columns(group.as_ref()));
         let columns = library::call(&self.path, open)?;
         self.row_group += 1;
         self.columns = Some(columns);
@@ -195,109 +169,93 @@ impl Requests {
     }
 
     fn fill_batch(&mut self, rows: usize) -> Result<(), TraceError> {
-        let columns = self.columns.as_ref().expect("the caller read them");
-        let bad = |what: &str| TraceError::new(&self.path, format!("{what}: damaged trace"));
+        let columns = self.columns.as_ref().expect("the caller read them").each_ref();
+        // Slices of one length, so that the loop needs no checks.
+        let [process, tid, flags, file, op, result, offset, size, start, end] =
+            columns.map(|column| &column.values[..rows]);
+        // Negative if one of the numbers is that must not be.
+        let mut least = 0;
+        self.batch.reserve(rows);
         for row in 0..rows {
-            let [process, tid, flags] = columns.ints.each_ref().map(|column| column.values[row]);
-            let [result, rest @ ..] = columns.longs.each_ref().map(|column| column.values[row]);
-            let [file, op] = columns.texts.each_ref().map(|column| &column.values[row]);
-            if rest.iter().any(|number| *number < 0) {
-                return Err(bad("a negative number"));
-            }
-            let [offset, size, start_ns, end_ns] = rest.map(i64::cast_unsigned);
-            let process = process.cast_unsigned();
+            least = least.min(offset[row] | size[row] | start[row] | end[row]);
+            let (start_ns, end_ns) = (start[row].cast_unsigned(), end[row].cast_unsigned());
+            let process = process[row] as u32;
             if process as usize >= self.processes {
-                return Err(bad("a request names an unknown process"));
+                return Err(library::damaged(&self.path, "a request names an unknown process"));
             }
             if start_ns < self.last_start_ns || end_ns < start_ns {
-                return Err(bad("times are not in order"));
+                return Err(library::damaged(&self.path, "times are not in order"));
             }
             self.last_start_ns = start_ns;
             self.batch.push(Request {
                 process,
-                tid: tid.cast_unsigned(),
-                file: self.files.id(file).ok_or_else(|| bad("a file name is not UTF-8"))?,
-                op: op_of(op.data()).ok_or_else(|| bad("unknown operation"))?,
-                flags: Flags(flags as u8),
-                offset,
-                size,
-                result,
+                tid: tid[row] as u32,
+                file: file[row] as u32,
+                op: Op::ALL[op[row] as usize],
+                flags: Flags(flags[row] as u8),
+                offset: offset[row].cast_unsigned(),
+                size: size[row].cast_unsigned(),
+                result: result[row],
                 start_ns,
                 end_ns,
             });
+        }
+        if least < 0 {
+            return Err(library::damaged(&self.path, "a negative number"));
         }
         Ok(())
     }
 }
 
-/// The operation by its name, the frequent ones first.
-fn op_of(name: &[u8]) -> Option<Op> {
-    match name {
-        b"read" => Some(Op::Read),
-        b"write" => Some(Op::Write),
-        other => Op::from_name(std::str::from_utf8(other).ok()?),
-    }
-}
-
-/// One column of a row group and its values in the current batch.
-struct Values<T: DataType> {
-    reader: ColumnReaderImpl<T>,
-    values: Vec<T::T>,
-}
-
-impl<T: DataType> Values<T> {
-    /// `Trace::open` has checked that all columns exist and have the right types.
-    fn open(group: &dyn RowGroupReader, name: &str) -> parquet::errors::Result<Values<T>> {
-        let columns = group.metadata().schema_descr().columns();
-        let index = columns.iter().position(|column| column.name() == name);
-        let index = index.ok_or_else(|| ParquetError::General(format!("no column {name}")))?;
-        let reader = get_typed_column_reader(group.get_column_reader(index)?);
-        Ok(Values { reader, values: Vec::with_capacity(BATCH_ROWS) })
-    }
-
-    fn read(&mut self) -> parquet::errors::Result<usize> {
-        self.values.clear();
-        self.reader.read_records(BATCH_ROWS, None, None, &mut self.values)?;
-        Ok(self.values.len())
-    }
-}
-
 /// The columns that make up a [`Request`]; the others repeat the list of processes.
-struct Columns {
-    /// Process, thread, flags.
-    ints: [Values<Int32Type>; 3],
-    /// Result, offset, size, start, end.
-    longs: [Values<Int64Type>; 5],
-    /// File, operation.
-    texts: [Values<ByteArrayType>; 2],
-}
+const COLUMNS: [&str; 10] =
+    ["process", "tid", "flags", "file", "op", "result", "offset", "size", "start_ns", "end_ns"];
 
-impl Columns {
-    fn open(group: &dyn RowGroupReader) -> parquet::errors::Result<Columns> {
-        Ok(Columns {
-            ints: open_all(group, ["process", "tid", "flags"])?,
-            longs: open_all(group, ["result", "offset", "size", "start_ns", "end_ns"])?,
-            texts: open_all(group, ["file", "op"])?,
-        })
-    }
+/// Index of the file column in [`COLUMNS`].
+const FILE: usize = 3;
 
-    /// Reads the next values of all columns. Returns their number.
-    fn read(&mut self) -> parquet::errors::Result<usize> {
-        let ints = self.ints.iter_mut().map(Values::read);
-        let longs = self.longs.iter_mut().map(Values::read);
-        let texts = self.texts.iter_mut().map(Values::read);
-        let lengths = ints.chain(longs).chain(texts).collect::<Result<Vec<usize>, _>>()?;
-        if lengths.iter().any(|length| *length != lengths[0]) {
-            return Err(ParquetError::General("columns of different lengths".into()));
-        }
-        Ok(lengths[0])
-    }
-}
-
-fn open_all<T: DataType, const N: usize>(
-    group: &dyn RowGroupReader,
-    names: [&str; N],
-) -> parquet::errors::Result<[Values<T>; N]> {
-    let columns = names.iter().map(|name| Values::open(group, name)).collect::<Result<Vec<_>, _>>()?;
+fn open_columns(group: &dyn RowGroupReader) -> parquet::errors::Result<[Column; 10]> {
+    let columns = COLUMNS.iter().map(|name| Column::open(group, name)).collect::<Result<Vec<_>, _>>()?;
     Ok(columns.try_into().ok().expect("a column for every name"))
+}
+
+/// Reads the next values of all columns. Returns their number.
+fn read_columns(columns: &mut [Column; 10], names: &Names) -> parquet::errors::Result<usize> {
+    for (index, column) in columns.iter_mut().enumerate() {
+        if index == FILE {
+            column.read(BATCH_ROWS, &mut |name| names.find(name).map(i64::from))?;
+        } else {
+            // Of the others, only the operation has strings.
+            column.read(BATCH_ROWS, &mut |name| Some(Op::from_name(name)? as i64 - 1))?;
+        }
+    }
+    let rows = columns[0].values.len();
+    if columns.iter().any(|column| column.values.len() != rows) {
+        return Err(ParquetError::General("columns of different lengths".into()));
+    }
+    Ok(rows)
+}
+
+/// The names of all files. Reads the dictionaries only, unless a row group has more names than fit
+/// into its dictionary.
+fn names(path: &Path, source: &Source, parquet: &SerializedFileReader<Source>) -> Result<Names, TraceError> {
+    let mut names = Names::default();
+    for number in 0..parquet.num_row_groups() {
+        let group = parquet.metadata().row_group(number);
+        let is_dictionary = sound::check_names(source, group).map_err(|why| library::damaged(path, why))?;
+        library::call(path, || {
+            let mut column = Column::open(parquet.get_row_group(number)?.as_ref(), COLUMNS[FILE])?;
+            let mut add = |name: &str| Some(i64::from(names.add(name)));
+            if is_dictionary {
+                return column.read_dictionary(&mut add);
+            }
+            loop {
+                column.read(BATCH_ROWS, &mut add)?;
+                if column.values.is_empty() {
+                    return Ok(());
+                }
+            }
+        })?;
+    }
+    Ok(names)
 }

@@ -40,6 +40,8 @@ pub(super) fn properties() -> WriterProperties {
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).expect("1 is a level")))
         // One dictionary per row group even with many files: readers rely on few distinct strings.
         .set_dictionary_page_size_limit(64 << 20)
+        // Readers take some microseconds per page; its size in bytes is limited besides.
+        .set_data_page_row_count_limit(128 * 1024)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         // The seal must directly precede the footer.
         .set_offset_index_disabled(true);

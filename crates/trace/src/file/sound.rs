@@ -23,6 +23,8 @@ const HEADER_BYTES: [u64; 2] = [128, 64 << 10];
 /// What is wrong with the file.
 type Problem = &'static str;
 
+const TOO_LARGE: Problem = "a row group that would take too much memory";
+
 /// The number of rows of the row group, if its footer entry is plausible. The caller has compared
 /// the file's schema, which gives the number and the types of the columns.
 pub(super) fn rows(group: &RowGroupMetaData, file_bytes: u64) -> Result<u64, Problem> {
@@ -56,19 +58,28 @@ fn range(column: &ColumnChunkMetaData, file_bytes: u64) -> Option<(u64, u64)> {
 pub(super) fn check_pages(source: &Source, group: &RowGroupMetaData) -> Result<(), Problem> {
     let mut memory_bytes = 0;
     for column in group.columns() {
-        memory_bytes += check_column(source, column)?;
+        memory_bytes += check_column(source, column)?.0;
         if memory_bytes > ROW_GROUP_BYTES_MAX {
-            return Err("a row group that would take too much memory");
+            return Err(TOO_LARGE);
         }
     }
     Ok(())
 }
 
-/// Returns the number of bytes of the column that are in memory at once.
-fn check_column(source: &Source, column: &ColumnChunkMetaData) -> Result<u64, Problem> {
+/// Checks the pages of the file column. Returns whether all of its names are in its dictionary.
+pub(super) fn check_names(source: &Source, group: &RowGroupMetaData) -> Result<bool, Problem> {
+    let mut columns = group.columns().iter();
+    let column = columns.find(|column| column.column_descr().name() == "file").ok_or("a column is missing")?;
+    let (memory_bytes, is_dictionary) = check_column(source, column)?;
+    if memory_bytes > ROW_GROUP_BYTES_MAX { Err(TOO_LARGE) } else { Ok(is_dictionary) }
+}
+
+/// Returns the number of bytes of the column that are in memory at once, and whether all of its
+/// values are in its dictionary.
+fn check_column(source: &Source, column: &ColumnChunkMetaData) -> Result<(u64, bool), Problem> {
     let range = range(column, source.len()).ok_or("a column lies beyond the end of the file")?;
     let ((mut at, end), rows) = (range, column.num_values() as u64);
-    let (mut dictionary, mut largest, mut values) = (None, 0, 0);
+    let (mut dictionary, mut largest, mut values, mut is_dictionary) = (None, 0, 0, true);
     while at < end {
         let page = header(source, at, end).ok_or("a page that no trace writer makes")?;
         at += page.header_bytes + page.compressed_bytes;
@@ -89,12 +100,17 @@ fn check_column(source: &Source, column: &ColumnChunkMetaData) -> Result<u64, Pr
         if page.needs_dictionary && dictionary.is_none() {
             return Err("a dictionary is missing");
         }
+        is_dictionary &= page.needs_dictionary;
         values += page.values;
         largest = largest.max(page.uncompressed_bytes);
     }
-    let decoded_bytes = rows * size_of::<parquet::data_type::ByteArray>() as u64;
-    let (entries_bytes, bytes) = dictionary.map_or((0, 0), |bytes| (decoded_bytes, bytes));
-    if values == rows { Ok(bytes + entries_bytes.min(8 * bytes) + largest) } else { Err("missing values") }
+    // Of a dictionary, the number of each entry is kept, too.
+    let bytes = dictionary.map_or(0, |bytes: u64| bytes + (rows * size_of::<i64>() as u64).min(2 * bytes));
+    if values == rows {
+        Ok((bytes + largest, is_dictionary && dictionary.is_some()))
+    } else {
+        Err("missing values")
+    }
 }
 
 fn header(source: &Source, at: u64, end: u64) -> Option<PageHeader> {

@@ -55,7 +55,7 @@ fn what_is_written_is_read() {
     let mut requests = trace.requests().unwrap();
     let mut seen = 0;
     while let Some(batch) = requests.next_batch().unwrap() {
-        assert_eq!(batch.files, ["/a", "/b"]);
+        assert_eq!(batch.files, ["/a", "/b"].map(std::sync::Arc::<str>::from));
         for got in batch.requests {
             assert_eq!(*got, request(seen));
             seen += 1;

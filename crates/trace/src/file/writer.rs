@@ -36,9 +36,7 @@ pub struct TraceWriter {
 impl TraceWriter {
     /// Starts the file that [`TraceWriter::finish`] puts at `path`, replacing any existing one.
     pub fn create(path: &Path) -> Result<TraceWriter, TraceError> {
-        let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(format!(".tmp{}", std::process::id()));
-        let temporary = Temporary(path.with_file_name(name));
+        let temporary = Temporary(TraceWriter::temporary(path));
         let options = File::options().read(true).write(true).create(true).truncate(true).open(&temporary.0);
         let file = options.map_err(|error| TraceError::io(path, error))?;
         let parquet = SerializedFileWriter::new(BufWriter::new(file), schema(), Arc::new(properties()))
@@ -53,6 +51,13 @@ impl TraceWriter {
             processes: IndexSet::new(),
             requests: 0,
         })
+    }
+
+    /// The name under which this process writes the file that becomes `path`.
+    pub fn temporary(path: &Path) -> PathBuf {
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".tmp{}", std::process::id()));
+        path.with_file_name(name)
     }
 
     /// The number of a file name, for [`Request::file`].

@@ -1,19 +1,11 @@
-//! Assigns every request to a file group and a phase, and classifies it in a second pass by the
-//! concurrency that the first pass found for its phase.
+//! Assigns every request to a file group and a phase.
 
-use indexmap::{IndexMap, IndexSet};
+use indexmap::IndexSet;
 
-use super::contents::Summary;
+use super::broad::{Breadth, Groups, MAX_GROUPS};
 use super::past::{Past, Pasts};
-use super::phases::PhaseTracker;
-use crate::{ProcessInfo, Request, pattern_of};
-
-/// Number of file-name patterns that get a group of their own; the files of all further patterns
-/// share one group.
-const MAX_GROUPS: usize = 1 << 16;
-
-/// The pattern of the group for files beyond [`MAX_GROUPS`] patterns.
-const OTHER_FILES: &str = "**";
+use super::phases::{Concurrency, PhaseTracker};
+use crate::{ProcessInfo, Request};
 
 /// The group and phase of a read or write.
 #[derive(Clone, Copy)]
@@ -22,41 +14,24 @@ pub(super) struct Place {
     pub(super) phase: u32,
 }
 
-/// The state that every pass over a trace needs. It is deterministic: two passes give the same
-/// numbers.
+/// The file groups and their phases. It is deterministic: two passes give the same numbers.
 pub(super) struct Grouping {
     /// Per process: the number of its node.
     nodes: Vec<u32>,
-    /// Per file: the number of its group.
-    group_of_file: Vec<u32>,
-    /// By number: the groups' patterns and phases.
-    groups: IndexMap<String, PhaseTracker>,
+    groups: Groups,
+    /// Per group: its phases.
+    phases: Vec<PhaseTracker>,
 }
 
 impl Grouping {
-    pub(super) fn new(processes: &[ProcessInfo]) -> Grouping {
+    /// The groups of these files.
+    pub(super) fn new<S: AsRef<str>>(processes: &[ProcessInfo], files: &[S]) -> Grouping {
         let mut nodes = IndexSet::new();
-        let number = |process: &ProcessInfo| nodes.insert_full(process.node.clone()).0 as u32;
-        let nodes = processes.iter().map(number).collect();
-        Grouping { nodes, group_of_file: Vec::new(), groups: IndexMap::new() }
-    }
-
-    /// Adds the files that are new since the last call.
-    pub(super) fn files(&mut self, names: &[String]) {
-        for name in &names[self.group_of_file.len()..] {
-            let group = self.group_of_pattern(pattern_of(name));
-            self.group_of_file.push(group);
-        }
-    }
-
-    fn group_of_pattern(&mut self, mut pattern: String) -> u32 {
-        if self.groups.len() >= MAX_GROUPS && !self.groups.contains_key(&pattern) {
-            pattern = OTHER_FILES.to_string();
-        }
-        let group = self.groups.entry(pattern);
-        let number = group.index() as u32;
-        group.or_default();
-        number
+        let names = processes.iter().map(|process| process.node.as_str());
+        let nodes = names.map(|node| nodes.insert_full(node).0 as u32).collect();
+        let groups = Groups::of(files, MAX_GROUPS);
+        let phases = groups.groups.iter().map(|_| PhaseTracker::default()).collect();
+        Grouping { nodes, groups, phases }
     }
 
     /// Number of nodes.
@@ -66,77 +41,92 @@ impl Grouping {
 
     /// The group of a file.
     pub(super) fn group(&self, file: u32) -> u32 {
-        self.group_of_file[file as usize]
+        self.groups.of_file[file as usize]
     }
 
     /// The place of a read or write that moved at least one byte; `None` for all other calls.
+    #[inline]
     pub(super) fn place(&mut self, request: &Request) -> Option<Place> {
         if request.bytes() == 0 {
             return None;
         }
         let group = self.group(request.file);
         let node = self.nodes[request.process as usize];
-        Some(Place { group, phase: self.groups[group as usize].visit(request, node) })
+        Some(Place { group, phase: self.phases[group as usize].visit(request, node) })
     }
 
     /// The patterns and phase trackers of all groups.
     pub(super) fn finish(self) -> impl Iterator<Item = (String, PhaseTracker)> {
-        self.groups.into_iter()
+        self.groups.groups.into_keys().zip(self.phases)
     }
 }
 
-/// The class of a read or write within the whole trace.
+/// The class of a read or write.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Class {
-    /// Index into [`Summary::groups`].
+    /// The number of the file's group: that in [`Summary::groups`](super::Summary::groups).
     pub group: u32,
     /// The phase's number in its group.
     pub phase: u32,
-    /// `p`: number of processes in the phase.
-    pub processes: u32,
-    /// `c`: the largest number of them on one node.
-    pub per_node: u32,
     /// The process's preceding accesses to the file.
     pub past: Past,
 }
 
-/// Classifies the requests of a trace in a second pass over it:
+/// Classifies the requests of a trace in one pass. The concurrency of a phase is known when it is
+/// [closed](Classifier::closed):
 ///
 /// ```text
-/// let mut classifier = Classifier::new(&summary, trace.processes());
+/// let mut classifier = Classifier::new(trace.processes(), trace.files());
 /// while let Some(batch) = requests.next_batch()? {
 ///     for request in batch.requests {
 ///         if let Some(class) = classifier.classify(request) { .. }
 ///     }
 /// }
+/// classifier.close();
 /// ```
-pub struct Classifier<'a> {
-    summary: &'a Summary,
+pub struct Classifier {
     grouping: Grouping,
     pasts: Pasts,
 }
 
-impl<'a> Classifier<'a> {
-    /// A classifier for the trace that `summary` was made from, and for its processes.
-    pub fn new(summary: &'a Summary, processes: &[ProcessInfo]) -> Classifier<'a> {
-        let mut grouping = Grouping::new(processes);
-        let names: Vec<String> = summary.files.iter().map(|file| file.name.clone()).collect();
-        grouping.files(&names);
-        Classifier { summary, grouping, pasts: Pasts::default() }
+impl Classifier {
+    /// A classifier for a trace with these processes and files.
+    pub fn new<S: AsRef<str>>(processes: &[ProcessInfo], files: &[S]) -> Classifier {
+        Classifier { grouping: Grouping::new(processes, files), pasts: Pasts::default() }
     }
 
     /// The class of a read or write that moved at least one byte; `None` for all other calls. The
     /// caller passes all requests of the trace, in its order.
+    #[inline]
     pub fn classify(&mut self, request: &Request) -> Option<Class> {
-        let place = self.grouping.place(request)?;
-        let phases = &self.summary.groups[place.group as usize].phases;
-        let concurrency = phases.concurrency(place.phase);
-        Some(Class {
-            group: place.group,
-            phase: place.phase,
-            processes: concurrency.processes,
-            per_node: concurrency.per_node,
-            past: self.pasts.next(request.process, request.file, request.offset, request.bytes()),
-        })
+        let Place { group, phase } = self.grouping.place(request)?;
+        let past = self.pasts.next(request.process, request.file, request.offset, request.bytes());
+        Some(Class { group, phase, past })
+    }
+
+    /// The group of a file.
+    pub fn group(&self, file: u32) -> u32 {
+        self.grouping.group(file)
+    }
+
+    /// How much of their names the files of each group share, by number of the group.
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = Breadth> {
+        self.grouping.groups.groups.values().copied()
+    }
+
+    /// The number of closed phases of a group: the first ones. No request joins a closed phase.
+    #[inline]
+    pub fn closed(&self, group: u32) -> u32 {
+        self.grouping.phases[group as usize].closed()
+    }
+
+    /// The concurrency of a closed phase.
+    pub fn concurrency(&self, group: u32, phase: u32) -> &Concurrency {
+        self.grouping.phases[group as usize].concurrency(phase)
+    }
+
+    /// Closes all phases, after the last request.
+    pub fn close(&mut self) {
+        self.grouping.phases.iter_mut().for_each(PhaseTracker::close_all);
     }
 }

@@ -1,6 +1,7 @@
 //! Summary of an application's I/O from its trace: groups of files, sizes, concurrency, order. One
 //! pass, bounded memory.
 
+mod broad;
 mod contents;
 mod grouping;
 mod past;
@@ -10,6 +11,7 @@ mod streams;
 #[cfg(test)]
 mod tests;
 
+pub use broad::{Breadth, MAX_GROUPS};
 pub use contents::{Direction, Distances, FileUse, Group, Marks, OtherCalls, Sizes, Summary};
 pub use grouping::{Class, Classifier};
 pub use past::{Past, Pasts};
@@ -23,10 +25,9 @@ impl Summary {
     /// Reads the whole trace once. Memory: the files, groups and streams (bounded); it does not
     /// depend on the number of requests.
     pub fn of(trace: &Trace) -> Result<Summary, TraceError> {
-        let mut builder = Builder::new(trace.processes());
+        let mut builder = Builder::new(trace.processes(), trace.files());
         let mut requests = trace.requests()?;
         while let Some(batch) = requests.next_batch()? {
-            builder.files(batch.files);
             batch.requests.iter().for_each(|request| builder.add(request));
         }
         Ok(builder.finish())
@@ -41,29 +42,23 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// An empty summary for requests of these processes.
-    pub fn new(processes: &[ProcessInfo]) -> Builder {
-        let grouping = Grouping::new(processes);
+    /// An empty summary for requests of these processes on these files.
+    pub fn new<S: AsRef<str>>(processes: &[ProcessInfo], files: &[S]) -> Builder {
+        let grouping = Grouping::new(processes, files);
         let (processes, nodes) = (processes.len() as u64, grouping.nodes());
-        let summary = Summary { processes, nodes, ..Summary::default() };
+        let mut summary = Summary { processes, nodes, ..Summary::default() };
+        for (name, file) in files.iter().zip(0..) {
+            let (name, group) = (name.as_ref().to_owned(), grouping.group(file));
+            summary.files.push(FileUse { name: name.clone(), group, ..FileUse::default() });
+            if group as usize >= summary.groups.len() {
+                summary.groups.push(Group { first_file: name, start_ns: u64::MAX, ..Group::default() });
+            }
+            summary.groups[group as usize].files += 1;
+        }
         Builder { grouping, streams: Streams::default(), summary }
     }
 
-    /// Adds the files that are new since the last call. `names` has all files so far.
-    pub fn files(&mut self, names: &[String]) {
-        self.grouping.files(names);
-        for name in &names[self.summary.files.len()..] {
-            let group = self.grouping.group(self.summary.files.len() as u32);
-            self.summary.files.push(FileUse { name: name.clone(), group, ..FileUse::default() });
-            let groups = &mut self.summary.groups;
-            if group as usize >= groups.len() {
-                groups.push(Group { first_file: name.clone(), start_ns: u64::MAX, ..Group::default() });
-            }
-            groups[group as usize].files += 1;
-        }
-    }
-
-    /// Adds the next request, in order of start. [`Builder::files`] must have added its file.
+    /// Adds the next request, in order of start.
     pub fn add(&mut self, request: &Request) {
         self.summary.calls += 1;
         let group = &mut self.summary.groups[self.grouping.group(request.file) as usize];

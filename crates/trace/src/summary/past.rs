@@ -79,6 +79,7 @@ pub struct Pasts {
 impl Pasts {
     /// The past of the next request, of `size` bytes at `offset`. Requests must come in order of
     /// start.
+    #[inline]
     pub fn next(&mut self, process: u32, file: u32, offset: u64, size: u64) -> Past {
         if self.streams.len() >= MAX_STREAMS {
             self.streams.clear();

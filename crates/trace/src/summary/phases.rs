@@ -121,6 +121,9 @@ impl Phases {
     }
 }
 
+/// No phase.
+const NONE: u32 = u32::MAX;
+
 /// A phase that can still be joined.
 struct OpenPhase {
     phase: Phase,
@@ -135,8 +138,8 @@ pub(super) struct PhaseTracker {
     open: VecDeque<OpenPhase>,
     /// The number of `open[0]`.
     first_open: usize,
-    /// The phase of each process, if that is still open.
-    phase_of: FxHashMap<u32, usize>,
+    /// The phase that each process entered last, by process; [`NONE`] if it entered none.
+    phase_of: Vec<u32>,
     /// Start of the first request after the last gap, and end of the last request, nanoseconds.
     span_ns: Option<(u64, u64)>,
     done: Phases,
@@ -145,12 +148,14 @@ pub(super) struct PhaseTracker {
 impl PhaseTracker {
     /// The number of the phase of a read or write, made on this node. Requests must come in order
     /// of start.
+    #[inline]
     pub(super) fn visit(&mut self, request: &Request, node: u32) -> u32 {
         self.close_at_gap(request);
-        let number = match self.phase_of.get(&request.process) {
-            Some(number) if *number >= self.first_open && self.at(*number).op == request.op => *number,
+        let entered = self.phase_of.get(request.process as usize).filter(|number| **number != NONE);
+        let number = match entered.map(|number| *number as usize) {
+            Some(number) if number >= self.first_open && self.at(number).op == request.op => number,
             present => {
-                let number = self.next_phase(present.copied(), request);
+                let number = self.next_phase(present, request);
                 self.enter(number, request.process, node);
                 number
             }
@@ -163,6 +168,16 @@ impl PhaseTracker {
         number as u32
     }
 
+    /// Number of closed phases: the first ones.
+    pub(super) fn closed(&self) -> u32 {
+        self.first_open as u32
+    }
+
+    /// The concurrency of a closed phase.
+    pub(super) fn concurrency(&self, phase: u32) -> &Concurrency {
+        self.done.concurrency(phase)
+    }
+
     /// All phases, including the open ones.
     pub(super) fn finish(mut self) -> Phases {
         self.close_all();
@@ -173,6 +188,7 @@ impl PhaseTracker {
         &self.open[number - self.first_open].phase
     }
 
+    #[inline]
     fn close_at_gap(&mut self, request: &Request) {
         match &mut self.span_ns {
             Some((start_ns, end_ns)) => {
@@ -217,7 +233,11 @@ impl PhaseTracker {
     }
 
     fn enter(&mut self, number: usize, process: u32, node: u32) {
-        if self.phase_of.insert(process, number) == Some(number) {
+        let process = process as usize;
+        if process >= self.phase_of.len() {
+            self.phase_of.resize(process + 1, NONE);
+        }
+        if std::mem::replace(&mut self.phase_of[process], number as u32) == number as u32 {
             return;
         }
         let open = &mut self.open[number - self.first_open];
@@ -234,11 +254,10 @@ impl PhaseTracker {
         }
     }
 
-    fn close_all(&mut self) {
+    /// Closes all phases.
+    pub(super) fn close_all(&mut self) {
         while !self.open.is_empty() {
             self.close_first();
         }
-        // No phase is open now, so no process is in one.
-        self.phase_of.clear();
     }
 }

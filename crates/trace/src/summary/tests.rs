@@ -51,18 +51,23 @@ impl Job {
     }
 
     fn summary(&self) -> Summary {
-        let mut builder = Builder::new(&self.processes);
-        builder.files(&self.files);
+        let mut builder = Builder::new(&self.processes, &self.files);
         self.requests.iter().for_each(|request| builder.add(request));
         builder.finish()
     }
 
-    /// (phase, p, c) of every read and write, from the second pass.
+    /// (phase, p, c) of every read and write.
     fn classes(&self) -> Vec<(u32, u32, u32)> {
-        let summary = self.summary();
-        let mut classifier = Classifier::new(&summary, &self.processes);
-        let classes = self.requests.iter().filter_map(|request| classifier.classify(request));
-        classes.map(|class| (class.phase, class.processes, class.per_node)).collect()
+        let mut classifier = Classifier::new(&self.processes, &self.files);
+        let classes: Vec<Class> =
+            self.requests.iter().filter_map(|request| classifier.classify(request)).collect();
+        classifier.close();
+        let known = |class: Class| {
+            assert!(class.phase < classifier.closed(class.group));
+            let concurrency = classifier.concurrency(class.group, class.phase);
+            (class.phase, concurrency.processes, concurrency.per_node)
+        };
+        classes.into_iter().map(known).collect()
     }
 }
 

@@ -33,19 +33,20 @@ impl Step {
         Step { op, flags: Flags::POSITIONAL, calls: calls.collect() }
     }
 
-    /// The steps of `rounds` rounds in which every process works off a list of its own, one call
-    /// per step. `call` makes the call from the round, the rank and the entry of the list.
-    pub(super) fn of_lists<T>(
+    /// The steps of `rounds` rounds in which every process makes a list of calls of its own, one
+    /// per step. `call` makes a call from the round, the rank and the position in the list, and
+    /// `None` beyond the end of the list; the longest has `longest` calls.
+    pub(super) fn of_lists(
         (op, flags): (Op, Flags),
         rounds: u64,
-        lists: Vec<Vec<T>>,
-        call: impl Fn(u64, u32, &T) -> Call,
+        longest: u64,
+        processes: u32,
+        call: impl Fn(u64, u32, u64) -> Option<Call>,
     ) -> impl Iterator<Item = Step> {
-        let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
         let all = (0..rounds).flat_map(move |round| (0..longest).map(move |i| (round, i)));
         all.map(move |(round, i)| {
-            let calls = (0..).zip(&lists).filter_map(|(rank, own)| Some(call(round, rank, own.get(i)?)));
-            Step { op, flags, calls: calls.collect() }
+            let calls = (0..processes).filter_map(|rank| call(round, rank, i)).collect();
+            Step { op, flags, calls }
         })
     }
 }

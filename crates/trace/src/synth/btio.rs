@@ -151,12 +151,14 @@ impl Btio {
     }
 
     fn simple_steps(&self, op: Op) -> impl Iterator<Item = Step> {
-        let rows = (0..self.processes).map(|rank| self.rows(rank)).collect();
-        let call = |dump, rank, &(offset, size): &(u64, u64)| {
+        let rows: Vec<_> = (0..self.processes).map(|rank| self.rows(rank)).collect();
+        let longest = rows.iter().map(Vec::len).max().unwrap_or(0) as u64;
+        let call = move |dump, rank, i| {
+            let (offset, size) = *rows[rank as usize].get(i as usize)?;
             let offset = dump * self.class.dump_bytes() + offset;
-            Call { rank, file: 0, offset, size }
+            Some(Call { rank, file: 0, offset, size })
         };
-        Step::of_lists((op, Flags::POSITIONAL), self.class.dumps(), rows, call)
+        Step::of_lists((op, Flags::POSITIONAL), self.class.dumps(), longest, self.processes, call)
     }
 }
 

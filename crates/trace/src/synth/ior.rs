@@ -29,6 +29,10 @@ pub enum RandomWithin {
     OwnBlock,
 }
 
+/// Maximum number of transfers of a segment in random order, whose order is in memory (4 bytes
+/// each).
+const SHUFFLED_MAX: u64 = 128 << 20;
+
 /// An IOR run (POSIX interface, no reordering of ranks).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ior {
@@ -69,6 +73,13 @@ impl Ior {
                 self.block, self.transfer
             ));
         }
+        let shuffled = self.per_block().saturating_mul(self.processes.into());
+        if self.access == Access::Random && shuffled > SHUFFLED_MAX {
+            return bad(format!(
+                "{shuffled} transfers in random order: the order of at most {SHUFFLED_MAX} fits into memory; choose \
+                 more segments, each of which is in random order"
+            ));
+        }
         let total = u128::from(self.block) * u128::from(self.segments) * u128::from(self.processes);
         if total > i64::MAX as u128 {
             return bad("the file would be larger than 2^63 bytes: choose fewer segments".into());
@@ -80,48 +91,47 @@ impl Ior {
         segment * self.block * if self.shared { u64::from(self.processes) } else { 1 }
     }
 
-    /// Per rank: the offsets of its transfers in the first segment, in order, bytes.
-    fn offsets(&self) -> Vec<Vec<u64>> {
-        let per_block = self.block / self.transfer;
-        let sequential = |rank: u32| -> Vec<u64> {
-            let start = if self.shared { u64::from(rank) * self.block } else { 0 };
-            (0..per_block).map(|i| start + i * self.transfer).collect()
-        };
-        match self.access {
-            Access::Sequential => (0..self.processes).map(sequential).collect(),
-            Access::Random if self.shared && self.random_within == RandomWithin::File => self.dealt(),
-            Access::Random => (0..self.processes)
-                .map(|rank| {
-                    let mut offsets = sequential(rank);
-                    shuffle(&mut offsets, &mut Random::new(self.seed.wrapping_add(rank)));
-                    offsets
-                })
-                .collect(),
+    /// Number of transfers of a block.
+    fn per_block(&self) -> u64 {
+        self.block / self.transfer
+    }
+
+    /// Per rank: the transfers of a segment in random order, by number. In a shared file they are
+    /// numbered from the start of the segment, otherwise from the start of the block.
+    fn shuffled(&self) -> Vec<Vec<u32>> {
+        if self.shared && self.random_within == RandomWithin::File {
+            return self.dealt();
         }
+        let of_rank = |rank: u32| {
+            let first = if self.shared { u64::from(rank) * self.per_block() } else { 0 } as u32;
+            let mut own: Vec<u32> = (first..first + self.per_block() as u32).collect();
+            shuffle(&mut own, &mut Random::new(self.seed.wrapping_add(rank)));
+            own
+        };
+        (0..self.processes).map(of_rank).collect()
     }
 
     /// Deals the transfers of a segment out to the ranks at random.
-    fn dealt(&self) -> Vec<Vec<u64>> {
+    fn dealt(&self) -> Vec<Vec<u32>> {
         let mut random = Random::new(self.seed);
-        let mut offsets = vec![Vec::new(); self.processes as usize];
-        let transfers = self.block / self.transfer * u64::from(self.processes);
-        for i in 0..transfers {
+        let mut dealt = vec![Vec::new(); self.processes as usize];
+        for i in 0..(self.per_block() * u64::from(self.processes)) as u32 {
             let rank = random.next() % u64::from(self.processes);
-            offsets[rank as usize].push(i * self.transfer);
+            dealt[rank as usize].push(i);
         }
         // Every rank continues with the generator in the state after the dealing.
-        for own in &mut offsets {
+        for own in &mut dealt {
             shuffle(own, &mut random.clone());
         }
-        offsets
+        dealt
     }
 }
 
 /// Shuffles like IOR.
-fn shuffle(offsets: &mut [u64], random: &mut Random) {
-    let len = offsets.len() as u64;
-    for i in 0..offsets.len() {
-        offsets.swap(i, (random.next() % len) as usize);
+fn shuffle(transfers: &mut [u32], random: &mut Random) {
+    let len = transfers.len() as u64;
+    for i in 0..transfers.len() {
+        transfers.swap(i, (random.next() % len) as usize);
     }
 }
 
@@ -135,10 +145,28 @@ impl Benchmark for Ior {
     }
 
     fn steps(&self, op: Op) -> Steps<'_> {
-        let call = |segment, rank, offset: &u64| {
+        let call = |segment, rank, transfer| {
             let file = if self.shared { 0 } else { rank };
-            Call { rank, file, offset: self.base(segment) + offset, size: self.transfer }
+            let offset = self.base(segment) + transfer * self.transfer;
+            Call { rank, file, offset, size: self.transfer }
         };
-        Box::new(Step::of_lists((op, Flags::NONE), self.segments, self.offsets(), call))
+        let (of, rounds, processes) = ((op, Flags::NONE), self.segments, self.processes);
+        match self.access {
+            Access::Sequential => {
+                let per_block = self.per_block();
+                let first = move |rank: u32| if self.shared { u64::from(rank) * per_block } else { 0 };
+                let next = move |segment, rank, i| Some(call(segment, rank, first(rank) + i));
+                Box::new(Step::of_lists(of, rounds, per_block, processes, next))
+            }
+            Access::Random => {
+                let orders = self.shuffled();
+                let longest = orders.iter().map(Vec::len).max().unwrap_or(0) as u64;
+                let next = move |segment, rank: u32, i| {
+                    let transfer = *orders[rank as usize].get(i as usize)?;
+                    Some(call(segment, rank, transfer.into()))
+                };
+                Box::new(Step::of_lists(of, rounds, longest, processes, next))
+            }
+        }
     }
 }

@@ -37,7 +37,7 @@ impl Subject {
 }
 
 /// Returns the files to measure for each class: on one server or on all, and several for a pool.
-/// Prepares the targets of parallel file systems.
+/// Prepares the directories on parallel file systems.
 pub fn of(cluster: &mut Cluster, args: &Args) -> anyhow::Result<Vec<Subject>> {
     let known: Vec<&str> = cluster.tiers.iter().map(|tier| tier.name.as_str()).collect();
     for name in &args.tier {
@@ -62,10 +62,8 @@ pub fn of(cluster: &mut Cluster, args: &Args) -> anyhow::Result<Vec<Subject>> {
     let targets = cluster.targets();
     for subject in &subjects {
         let spec = &targets[subject.target as usize];
-        if cluster.tiers[spec.tier].driver.native().is_some() {
-            preparing::prepare_target(cluster, subject.target, spec)
-                .with_context(|| format!("target {}", spec.name))?;
-        }
+        preparing::prepare_directory(cluster, subject.target, spec)
+            .with_context(|| format!("target {}", spec.name))?;
     }
     Ok(subjects)
 }

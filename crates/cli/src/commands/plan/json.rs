@@ -14,6 +14,9 @@ use stripewise_report::predictions::{
 use super::args::Args;
 use super::planned::Planned;
 
+/// Cycles with more stripes are written with neighbors joined.
+const CYCLE_MAX: usize = 128;
+
 pub fn report(planned: &Planned, args: &Args) -> Predictions {
     let emulated = planned.cluster.tiers.iter().filter(|tier| tier.emulate);
     let sets = planned.workload.file_sets.iter().zip(&planned.decisions);
@@ -45,7 +48,7 @@ fn files(set: &FileSet, decision: &Decision, planned: &Planned, all: bool) -> Fi
     FilesPrediction {
         pattern: decision.pattern.clone(),
         count: decision.files,
-        first: set.files.first().map_or_else(String::new, |file| file.name.clone()),
+        first: set.files.first().map_or_else(String::new, |file| file.name.to_string()),
         bytes: decision.file_bytes,
         requests: decision.requests,
         request_size: decision.request_size,
@@ -65,7 +68,7 @@ fn files(set: &FileSet, decision: &Decision, planned: &Planned, all: bool) -> Fi
 }
 
 fn candidate(judged: &Judged, cluster: &Cluster) -> PredictedLayout {
-    let layouts = &judged.candidate.layouts;
+    let layouts = judged.candidate.layouts.build();
     let copy = |copy: &CopySpec| PredictedCopy {
         name: copy.name.clone(),
         layouts: copy.layouts.iter().map(|layout| regions(layout, cluster)).collect(),
@@ -87,32 +90,46 @@ fn candidate(judged: &Judged, cluster: &Cluster) -> PredictedLayout {
 }
 
 fn regions(layout: &Layout, cluster: &Cluster) -> Vec<PredictedRegion> {
-    let targets = cluster.targets();
-    let stripe = |stripe: &Stripe| {
-        let target = targets[stripe.target as usize].name.clone();
-        PredictedStripe { target, bytes: stripe.width }
-    };
     let view = |region: &Region| PredictedRegion {
         start: region.start,
         end: region.end,
-        cycle: region.cycle.iter().map(stripe).collect(),
+        cycle: cycle(region, cluster),
         stripes: stripes(region, cluster),
     };
     layout.regions().iter().map(view).collect()
 }
 
+/// The stripes of a cycle; in a long one, neighbors of the same width are joined.
+fn cycle(region: &Region, cluster: &Cluster) -> Vec<PredictedStripe> {
+    let joins = region.cycle.len() > CYCLE_MAX;
+    let follows = |one: &Stripe, next: &Stripe| {
+        joins
+            && one.width == next.width
+            && one.target.checked_add(1) == Some(next.target)
+            && cluster.tier_of(one.target) == cluster.tier_of(next.target)
+    };
+    let joined = |run: &[Stripe]| {
+        let first = run[0].target;
+        let tier = cluster.tier_of(first).expect("a candidate's targets are the cluster's servers");
+        let index = (first - cluster.targets_of(tier).start) as usize;
+        let last = if run.len() > 1 { format!("-{}", index + run.len() - 1) } else { String::new() };
+        PredictedStripe { target: format!("{}/{index}{last}", cluster.tiers[tier].name), bytes: run[0].width }
+    };
+    region.cycle.chunk_by(follows).map(joined).collect()
+}
+
 /// Returns bytes per server and turn by class. If the servers of a class differ, the largest value
 /// counts.
 fn stripes(region: &Region, cluster: &Cluster) -> BTreeMap<String, u64> {
-    let mut per_target = vec![0u64; cluster.target_count()];
+    let mut per_target = BTreeMap::<u32, u64>::new();
     for stripe in &region.cycle {
-        per_target[stripe.target as usize] += stripe.width;
+        *per_target.entry(stripe.target).or_default() += stripe.width;
     }
-    let mut by_class = BTreeMap::new();
-    for (tier, spec) in cluster.tiers.iter().enumerate() {
-        let most = cluster.targets_of(tier).map(|target| per_target[target as usize]).max().unwrap_or(0);
-        let bytes = by_class.entry(spec.class.clone()).or_insert(0);
-        *bytes = most.max(*bytes);
+    let classes = cluster.tiers.iter().map(|tier| (tier.class.clone(), 0));
+    let mut by_class: BTreeMap<String, u64> = classes.collect();
+    for (target, bytes) in per_target {
+        let class = cluster.tier_of(target).and_then(|tier| by_class.get_mut(&cluster.tiers[tier].class));
+        class.into_iter().for_each(|most| *most = bytes.max(*most));
     }
     by_class
 }

@@ -8,7 +8,7 @@ use stripewise_cluster::Cluster;
 use stripewise_cluster::pattern::match_path;
 use stripewise_console::progress;
 use stripewise_plan::{Collector, Decision, Options, Present, Workload, plan};
-use stripewise_trace::{Summary, Trace};
+use stripewise_trace::Trace;
 
 use super::args::Args;
 use super::present;
@@ -45,13 +45,11 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
     Ok(Planned { trace, cluster, profile, options, workload, decisions, executables })
 }
 
-/// Reads the trace twice: first for its summary, then to group the requests by kind.
+/// Reads the trace and groups the requests by kind.
 pub fn read_workload(trace: &Trace, quiet: bool) -> anyhow::Result<Workload> {
     let bar = progress::bar(Some(trace.len()), "{msg} [{bar:40}] {human_pos}/{human_len} {eta}", quiet);
-    bar.set_message("summarising");
-    let summary = Summary::of(trace)?;
     bar.set_message("grouping");
-    let mut collector = Collector::new(&summary, trace.processes());
+    let mut collector = Collector::new(trace.processes(), trace.files());
     let mut requests = trace.requests()?;
     while let Some(batch) = requests.next_batch()? {
         batch.requests.iter().for_each(|request| collector.add(request));

@@ -95,7 +95,7 @@ pub fn executables(workload: &Workload) -> HashMap<String, String> {
         metadata.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
     };
     let of_set = |set: &FileSet| {
-        let mut names = set.files.iter().take(FILES_MAX).map(|file| file.name.as_str());
+        let mut names = set.files.iter().take(FILES_MAX).map(|file| &*file.name);
         let first = names.find(|name| is_executable(name))?;
         let more = names.filter(|name| is_executable(name)).count();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -1,5 +1,7 @@
 //! Text output of `plan`.
 
+use std::fmt::Write;
+
 use comfy_table::Table;
 use stripewise_cluster::{format_cycle, size};
 use stripewise_layout::{Layout, Region};
@@ -11,12 +13,18 @@ use super::args::Args;
 use super::planned::Planned;
 use crate::output;
 
+/// Maximum number of lines about file sets, unless those of the first set are more.
+const LINES_MAX: usize = 180;
 /// Approximate maximum number of table rows, unless all are requested.
 const ROWS_MAX: usize = 20;
+/// Approximate maximum number of table rows if all are requested for several file sets.
+const ROWS_OF_MANY: usize = 120;
 /// Maximum number of kinds of requests.
 const GROUPS_MAX: usize = 4;
 /// Maximum width of a layout in characters.
 const LAYOUT_MAX: usize = 48;
+/// Maximum length in characters of a native command, or of a copy's layout.
+const LINE_MAX: usize = 4096;
 /// Maximum number of request classes in the table.
 const CLASSES_MAX: usize = 8;
 /// Fractions below this are not printed.
@@ -29,9 +37,7 @@ pub fn print(planned: &Planned, args: &Args) {
     if let Some(failure) = planned.trace.meta().failure() {
         println!("The traced program failed: {failure}\n");
     }
-    for (set, decision) in planned.workload.file_sets.iter().zip(&planned.decisions) {
-        files(planned, set, decision, args.candidates);
-    }
+    sets(planned, args.candidates);
     let emulated = planned.cluster.tiers.iter().filter(|tier| tier.emulate);
     let emulated: Vec<&str> = emulated.map(|tier| tier.name.as_str()).collect();
     println!(
@@ -47,68 +53,108 @@ pub fn print(planned: &Planned, args: &Args) {
     println!("Plan written to {}", args.output.display());
 }
 
-fn files(planned: &Planned, set: &FileSet, decision: &Decision, all: bool) {
+/// Prints the file sets with the most bytes, as many as fit into [`LINES_MAX`] lines, but at least
+/// one.
+fn sets(planned: &Planned, all: bool) {
+    let sets: Vec<_> = planned.workload.file_sets.iter().zip(&planned.decisions).collect();
+    let rows = match (all, sets.len()) {
+        (true, 1) => usize::MAX,
+        (true, _) => ROWS_OF_MANY,
+        (false, _) => ROWS_MAX,
+    };
+    let mut left = LINES_MAX;
+    for (index, (set, decision)) in sets.iter().enumerate() {
+        let mut text = String::new();
+        files(&mut text, planned, set, decision, rows).expect("a string takes any text");
+        let lines = text.lines().count();
+        if index > 0 && lines > left {
+            println!(
+                "... and {} more patterns of files with fewer bytes (--json shows all)\n",
+                sets.len() - index
+            );
+            return;
+        }
+        left = left.saturating_sub(lines);
+        print!("{text}");
+    }
+}
+
+fn files(
+    out: &mut String,
+    planned: &Planned,
+    set: &FileSet,
+    decision: &Decision,
+    rows: usize,
+) -> std::fmt::Result {
     let Decision { pattern, files, requests, .. } = decision;
     let (plural, bytes) = (if *files == 1 { "" } else { "s" }, about(decision.file_bytes));
-    println!(
+    writeln!(
+        out,
         "{pattern}: {files} file{plural} of {bytes}, {requests} request{}",
         if *requests == 1 { "" } else { "s" }
-    );
-    groups(set);
-    println!("{}", table(planned, decision, all));
-    println!("{}.", capitalised(&decision.reason));
+    )?;
+    groups(out, set)?;
+    writeln!(out, "{}", table(planned, decision, rows))?;
+    writeln!(out, "{}.", capitalised(&decision.reason))?;
     if let Some(executables) = planned.executables.get(&decision.pattern) {
-        println!("WARNING: {executables}.");
+        writeln!(out, "WARNING: {executables}.")?;
     }
-    print_copies(planned, decision);
+    print_copies(out, planned, decision)?;
     for remark in &decision.best().candidate.remarks {
-        println!("{}.", capitalised(remark));
+        writeln!(out, "{}.", capitalised(remark))?;
     }
-    print_gain(decision);
+    print_gain(out, decision)?;
     for note in &decision.notes {
-        println!("Not considered: {note}.");
+        writeln!(out, "Not considered: {note}.")?;
     }
     if !decision.keep && decision.chosen().candidate.overlay.is_none() {
-        println!("The same on parallel file systems:");
+        writeln!(out, "The same on parallel file systems:")?;
         for native in native(&decision.chosen().candidate, set, &planned.cluster) {
             for command in &native.commands {
-                println!("  {}: {command}", native.system);
+                match command.len() {
+                    0..=LINE_MAX => writeln!(out, "  {}: {command}", native.system)?,
+                    len => {
+                        writeln!(out, "  {}: a command of {len} characters (--json has it)", native.system)?;
+                    }
+                }
             }
             if let Some(note) = &native.note {
-                println!("  {}: {note}", native.system);
+                writeln!(out, "  {}: {note}", native.system)?;
             }
         }
     }
-    println!();
+    writeln!(out)
 }
 
-/// Prints the kinds of requests, one line each, those with the most bytes first.
-fn groups(set: &FileSet) {
+/// Writes the kinds of requests, one line each, those with the most bytes first.
+fn groups(out: &mut String, set: &FileSet) -> std::fmt::Result {
     let mut groups: Vec<_> = set.groups.iter().collect();
     groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
     for group in groups.iter().take(GROUPS_MAX) {
-        println!(
+        writeln!(
+            out,
             "  {} × {}; {} process{} at a time, up to {} per node",
             group.count,
             kind(group.op, group.access, group.bytes / group.count.max(1)),
             group.procs,
             if group.procs == 1 { "" } else { "es" },
             group.procs_per_node
-        );
+        )?;
     }
     let rest = groups.len().saturating_sub(GROUPS_MAX);
     if rest > 0 {
-        println!("  and {rest} smaller kind{} of requests", if rest == 1 { "" } else { "s" });
+        writeln!(out, "  and {rest} smaller kind{} of requests", if rest == 1 { "" } else { "s" })?;
     }
+    Ok(())
 }
 
-fn table(planned: &Planned, decision: &Decision, all: bool) -> Table {
+fn table(planned: &Planned, decision: &Decision, rows_max: usize) -> Table {
     let mut rows: Vec<(usize, &Judged)> = decision.candidates.iter().enumerate().collect();
     rows.sort_by(|a, b| a.1.elapsed_s.total_cmp(&b.1.elapsed_s));
-    if !all {
+    if rows.len() > rows_max {
         // Notable candidates, those that people look for, stay, and so do the best of the others.
         let notable = rows.iter().filter(|row| row.1.candidate.notable).count();
-        let mut room = ROWS_MAX.saturating_sub(notable).max(4);
+        let mut room = rows_max.saturating_sub(notable).max(4);
         rows.retain(|row| {
             let wanted = row.1.candidate.notable || row.0 == decision.best;
             room -= usize::from(!wanted && room > 0);
@@ -123,17 +169,16 @@ fn table(planned: &Planned, decision: &Decision, all: bool) -> Table {
     }
     table.add_row(row(planned, if decision.keep { ">" } else { "now" }, &decision.present));
     if shown < decision.candidates.len() {
-        let more = format!("... and {} more (--candidates shows all)", decision.candidates.len() - shown);
+        let flags = if rows_max > ROWS_MAX { "--candidates --json" } else { "--candidates" };
+        let more = format!("... and {} more ({flags} shows all)", decision.candidates.len() - shown);
         table.add_row(["", more.as_str(), "", "", ""]);
     }
     table
 }
 
 fn row(planned: &Planned, mark: &str, judged: &Judged) -> [String; 5] {
-    let mut layout = layouts(planned, &judged.candidate.layouts);
-    if let Some((end, _)) = layout.char_indices().nth(LAYOUT_MAX) {
-        layout = format!("{}...", &layout[..end]);
-    }
+    let packed = &judged.candidate.layouts;
+    let mut layout = cut(layouts(planned, packed.first().as_ref(), packed.len()), LAYOUT_MAX);
     match judged.candidate.copies().len() {
         0 => {}
         1 => layout += " + 1 copy",
@@ -158,14 +203,22 @@ fn kind(op: Op, access: Access, bytes: u64) -> String {
 }
 
 /// Formats the first of several layouts, and their number.
-fn layouts(planned: &Planned, layouts: &[Layout]) -> String {
-    let regions = layouts.first().map(|layout| layout.regions()).unwrap_or_default();
+fn layouts(planned: &Planned, first: Option<&Layout>, count: usize) -> String {
+    let regions = first.map(Layout::regions).unwrap_or_default();
     let region = |region: &Region| {
         let end = region.end.map_or(String::new(), |end| format!(" to {}", about(end)));
         format!("{}{end}", format_cycle(&region.cycle, &planned.cluster))
     };
     let first = regions.iter().map(region).collect::<Vec<_>>().join(", ");
-    if layouts.len() > 1 { format!("{first}, ... ({} layouts)", layouts.len()) } else { first }
+    if count > 1 { format!("{first}, ... ({count} layouts)") } else { first }
+}
+
+/// The first `most` characters of a text, with dots if it has more.
+fn cut(text: String, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
 }
 
 /// Formats a size for people, with at most one digit after the point.
@@ -179,18 +232,19 @@ fn about(bytes: u64) -> String {
     format!("{:.1}{}", bytes as f64 / (1u64 << (10 * power)) as f64, units[power])
 }
 
-/// Prints the copies planned for the files; nothing if the files get a single copy.
-fn print_copies(planned: &Planned, decision: &Decision) {
+/// Writes the copies planned for the files; nothing if the files get a single copy.
+fn print_copies(out: &mut String, planned: &Planned, decision: &Decision) -> std::fmt::Result {
     let chosen = &decision.chosen().candidate;
     let (false, false, Some(expected)) = (decision.keep, chosen.copies().is_empty(), &decision.expected) else {
-        return;
+        return Ok(());
     };
-    let original = ("original", &chosen.layouts);
+    let original = chosen.layouts.build();
     let copies = chosen.copies().iter().map(|copy| (copy.name.as_str(), &copy.layouts));
-    for (name, of_copy) in std::iter::once(original).chain(copies) {
-        println!("  copy {name}: {}", layouts(planned, of_copy));
+    for (name, of_copy) in std::iter::once(("original", &original)).chain(copies) {
+        let layouts = cut(layouts(planned, of_copy.first(), of_copy.len()), LINE_MAX);
+        writeln!(out, "  copy {name}: {layouts}")?;
     }
-    println!("{}", copies_table(expected));
+    writeln!(out, "{}", copies_table(expected))
 }
 
 fn copies_table(expected: &Expected) -> Table {
@@ -243,28 +297,31 @@ fn by_copy(expected: &Expected, shares: &[f64], first: &str) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Prints how much of the original's time the cache saves, and the most that its space allows.
-/// Prints nothing without a cache.
-fn print_gain(decision: &Decision) {
-    let Some(expected) = &decision.expected else { return };
-    let Some(cache) = &expected.cache else { return };
+/// Writes how much of the original's time the cache saves, and the most that its space allows.
+/// Writes nothing without a cache.
+fn print_gain(out: &mut String, decision: &Decision) -> std::fmt::Result {
+    let Some(expected) = &decision.expected else { return Ok(()) };
+    let Some(cache) = &expected.cache else { return Ok(()) };
     if let Some(alone) = expected.copies[0].alone {
         let (alone_s, elapsed_s) = (alone.alone_elapsed_s, decision.best().elapsed_s);
         let saved = 100.0 * (1.0 - elapsed_s / alone_s.max(f64::MIN_POSITIVE));
-        println!(
+        writeln!(
+            out,
             "With the cache the files take {elapsed_s:.3} s, without it in the same original {alone_s:.3} s: {:.1} % {}.",
             saved.abs(),
             if saved < 0.0 { "more" } else { "less" },
-        );
+        )?;
     }
     let x = cache.time_of_hits;
     if x < 1.0 {
-        println!(
+        writeln!(
+            out,
             "Hits are x = {} of the time in the original by that model: if they took none, 1/(1-x) = {:.2} times as fast.",
             percent(x),
             1.0 / (1.0 - x),
-        );
+        )?;
     }
+    Ok(())
 }
 
 fn percent(share: f64) -> String {

@@ -143,7 +143,7 @@ fn fewest_worthwhile(problem: &Problem<'_>, judged: &[Judged]) -> usize {
 /// a member, else the member that is best by itself.
 fn together(problem: &Problem<'_>, singles: &[Candidate], judged: &[Judged], found: &Found) -> Candidate {
     let is_present = |member: &usize| match &problem.set.present {
-        Present::Known { layouts, layout_of: Some(_), .. } => singles[*member].layouts == *layouts,
+        Present::Known { layouts, layout_of: Some(_), .. } => singles[*member].layouts == layouts[..].into(),
         _ => false,
     };
     let mut members = found.members.clone();
@@ -153,7 +153,7 @@ fn together(problem: &Problem<'_>, singles: &[Candidate], judged: &[Judged], fou
     });
     let copy = |&member: &usize| {
         let Candidate { name, layouts, spread, .. } = singles[member].clone();
-        CopySpec { name, layouts, spread, groups: 1 }
+        CopySpec { name, layouts: layouts.build(), spread, groups: 1 }
     };
     let names: Vec<&str> = members.iter().map(|&member| singles[member].name.as_str()).collect();
     let original = &singles[members[0]];
@@ -222,7 +222,7 @@ impl Space {
         let servers = problem.servers.count();
         let used = |candidate: &Candidate| {
             let layout_of = candidate.layout_of(problem.set);
-            bytes_by_target(&problem.set.files, (&candidate.layouts, &layout_of), servers, u64::MAX)
+            bytes_by_target(&problem.set.files, (&candidate.layouts.build(), &layout_of), servers, u64::MAX)
         };
         let allowed = (0..servers as u32).map(|target| problem.space_for_set(target)).collect();
         Self { used: candidates.iter().map(used).collect(), allowed }

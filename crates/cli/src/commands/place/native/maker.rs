@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use stripewise_datapath::migrate::Maker;
-use stripewise_drivers::{Actual, Driver, TRIAL_PREFIX};
+use stripewise_drivers::{Actual, Driver, TRIAL_PREFIX, To};
 use stripewise_native::{NativeLayout, Stripe};
 use stripewise_sys::{Fd, Mode, OFlags, Real, Sys};
 
@@ -63,6 +63,17 @@ impl Debug for NativeMaker<'_> {
     }
 }
 
+impl NativeMaker<'_> {
+    /// The layout for an existing file; `None`: only a new file can have it.
+    fn to(&self) -> Option<To<'_>> {
+        match &self.wanted {
+            Wanted::Layout(layout) => Some(To::Layout(layout)),
+            Wanted::Exact(exact) => Some(To::Exact(exact)),
+            Wanted::Inherited(given) => given.exact.as_deref().map(To::Exact),
+        }
+    }
+}
+
 impl Maker for NativeMaker<'_> {
     fn description(&self) -> String {
         format!("{} {}", self.driver.name(), self.wanted)
@@ -84,6 +95,15 @@ impl Maker for NativeMaker<'_> {
             }
         };
         made.map_err(|error| error.to_string())
+    }
+
+    fn changes(&self) -> bool {
+        self.to().is_some_and(|to| self.driver.can_change(to))
+    }
+
+    fn change(&self, path: &Path) -> Result<(), String> {
+        let to = self.to().ok_or("new files get what their directory gives")?;
+        self.driver.change(path, to).map_err(|error| error.to_string())
     }
 }
 

@@ -79,8 +79,9 @@ fn preview(placed: &[Placed<'_>], as_json: bool) -> anyhow::Result<()> {
         return output::json(&json!({ "directories": placed.iter().map(dir).collect::<Vec<_>>() }));
     }
     for Placed { path, former, files } in placed {
-        let layout =
-            former.layout.as_ref().map_or("what the file system gives".to_owned(), ToString::to_string);
+        let layout = former.layout.as_ref().map(ToString::to_string);
+        let exact = || former.exact.as_ref().map(|exact| exact.replace('\n', " "));
+        let layout = layout.or_else(exact).unwrap_or_else(|| "what the file system gives".to_owned());
         println!("{}: new files, and {} existing ones, would get {layout}", path.display(), files.len());
     }
     if placed.is_empty() {

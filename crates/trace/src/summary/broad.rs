@@ -1,0 +1,191 @@
+//! Bounds the number of file groups. If too many file names differ in letters, groups are joined:
+//! first all names in a directory, beginning with the directories that have the most patterns, then
+//! everything below the directories of one depth.
+
+use std::hash::BuildHasher;
+
+use indexmap::IndexMap;
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+
+use crate::pattern_of;
+
+/// Maximum number of file groups. Each is planned by itself and has a rule of its own in a plan.
+pub const MAX_GROUPS: usize = 512;
+
+/// How much of a pattern the files of a group share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Breadth {
+    /// The whole pattern.
+    #[default]
+    Pattern,
+    /// The directory.
+    Directory,
+    /// The path up to this `/`, counted from 1; 0: nothing.
+    Below(usize),
+}
+
+impl Breadth {
+    /// The pattern of the group of a file with this pattern.
+    pub fn of(self, pattern: &str) -> String {
+        let directory = directory(pattern);
+        match self {
+            Breadth::Pattern => pattern.to_string(),
+            Breadth::Directory => format!("{directory}*"),
+            Breadth::Below(depth) => {
+                let slashes = directory.match_indices('/').map(|(at, _)| at + 1);
+                let end = slashes.take(depth).last().unwrap_or(0);
+                format!("{}**", &directory[..end])
+            }
+        }
+    }
+}
+
+/// The directory of a path, with the `/` after it.
+fn directory(path: &str) -> &str {
+    &path[..path.rfind('/').map_or(0, |at| at + 1)]
+}
+
+/// The groups of a trace's files.
+#[derive(Default)]
+pub(super) struct Groups {
+    /// Number of the group, by file.
+    pub of_file: Vec<u32>,
+    /// Pattern and breadth, by group, in order of first appearance.
+    pub groups: IndexMap<String, Breadth>,
+}
+
+impl Groups {
+    /// Groups files by pattern, in at most `limit` groups. Memory besides the result: a number for
+    /// each pattern and the names of the directories.
+    pub(super) fn of<S: AsRef<str>>(names: &[S], limit: usize) -> Groups {
+        let joining = Joining::of(names, limit);
+        let mut groups = Groups::default();
+        for name in names {
+            let pattern = pattern_of(name.as_ref());
+            let breadth = joining.breadth(&pattern);
+            let group = groups.groups.entry(breadth.of(&pattern));
+            groups.of_file.push(group.index() as u32);
+            group.or_insert(breadth);
+        }
+        groups
+    }
+}
+
+/// Which patterns are joined.
+struct Joining {
+    /// Directories whose files are one group each.
+    whole: FxHashSet<String>,
+    /// Number of `/` in a path beyond which nothing distinguishes groups.
+    depth: usize,
+}
+
+impl Joining {
+    /// Joins as many as it takes for at most `limit` groups.
+    fn of<S: AsRef<str>>(names: &[S], limit: usize) -> Joining {
+        let directories = directories(names);
+        let mut left: usize = directories.iter().map(|(_, patterns)| patterns).sum();
+        let mut joining = Joining { whole: FxHashSet::default(), depth: usize::MAX };
+        for (directory, patterns) in &directories {
+            if left <= limit || *patterns == 1 {
+                break;
+            }
+            left -= patterns - 1;
+            joining.whole.insert(directory.clone());
+        }
+        // If that is not enough, each directory is one group by now.
+        let deepest = directories.iter().map(|(directory, _)| depth_of(directory)).max().unwrap_or(0);
+        for depth in (0..deepest).rev() {
+            if left <= limit {
+                break;
+            }
+            joining.depth = depth;
+            let groups = directories.iter().map(|(directory, _)| joining.breadth(directory).of(directory));
+            left = groups.collect::<FxHashSet<String>>().len();
+        }
+        joining
+    }
+
+    /// The breadth of the group of a pattern.
+    fn breadth(&self, pattern: &str) -> Breadth {
+        if depth_of(pattern) > self.depth {
+            Breadth::Below(self.depth)
+        } else if self.whole.contains(directory(pattern)) {
+            Breadth::Directory
+        } else {
+            Breadth::Pattern
+        }
+    }
+}
+
+fn depth_of(path: &str) -> usize {
+    path.matches('/').count()
+}
+
+/// The directories of the names' patterns, with the number of patterns in each; the largest first.
+fn directories<S: AsRef<str>>(names: &[S]) -> Vec<(String, usize)> {
+    let mut seen = FxHashSet::default();
+    let mut counts: FxHashMap<String, usize> = FxHashMap::default();
+    for pattern in names.iter().map(|name| pattern_of(name.as_ref())) {
+        // Patterns with the same hash count as one. There may then be one group too many.
+        if seen.insert(FxBuildHasher.hash_one(&pattern)) {
+            let directory = directory(&pattern);
+            match counts.get_mut(directory) {
+                Some(count) => *count += 1,
+                None => _ = counts.insert(directory.to_owned(), 1),
+            }
+        }
+    }
+    let mut directories: Vec<(String, usize)> = counts.into_iter().collect();
+    directories.sort_unstable_by(|(one, few), (other, many)| many.cmp(few).then_with(|| one.cmp(other)));
+    directories
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups(names: &[String], limit: usize) -> Vec<String> {
+        let groups = Groups::of(names, limit);
+        assert!(groups.groups.len() <= limit);
+        assert_eq!(groups.of_file.len(), names.len());
+        for (name, group) in names.iter().zip(&groups.of_file) {
+            let (pattern, breadth) = groups.groups.get_index(*group as usize).unwrap();
+            assert_eq!(breadth.of(&pattern_of(name)), *pattern);
+        }
+        groups.groups.into_keys().collect()
+    }
+
+    fn letters(mut i: usize) -> String {
+        let mut name = String::new();
+        for _ in 0..4 {
+            name.push((b'a' + (i % 26) as u8) as char);
+            i /= 26;
+        }
+        name
+    }
+
+    #[test]
+    fn few_patterns_stay_apart() {
+        let names = ["/d/a1", "/d/b", "/d/a2"].map(String::from);
+        assert_eq!(groups(&names, 2), ["/d/a<n>", "/d/b"]);
+    }
+
+    #[test]
+    fn the_directory_with_the_most_patterns_is_joined_first() {
+        let mut names: Vec<String> = (0..100).map(|i| format!("/d/many/{}", letters(i))).collect();
+        names.extend(["/d/few/x", "/d/few/y", "/d/z"].map(String::from));
+        assert_eq!(groups(&names, 50), ["/d/many/*", "/d/few/x", "/d/few/y", "/d/z"]);
+        assert_eq!(groups(&names, 3), ["/d/many/*", "/d/few/*", "/d/z"]);
+    }
+
+    #[test]
+    fn many_directories_are_joined_from_the_deepest_on() {
+        let mut names: Vec<String> = (0..100).map(|i| format!("/d/{}/x/y/f", letters(i))).collect();
+        names.extend(["/d/z".into(), "plain".into()]);
+        assert_eq!(groups(&names, 50), ["/d/**", "/d/z", "plain"]);
+        names.extend((0..100).map(|i| format!("/{}/f", letters(i))));
+        assert_eq!(groups(&names, 50), ["/**", "plain"]);
+        names.extend((0..100).map(|i| format!("{}/f", letters(i))));
+        assert_eq!(groups(&names, 50), ["**", "plain"]);
+    }
+}
