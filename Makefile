@@ -19,6 +19,7 @@ help:
 	@echo 'make throttled-disk   the disks that take their time, for real file systems (testbed/disks; needs FUSE)'
 	@echo 'make cephfs-bed a CephFS on this machine, to test and measure on: installs Ceph, says how (testbed/cephfs; needs root, FUSE)'
 	@echo 'make test-cephfs  brings it up, runs what is tested on it, takes it down (some minutes; STRIPEWISE_LONG=1: more)'
+	@echo 'make test-orangefs ORANGEFS=DIR  the same on an OrangeFS that is installed in DIR, or built from its source tree DIR (testbed/orangefs)'
 	@echo 'make bench-cephfs  layouts, PSA, the cache and replicas measured on it, and the page bench/results.d/cephfs.md (an hour)'
 	@echo 'make evaluate   the experiments of the papers: simulated at their full size, measured on emulated servers (an hour), and the pages'
 	@echo 'make evaluation-pages  docs/evaluation.md and its drawings anew from the records in docs/evaluation'
@@ -67,7 +68,13 @@ test-long: workloads build-test
 
 # To run next to another testbed: CEPHFS_BED="--base DIR --port PORT".
 test-cephfs: workloads cephfs-bed build-test
-	STRIPEWISE_BIN_DIR=$(TEST_BIN) tools/test-cephfs.sh $(PYTHON)
+	STRIPEWISE_BIN_DIR=$(TEST_BIN) tools/test-bed.sh cephfs $(PYTHON)
+
+# ORANGEFS: where OrangeFS is installed, or its source tree. To run next to another testbed:
+# ORANGEFS_BED="--base DIR --port PORT".
+test-orangefs: workloads build-test
+	@tools/setup.sh orangefs
+	STRIPEWISE_BIN_DIR=$(TEST_BIN) tools/test-bed.sh orangefs $(PYTHON) $(ORANGEFS)
 
 test-mutations: workloads
 	$(PYTHON) tests/mutations
@@ -103,4 +110,4 @@ clean:
 	cargo clean
 	rm -rf build
 
-.PHONY: help setup workloads throttled-disk cephfs-bed build demo build-test test test-long test-mutations test-cephfs bench-cephfs evaluate evaluation-pages lint bench clean
+.PHONY: help setup workloads throttled-disk cephfs-bed build demo build-test test test-long test-mutations test-cephfs test-orangefs bench-cephfs evaluate evaluation-pages lint bench clean

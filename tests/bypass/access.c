@@ -316,7 +316,13 @@ static void description_locks(void)
         SHOW(flock(other, LOCK_EX | LOCK_NB));
         SHOW(flock(fd, LOCK_UN));
         SHOW(flock(other, LOCK_EX | LOCK_NB));
-        close(fd);
+        SHOW(flock(other, LOCK_UN));
+        /* Held until the close, whatever the descriptor was used for before. */
+        char byte;
+        SHOW(flock(fd, LOCK_EX | LOCK_NB));
+        printf("pread %zd\n", pread(fd, &byte, 1, 0));
+        SHOW(close(fd));
+        SHOW(flock(other, LOCK_EX | LOCK_NB));
         close(other);
     }
 }

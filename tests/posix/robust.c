@@ -8,11 +8,13 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 
@@ -375,6 +377,87 @@ static void reused_number(void)
     use(fd, 2);
 }
 
+/* Bypasses the library, which would notice the close. */
+static long past(long number, long a, long b, long c)
+{
+#ifdef __x86_64__
+    long result;
+    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+    return result;
+#else
+    return syscall(number, a, b, c);
+#endif
+}
+
+/* Closed past the library, the number becomes another file's, and then the file's again. */
+static void stolen_number(void)
+{
+    char byte, other[4096];
+    snprintf(other, sizeof other, "%s.other", path);
+    int plain = open("/dev/zero", O_RDONLY), fd = fresh(), second = open(other, O_RDWR | O_CREAT | O_TRUNC, 0644);
+    CHECK(write(fd, "first", 5) == 5 && write(second, "second", 6) == 6);
+    CHECK(pread(fd, &byte, 1, 0) == 1 && byte == 'f' && pread(second, &byte, 1, 0) == 1 && byte == 's');
+    CHECK(past(SYS_dup3, second, fd, 0) == fd && pread(fd, &byte, 1, 0) == 1 && byte == 's');
+    CHECK(pwrite(fd, "S", 1, 0) == 1 && lseek(fd, 0, SEEK_CUR) == 6 && read(fd, &byte, 1) == 0);
+    CHECK(past(SYS_dup3, plain, fd, 0) == fd && pread(fd, &byte, 1, 0) == 1 && byte == 0);
+    CHECK(close(fd) == 0 && close(second) == 0 && (fd = open(path, O_RDONLY)) >= 0);
+    CHECK(read(fd, &byte, 1) == 1 && byte == 'f' && read(fd, &byte, 1) == 1 && byte == 'i');
+    second = open(other, O_RDONLY);
+    CHECK(read(second, &byte, 1) == 1 && byte == 'S' && unlink(other) == 0);
+}
+
+/* The status flags belong to the open file, so another process may set them. */
+static void flags_of_another(void)
+{
+    int fd = fresh();
+    CHECK(write(fd, "0123456789", 10) == 10 && pwrite(fd, "x", 1, 1) == 1);
+    if (fork() == 0)
+        _exit(fcntl(fd, F_SETFL, O_APPEND) != 0);
+    wait(0);
+    printf("pwrite %zd", pwrite(fd, "yy", 2, 1));
+    printf(", size %ld\n", (long)lseek(fd, 0, SEEK_END));
+    CHECK(lseek(fd, 0, SEEK_SET) == 0 && write(fd, "zz", 2) == 2);
+    if (fork() == 0)
+        _exit(fcntl(fd, F_SETFL, 0) != 0);
+    wait(0);
+    CHECK(pwrite(fd, "w", 1, 0) == 1);
+}
+
+/* A handler leaves a read or write by siglongjmp, and the file goes on as before. */
+static sigjmp_buf back;
+static void leaps(int signal) { (void)signal; siglongjmp(back, 1); }
+
+static void left_by_a_handler(void)
+{
+    static unsigned char out[4096], in[4096];
+    volatile int left = 0, done = 0;
+    volatile off_t at = 0;
+    int fd = fresh();
+    for (int i = 0; i < 64; i++)
+        CHECK(write(fd, out, sizeof out) == sizeof out);
+    signal(SIGALRM, leaps);
+    while (done < 20000 || left < 20) {
+        if (sigsetjmp(back, 1)) {
+            left++;
+            continue;
+        }
+        struct itimerval timer = {{0, 0}, {0, 300}};
+        if (done++ % 64 == 0) setitimer(ITIMER_REAL, &timer, 0);
+        at = done % 60;
+        pattern(out, sizeof out, (unsigned)at);
+        CHECK(pwrite(fd, out, sizeof out, at * 4096) == sizeof out);
+        CHECK(pread(fd, in, sizeof in, at * 4096) == sizeof in && memcmp(in, out, sizeof in) == 0);
+        CHECK(lseek(fd, at * 4096, SEEK_SET) == at * 4096 && read(fd, in, sizeof in) == sizeof in);
+        CHECK(memcmp(in, out, sizeof in) == 0);
+    }
+    signal(SIGALRM, SIG_IGN);
+    // How often the loop ran, and what a handler left in `out`, differ between runs.
+    pattern(out, sizeof out, 60);
+    for (int i = 0; i < 64; i++)
+        CHECK(pwrite(fd, out, sizeof out, i * 4096L) == sizeof out);
+    CHECK(lseek(fd, 0, SEEK_SET) == 0 && read(fd, in, sizeof in) == sizeof in && lseek(fd, 0, SEEK_CUR) == sizeof in);
+}
+
 static void unlinked(void)
 {
     int fd = fresh();
@@ -426,7 +509,8 @@ static const struct test tests[] = {
     {"shared_append", shared_append}, {"signals", signals}, {"signals_inside", signals_inside}, {"locks", locks},
     {"pass_descriptor", pass_descriptor}, {"standard_streams", standard_streams}, {"copies", copies},
     {"cancellation", cancellation}, {"large", large}, {"size_limit", size_limit}, {"few_descriptors", few_descriptors},
-    {"reused_number", reused_number}, {"unlinked", unlinked}, {"dlopen", dynamic}, {"open_and_close", open_and_close},
+    {"reused_number", reused_number}, {"stolen_number", stolen_number}, {"flags_of_another", flags_of_another},
+    {"left_by_a_handler", left_by_a_handler}, {"unlinked", unlinked}, {"dlopen", dynamic}, {"open_and_close", open_and_close},
 };
 
 int main(int argc, char **argv)

@@ -2,7 +2,7 @@
 """Measures the library's CPU time per call on plain, recorded and managed files, and compares it with
 runs without the library and with other builds of it.
 
-    nice -n -20 crates/preload/benches/calls.py [NAME=]LIBRARY [[NAME=]LIBRARY ...] [--dir /dev/shm] [--rounds 101] [--only TEXT]
+    nice -n -20 crates/preload/benches/calls.py [NAME=]LIBRARY [[NAME=]LIBRARY ...] [--dir /dev/shm] [--rounds 101] [--only TEXT] [--calls TEXT]
 
 Every kind of file in every build has a process of its own. All processes take turns on one
 processor: each does a few calls of one kind, then of the next kind. So a change of the machine's
@@ -30,7 +30,7 @@ scheme = "DEF"
 reason = "a benchmark"
 predicted_s = 1.0
 elapsed_s = 1.0
-layouts = [[{{ cycle = "s/0-3:64K" }}]]
+layouts = [[{{ cycle = "{2}" }}]]
 """
 COPY = '[[rule.copy]]\nkind = "{0}"\nname = "{0}"\nlayouts = [[{{ cycle = "c/0-3:64K" }}]]\n'
 
@@ -42,17 +42,22 @@ def cache(mode, capacity):
 # The directory of each kind of managed file, and additional lines of its rule.
 MANAGED = {
     "managed": "",
+    "one": "",
     "replicas": COPY.format("replica"),
     "off": cache("off", "1G"),
     "hits": cache("nsca", "1G"),
     # A cache full of dirty data: the copier is too slow to leave clean data that could be evicted.
     "misses": cache("sla", "4K") + "background = 1\n",
 }
+# The layout of each kind of managed file, unless it is this one.
+CYCLE = "s/0-3:64K"
+CYCLES = {"one": "s/0:64K"}
 # Kinds of files: name of the row, directory, and environment.
 KINDS = {
     "plain": ("plain", {}),
     "plain, with a plan": ("planned", {"STRIPEWISE_PLAN": "PLAN"}),
     "plain, recorded": ("recorded", {"STRIPEWISE_TRACE_DIR": "SPOOL"}),
+    "managed, one target": ("one", {"STRIPEWISE_PLAN": "PLAN"}),
     "managed, 4 targets": ("managed", {"STRIPEWISE_PLAN": "PLAN"}),
     "two replicas": ("replicas", {"STRIPEWISE_PLAN": "PLAN"}),
     "cache, off": ("off", {"STRIPEWISE_PLAN": "PLAN"}),
@@ -63,7 +68,7 @@ KINDS = {
 
 def plan_text(root):
     """A plan with rules for the directories of managed files, and eight targets."""
-    text = 'version = 1\nscheme = "DEF"\n' + "".join(RULE.format(root, name) + rest for name, rest in MANAGED.items())
+    text = 'version = 1\nscheme = "DEF"\n' + "".join(RULE.format(root, name, CYCLES.get(name, CYCLE)) + rest for name, rest in MANAGED.items())
     text += "[cluster.network]\nestablish_s = 0.0\nper_byte_s = 0.0\n"
     for tier, startup in (("s", 1e-4), ("c", 1e-6)):
         text += f"[cluster.class.{tier}]\n"
@@ -132,9 +137,9 @@ def start(program, root, libraries, only):
     return sorted(workers, key=lambda worker: order.index(worker.row))
 
 
-def print_tables(workers, names):
-    for first in range(0, len(names), COLUMNS):
-        columns = range(first, min(first + COLUMNS, len(names)))
+def print_tables(workers, names, kinds):
+    for first in range(0, len(kinds), COLUMNS):
+        columns = kinds[first : first + COLUMNS]
         print("| ns per call | " + " | ".join(names[kind] for kind in columns) + " |\n" + "|---" * (len(columns) + 1) + "|")
         leader = None
         for worker in workers:
@@ -154,6 +159,7 @@ def main():
     parser.add_argument("--dir", default="/dev/shm", help="should be in memory, so that only the calls are measured")
     parser.add_argument("--rounds", type=int, default=101)
     parser.add_argument("--only", default="", help="only rows whose name has this in it")
+    parser.add_argument("--calls", default="", help="only calls whose name has this in it")
     arguments = parser.parse_args()
     pairs = (text.rpartition("=") for text in arguments.libraries)
     libraries = {name or f"build {number}": Path(path).resolve(strict=True) for number, (name, _, path) in enumerate(pairs, 1)}
@@ -163,9 +169,10 @@ def main():
         subprocess.run(["gcc", "-O2", "-o", program, HERE / "calls.c"], check=True)
         names = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
         os.sched_setaffinity(0, {processor})
+        kinds = [kind for kind, name in enumerate(names) if arguments.calls in name]
         workers = start(program, Path(work), libraries, arguments.only)
         for _ in range(arguments.rounds):
-            for kind in range(len(names)):
+            for kind in kinds:
                 for worker in workers:
                     worker.measure(kind)
         for worker in workers:
@@ -173,7 +180,7 @@ def main():
             worker.process.wait()
         load = " ".join(f"{value:.1f}" for value in os.getloadavg())
         print(f"{arguments.rounds} rounds, processor {processor}, load average {load}\n")
-        print_tables(workers, names)
+        print_tables(workers, names, kinds)
 
 
 if __name__ == "__main__":

@@ -324,7 +324,7 @@ fn rows(path: &Path) -> Vec<(String, Request)> {
     let mut requests = Trace::open(path).unwrap().requests().unwrap();
     let mut all = Vec::new();
     while let Some(batch) = requests.next_batch().unwrap() {
-        all.extend(batch.requests.iter().map(|row| (batch.files[row.file as usize].clone(), *row)));
+        all.extend(batch.requests.iter().map(|row| (batch.files[row.file as usize].to_string(), *row)));
     }
     all
 }

@@ -88,8 +88,10 @@ mod tests {
     fn who_holds_a_byte_is_found() {
         let file = tempfile::tempfile().unwrap();
         Real.lock(file.as_fd(), 5, 1, LockKind::Exclusive).unwrap();
-        let own = of(file.as_fd(), 5);
-        assert!(own.len() == 1 && own[0].starts_with(&format!("process {} (", std::process::id())), "{own:?}");
+        let holders = of(file.as_fd(), 5);
+        // Processes that other tests start share the descriptor, and so the lock, until they exec.
+        let own = format!("process {} (", std::process::id());
+        assert!(holders.iter().any(|holder| holder.starts_with(&own)), "{holders:?}");
         assert_eq!(of(file.as_fd(), 6), [""; 0]);
     }
 }

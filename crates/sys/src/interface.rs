@@ -380,6 +380,11 @@ pub trait Sys: Send + Sync {
         rustix::process::geteuid().as_raw()
     }
 
+    /// The effective group, which owns files that `open` creates outside of setgid directories.
+    fn group(&self) -> u32 {
+        rustix::process::getegid().as_raw()
+    }
+
     /// Fills the buffer with random bytes that are suitable for identifiers.
     fn random(&self, buffer: &mut [u8]) -> Result<()> {
         let mut filled = 0;

@@ -17,7 +17,7 @@ use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Fd, Result};
 
 use crate::calls::ends::{Cursor, End, finish, pump};
-use crate::calls::transfer::{MOST, Place};
+use crate::calls::request::{MOST, Place};
 use crate::descriptors::{Managed, Subject, on_managed};
 use crate::process::{answer, serve};
 

@@ -6,8 +6,11 @@ use std::ffi::{c_int, c_void};
 use libc::{iovec, off_t, size_t, ssize_t};
 use stripewise_recorder::Op;
 
-use crate::calls::transfer::{Place, Transfer, move_bytes};
+use crate::calls::piece::move_piece;
+use crate::calls::request::{Place, Transfer};
+use crate::calls::transfer::move_bytes;
 use crate::descriptors::{Call, Managed, Subject, adopt, record, table};
+use crate::process::errno::{fail, quietly};
 use crate::process::{NoCancellation, guard, serve_interruptible};
 
 interpose!(
@@ -91,12 +94,14 @@ fn tracked(fd: c_int, request: impl FnOnce() -> Transfer, real: &dyn Fn() -> isi
 
 fn managed_transfer(managed: &Managed, request: &Transfer) -> isize {
     let offset = Cell::new(0);
-    let run = || {
-        serve_interruptible(|| {
-            let (at, moved) = move_bytes(managed, request)?;
-            offset.set(at);
-            Ok(moved as isize)
-        })
+    let note = |(at, moved): (u64, usize)| {
+        offset.set(at);
+        moved as isize
+    };
+    // A panic there leaves the request to the other functions.
+    let run = || match quietly(|| move_piece(managed, request)) {
+        Some(done) => done.map_or_else(fail, note),
+        None => serve_interruptible(|| move_bytes(managed, request).map(note)),
     };
     record::timed_as(managed.entry(), run, |result| {
         let call = request.call();

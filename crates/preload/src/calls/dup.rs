@@ -4,9 +4,9 @@
 //! closed by now.
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::atomic::Ordering;
 
 use libc::{cmsghdr, mmsghdr, msghdr, timespec};
+use stripewise_sys::OFlags;
 use stripewise_sys::fd::is_private;
 
 use crate::calls::close::leave;
@@ -30,7 +30,7 @@ interpose!(
             libc::F_SETFL => {
                 let result = real();
                 if let (0, Known::Entry(entry)) = (result, table::known(fd)) {
-                    entry.appends.store(argument as c_int & libc::O_APPEND != 0, Ordering::Relaxed);
+                    entry.note_status(OFlags::from_bits_retain(argument as u32));
                 }
                 result
             }

@@ -9,7 +9,8 @@ use rustix::fs::{FileType, OFlags, fcntl_getfl, fstat};
 use stripewise_recorder::Op;
 use stripewise_sys::{Errno, Result, raw};
 
-use crate::calls::transfer::{Place, Transfer, check_mode, move_bytes};
+use crate::calls::request::{Place, Transfer, check_mode};
+use crate::calls::transfer::move_bytes;
 use crate::descriptors::{Managed, Subject};
 use crate::process::{borrow, guarded, kernel};
 

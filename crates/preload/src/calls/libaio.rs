@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use libc::timespec;
-use stripewise_datapath::FileKey;
 use stripewise_recorder::{Event as Record, Flags, Op};
 use stripewise_sys::{Errno, OFlags, Result};
 
 use crate::calls::aio::{self, pool};
-use crate::calls::transfer::{Place, Transfer, check_mode, move_with_flags};
+use crate::calls::request::{Place, Transfer, check_mode};
+use crate::calls::transfer::move_with_flags;
 use crate::descriptors::{Entry, Managed, Subject, record};
 use crate::process::{borrow, errno, kernel, state};
 
@@ -190,7 +190,7 @@ unsafe fn submit_managed(context: usize, address: *mut Iocb, managed: Managed) -
     let ours = Context::find_or_make(context);
     ours.under_way.fetch_add(1, Ordering::AcqRel);
     let (after_all, id) = (transfer.is_none(), address as usize);
-    let (key, fd) = (FileKey::of(managed.anchor()?), iocb.fd.cast_signed());
+    let (key, fd) = (managed.file()?.key(), iocb.fd.cast_signed());
     let finish = move |ours: &Context, result: i64| {
         ours.complete(Event { data: iocb.data, iocb: id as u64, result, result2: 0 });
         if iocb.flags & IOCB_FLAG_RESFD != 0 {

@@ -72,8 +72,9 @@ interpose!(
         change_named(At::cwd(path), 0, || to_mode(mode), real)
     },
     fchmod = |real, fd: c_int, mode: mode_t| -> c_int { change_opened(fd, || to_mode(mode), real) },
-    fchmodat = |real, dir: c_int, path: *const c_char, mode: mode_t, flags: c_int| -> c_int {
-        change_named(At { dir, path }, flags, || to_mode(mode), real)
+    fchmodat = |&real, dir: c_int, path: *const c_char, mode: mode_t, flags: c_int| -> c_int {
+        let change = || if is_refused(flags, real) { None } else { to_mode(mode) };
+        change_at(At { dir, path }, flags, change, || unsafe { real(dir, path, mode, flags) })
     },
     chown = |real, path: *const c_char, user: uid_t, group: gid_t| -> c_int {
         change_named(At::cwd(path), 0, || to_owner(user, group), real)
@@ -177,6 +178,17 @@ fn change_opened(fd: c_int, change: impl FnOnce() -> Option<Change>, real: impl 
             managed.file()?.change(&change).map(|()| 0)
         })
     })
+}
+
+/// Whether libc, or its kernel, refuses these flags of fchmodat: AT_EMPTY_PATH is refused by glibc
+/// before 2.39 and Linux before 6.6. Descriptor -1 tells which, because it has no file.
+fn is_refused(
+    flags: c_int,
+    fchmodat: unsafe extern "C" fn(c_int, *const c_char, mode_t, c_int) -> c_int,
+) -> bool {
+    // SAFETY: the path is an empty string.
+    let answer = || unsafe { fchmodat(-1, c"".as_ptr(), 0, flags) };
+    flags & libc::AT_EMPTY_PATH != 0 && errno::quietly(|| answer() == -1 && errno::get() != libc::EBADF)
 }
 
 fn to_mode(mode: mode_t) -> Option<Change> {

@@ -3,7 +3,6 @@
 use std::ffi::{CStr, c_char, c_int};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 
 use libc::{mode_t, posix_spawn_file_actions_t};
@@ -137,7 +136,7 @@ pub fn open_any(at: At, flags: c_int, mode: mode_t, real: impl FnOnce() -> c_int
 fn opened_at(start: Option<Ticks>, fd: c_int, entry: Option<EntryRef>, opened: OFlags) -> c_int {
     let (Some(start), Some(entry)) = (start, entry) else { return fd };
     let Some((recorder, file)) = record::wanted(&entry) else { return fd };
-    let flags = if entry.appends.load(Ordering::Relaxed) { Flags::APPEND } else { Flags::NONE };
+    let flags = if entry.status().contains(OFlags::APPEND) { Flags::APPEND } else { Flags::NONE };
     let logical = || entry.file()?.map(|file| file.size()).transpose();
     let size = guarded(logical).ok().flatten().unwrap_or(entry.opened_size);
     let event = Event { file, op: Op::Open, flags, offset: 0, size, start, end: recorder.now(), result: 0 };

@@ -8,7 +8,7 @@ use stripewise_datapath::Whence;
 use stripewise_recorder::Op;
 use stripewise_sys::{Errno, OFlags, Result};
 
-use crate::calls::transfer::check_limit;
+use crate::calls::limit::check_limit;
 use crate::descriptors::{Call, Managed, Subject, adopt, on_managed, on_recorded, record, sniff, to_path};
 use crate::process::{At, fail, guard, serve, serve_code, serve_interruptible, state};
 

@@ -122,7 +122,7 @@ unsafe fn path_of<'a>(path: *const c_char) -> &'a CStr {
 fn stat_for(dir: c_int, name: &CStr, flags: c_int) -> Result<Option<stripewise_sys::Stat>> {
     if name.is_empty() {
         let Some(managed) = Subject::managed(dir) else { return Ok(None) };
-        let mut stat = *managed.anchor()?;
+        let mut stat = managed.anchor()?;
         errno::guarded(|| managed.file()?.correct_stat(&mut stat))?;
         return Ok(Some(stat));
     }

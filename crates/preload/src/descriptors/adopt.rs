@@ -146,7 +146,8 @@ fn describe(fd: c_int, stat: &Stat, file: Option<Arc<LogicalFile>>, access: OFla
     });
     Entry {
         record_as,
-        appends: fcntl_getfl(borrow(fd)).is_ok_and(|flags| flags.contains(OFlags::APPEND)).into(),
+        // With O_PATH every transfer asks the kernel.
+        status: fcntl_getfl(borrow(fd)).unwrap_or(OFlags::PATH).bits().into(),
         access: access & OFlags::RWMODE,
         opened_size: stat.st_size as u64,
         ..Entry::new(Ok(file), (stat.st_dev, stat.st_ino))

@@ -9,13 +9,14 @@ use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use stripewise_datapath::LogicalFile;
 use stripewise_recorder::FileId;
 use stripewise_sys::fd::close_inherited;
 use stripewise_sys::{Errno, Fd, OFlags, Result};
 
+use crate::descriptors::Twin;
 use crate::process::{Chunks, SignalForkGuard, identity};
 
 /// The offset is unknown; only the kernel knows it.
@@ -37,21 +38,21 @@ pub struct Entry {
     /// [`identity::forks`] when the entry was made. After a later fork other processes may share
     /// the descriptor.
     pub forks: u32,
-    /// Whether the descriptor is in append mode, as far as this process knows; for the recorder
-    /// only.
-    pub appends: AtomicBool,
-    /// The offset of the next `read` or `write` as far as this process knows; for the recorder
-    /// only.
+    /// The kernel's status flags, as far as this process knows: another process that shares the
+    /// description may have changed O_APPEND or O_DIRECT.
+    pub status: AtomicU32,
+    /// The offset of the next `read` or `write`, as far as this process knows.
     pub offset: AtomicU64,
     /// The signal that the program has set with F_SETSIG; kept in this process only.
     pub signal: AtomicU32,
     /// The private descriptor whose open file description holds the program's OFD locks; 0 if there
     /// is none.
     pub locks: AtomicI32,
+    pub twin: Twin,
 }
 
 impl Entry {
-    /// An entry without the fields that the recorder needs.
+    /// An entry without status flags and what else only calls on descriptors need.
     pub const fn new(file: Result<Option<Arc<LogicalFile>>>, key: (u64, u64)) -> Self {
         Self {
             file,
@@ -60,15 +61,26 @@ impl Entry {
             access: OFlags::RDONLY,
             opened_size: 0,
             forks: 0,
-            appends: AtomicBool::new(false),
+            status: AtomicU32::new(OFlags::empty().bits()),
             offset: AtomicU64::new(UNKNOWN_OFFSET),
             signal: AtomicU32::new(0),
             locks: AtomicI32::new(0),
+            twin: Twin::new(),
         }
     }
 
     pub fn file(&self) -> Result<Option<&LogicalFile>> {
         self.file.as_ref().map(Option::as_deref).map_err(|error| *error)
+    }
+
+    pub fn status(&self) -> OFlags {
+        OFlags::from_bits_retain(self.status.load(Ordering::Relaxed))
+    }
+
+    /// Notes the flags of a successful F_SETFL.
+    pub fn note_status(&self, set: OFlags) {
+        let changed = OFlags::APPEND | OFlags::DIRECT;
+        self.status.store(((self.status() - changed) | (set & changed)).bits(), Ordering::Relaxed);
     }
 
     /// Whether the file is certainly not managed.

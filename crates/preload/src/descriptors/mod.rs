@@ -10,6 +10,7 @@ pub mod seen;
 pub mod sniff;
 pub mod subject;
 pub mod table;
+pub mod twin;
 
 pub use adopt::tracked;
 pub use entry::{Entry, EntryRef};
@@ -19,3 +20,4 @@ pub use seen::Found;
 pub use sniff::Named;
 pub use subject::{Managed, Subject, on_managed, on_recorded};
 pub use table::Known;
+pub use twin::Twin;

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use rustix::fs::{SeekFrom, seek};
 use stripewise_recorder::{Event, FileId, Flags, Op, Recorder};
+use stripewise_sys::OFlags;
 
 use crate::descriptors::Entry;
 use crate::descriptors::entry::UNKNOWN_OFFSET;
@@ -65,7 +66,7 @@ pub fn timed_as<T: Copy + TryInto<i64>>(
 /// offset.
 #[inline]
 pub fn timed_at_offset(fd: c_int, entry: &Entry, call: Call, run: impl FnOnce() -> isize) -> isize {
-    let appends = call.op == Op::Write && entry.appends.load(Ordering::Relaxed);
+    let appends = call.op == Op::Write && entry.status().contains(OFlags::APPEND);
     let before = if appends { 0 } else { known_offset(fd, entry) };
     timed_as(entry, run, |result| {
         let moved = result.max(0) as u64;

@@ -22,13 +22,13 @@ pub enum Subject {
 pub struct Managed {
     fd: c_int,
     entry: EntryRef,
-    anchor: Result<Stat>,
 }
 
 impl Subject {
-    /// Looks up a descriptor. Costs two loads for a plain one, and one fstat for a managed one. The
-    /// fstat detects a descriptor that was closed without the library's knowledge and now refers to
-    /// another file.
+    /// Looks up a descriptor. Costs two loads for a plain one, and one system call for a managed
+    /// one, which detects a descriptor that was closed without the library's knowledge and now
+    /// refers to another file: a comparison with its [twin](crate::descriptors::Twin), or else an
+    /// fstat.
     #[inline]
     pub fn of(fd: c_int) -> Self {
         match tracked(fd) {
@@ -67,6 +67,9 @@ impl Subject {
             }
             // Prepares the data path in a forked child before the child uses a file.
             let _ = state::runtime_if_used();
+            if entry.twin.is_of(fd) {
+                return Self::Managed(Managed { fd, entry });
+            }
             let anchor = match retry_on_intr(|| fstat(borrow(fd))) {
                 // Closed without the library's knowledge. The kernel reports EBADF for the real
                 // call, too.
@@ -75,7 +78,8 @@ impl Subject {
                 Ok(anchor) => anchor,
             };
             if entry.key == (anchor.st_dev, anchor.st_ino) {
-                return Self::Managed(Managed { fd, entry, anchor: Ok(anchor) });
+                entry.twin.ensure(fd, entry.key);
+                return Self::Managed(Managed { fd, entry });
             }
             if identity::is_vfork_child() {
                 return Self::Plain;
@@ -91,7 +95,7 @@ impl Subject {
     /// The kind of this descriptor could not be determined. Every call on it fails: it might
     /// otherwise reach a manifest.
     fn unknown(fd: c_int, error: Errno) -> Self {
-        Self::Managed(Managed { fd, entry: EntryRef::failed(error), anchor: Err(error) })
+        Self::Managed(Managed { fd, entry: EntryRef::failed(error) })
     }
 }
 
@@ -132,9 +136,10 @@ impl Managed {
         &self.entry
     }
 
-    /// Result of fstat(2) on the anchor.
-    pub fn anchor(&self) -> Result<&Stat> {
-        self.anchor.as_ref().map_err(|error| *error)
+    /// fstat(2) of the anchor.
+    pub fn anchor(&self) -> Result<Stat> {
+        self.entry.file()?;
+        retry_on_intr(|| fstat(self.fd()))
     }
 
     /// The status flags with the access mode that the program asked for. The kernel keeps the other
@@ -143,7 +148,16 @@ impl Managed {
     /// could not be determined: the access mode is unknown then, too.
     pub fn flags(&self) -> Result<OFlags> {
         self.entry.file()?;
-        let flags = fcntl_getfl(self.fd())?;
+        self.with_access(fcntl_getfl(self.fd())?)
+    }
+
+    /// As [`flags`](Self::flags), without a system call and as far as this process knows.
+    pub fn known_flags(&self) -> Result<OFlags> {
+        self.entry.file()?;
+        self.with_access(self.entry.status())
+    }
+
+    fn with_access(&self, flags: OFlags) -> Result<OFlags> {
         if flags.contains(OFlags::PATH) {
             return Err(Errno::BADF);
         }

@@ -15,7 +15,8 @@ use stripewise_datapath::FileKey;
 use stripewise_recorder::Op;
 use stripewise_sys::{Errno, OFlags, Result};
 
-use crate::calls::transfer::{Place, Transfer, move_with_flags};
+use crate::calls::request::{Place, Transfer};
+use crate::calls::transfer::move_with_flags;
 use crate::descriptors::{Managed, Subject, record};
 use crate::process::{answer, guarded, serve};
 
@@ -37,7 +38,7 @@ interpose!(
                 return Err(Errno::INVAL);
             }
             managed.flags()?;
-            let key = FileKey::of(managed.anchor()?);
+            let key = managed.file()?.key();
             it.finish(0, libc::EINPROGRESS);
             let sync = move || managed.file()?.sync(op == libc::O_DSYNC).map(|()| 0);
             enqueue(it, key, true, move || it.end(guarded(sync))).map(|()| 0)
@@ -135,8 +136,7 @@ fn submit(op: Op, it: BlockRef, managed: Managed) -> Result<()> {
     }
     let flags = managed.flags();
     let request = Transfer::one(op, it.buffer, it.len, Place::At(it.offset));
-    let anchor = managed.anchor().inspect_err(|error| it.finish(-1, error.raw_os_error()))?;
-    let key = FileKey::of(anchor);
+    let key = managed.file().inspect_err(|error| it.finish(-1, error.raw_os_error()))?.key();
     it.mark(op, record::wanted(managed.entry()));
     it.finish(0, libc::EINPROGRESS);
     let appends = op == Op::Write && flags.is_ok_and(|flags| flags.contains(OFlags::APPEND));
