@@ -243,6 +243,16 @@ mod tests {
         rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap()
     }
 
+    /// A private descriptor with the `last`-to-last number that there is. Tests that run at the same
+    /// time do not get this number once it is closed.
+    fn far(last: RawFd) -> Fd {
+        let soft_limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let number = soft_limit.min(LIMIT as u64) as RawFd - last;
+        let fd = Fd::register(fcntl_dupfd_cloexec(dev_null(), number).unwrap().into_raw_fd());
+        assert_eq!(fd.as_raw_fd(), number);
+        fd
+    }
+
     #[test]
     fn private_descriptors_are_high_registered_and_closed_on_exec() {
         let fd = Fd::adopt(dev_null()).unwrap();
@@ -250,8 +260,21 @@ mod tests {
         assert!(raw >= 256, "{raw} is low");
         assert!(is_private(raw));
         assert!(rustix::io::fcntl_getfd(&fd).unwrap().contains(rustix::io::FdFlags::CLOEXEC));
+    }
+
+    #[test]
+    fn a_dropped_descriptor_is_closed_and_not_private() {
+        let fd = far(1);
+        let raw = fd.as_raw_fd();
+        assert!(is_private(raw));
         drop(fd);
         assert!(!is_private(raw));
+        // SAFETY: only asks whether there is such a descriptor.
+        assert_eq!(rustix::io::fcntl_getfd(unsafe { borrow(raw) }), Err(Errno::BADF));
+    }
+
+    #[test]
+    fn numbers_that_cannot_be_descriptors_are_not_private() {
         assert!(!is_private(-1));
         assert!(!is_private(LIMIT));
     }
@@ -281,10 +304,7 @@ mod tests {
 
     #[test]
     fn a_child_may_lack_what_its_register_says() {
-        let gone = {
-            let fd = Fd::adopt(dev_null()).unwrap();
-            fd.as_raw_fd()
-        };
+        let gone = far(2).as_raw_fd();
         own(gone);
         close_inherited(gone);
         assert!(!is_private(gone));
