@@ -3,6 +3,8 @@
 use std::fmt::{self, Write};
 use std::os::fd::BorrowedFd;
 use std::str::FromStr;
+use std::thread::sleep;
+use std::time::Duration;
 
 use rustix::fs::{self, AtFlags, StatxFlags};
 
@@ -39,6 +41,9 @@ pub struct Identity {
 /// Magic numbers of file systems whose handles stay valid as long as the file exists: ext4, XFS,
 /// btrfs, tmpfs, Ceph, Lustre.
 const LASTING: [u64; 6] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x00c3_6400, 0x0bd0_0bd0];
+
+/// How often [`Identity::exists`] asks again, a millisecond later each, when memory is short.
+const MEMORY_TRIES: usize = 1000;
 
 impl Identity {
     pub(crate) fn of(fd: BorrowedFd<'_>) -> Result<Self> {
@@ -77,7 +82,17 @@ impl Identity {
         let len = handle.bytes.len().min(FileHandle::MAX);
         let mut raw = FileHandle { len: len as u32, kind: handle.kind, bytes: [0; FileHandle::MAX] };
         raw.bytes[..len].copy_from_slice(&handle.bytes[..len]);
-        match raw::find_by_handle(dir, &raw) {
+        let mut found = raw::find_by_handle(dir, &raw);
+        // ext4 says that memory is short while it gives the inode number of a file that is gone to
+        // a new one (iget_locked finds an inode that is being created).
+        for _ in 0..MEMORY_TRIES {
+            if found != Err(Errno::NOMEM) {
+                break;
+            }
+            sleep(Duration::from_millis(1));
+            found = raw::find_by_handle(dir, &raw);
+        }
+        match found {
             Ok(()) => Ok(Some(true)),
             Err(Errno::STALE) => Ok(Some(false)),
             Err(Errno::PERM | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(None),
@@ -180,9 +195,30 @@ mod tests {
         let told = exists();
         assert_ne!(told, Some(false));
         std::fs::remove_file(&path).unwrap();
+        // A child that another test forked in the meantime may have the file open until it ends.
+        for _ in 0..6000 {
+            if exists() == Some(true) {
+                sleep(Duration::from_millis(10));
+            }
+        }
         assert_eq!(exists(), told.map(|_| false));
         let elsewhere = std::fs::File::open("/proc").unwrap();
         assert_eq!(identity.exists(elsewhere.as_fd()).unwrap(), None);
+    }
+
+    #[test]
+    fn inode_numbers_that_are_used_again_are_no_errors() {
+        let work = || {
+            let dir = tempfile::tempdir().unwrap();
+            let (path, opened) = (dir.path().join("a"), std::fs::File::open(dir.path()).unwrap());
+            for _ in 0..500 {
+                std::fs::write(&path, "text").unwrap();
+                let identity = Identity::of(std::fs::File::open(&path).unwrap().as_fd()).unwrap();
+                std::fs::remove_file(&path).unwrap();
+                identity.exists(opened.as_fd()).unwrap();
+            }
+        };
+        std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(work))));
     }
 
     #[test]
