@@ -113,6 +113,10 @@ CALL(preadv) { return checked(IN(preadv(s->fd, vectors(buffer), 2, WRITE_AT)), W
 CALL(preadv2) { return checked(IN(preadv2(s->fd, vectors(buffer), 2, WRITE_AT, 0)), WRITE_AT); }
 CALL(read_end) { return checked(IN(pread(s->fd, buffer, 2 * WRITE_LEN, SIZE - WRITE_LEN)), SIZE - WRITE_LEN); }
 CALL(write) { lseek(s->fd, WRITE_AT, SEEK_SET); return IN(write(s->fd, to_write(), WRITE_LEN)); }
+CALL(read_piece) { lseek(s->fd, WRITE_AT, SEEK_SET); return checked(IN(read(s->fd, buffer, PIECE_LEN)), WRITE_AT); }
+CALL(pread_piece) { return checked(IN(pread(s->fd, buffer, PIECE_LEN, WRITE_AT)), WRITE_AT); }
+CALL(write_piece) { lseek(s->fd, WRITE_AT, SEEK_SET); return IN(write(s->fd, to_write(), PIECE_LEN)); }
+CALL(pwrite_piece) { return IN(pwrite(s->fd, to_write(), PIECE_LEN, WRITE_AT)); }
 CALL(writev) { lseek(s->fd, WRITE_AT, SEEK_SET); return IN(writev(s->fd, vectors(to_write()), 2)); }
 CALL(pwrite) { return IN(pwrite(s->fd, to_write(), WRITE_LEN, WRITE_AT)); }
 CALL(pwritev) { return IN(pwritev(s->fd, vectors(to_write()), 2, WRITE_AT)); }
@@ -459,6 +463,10 @@ const struct call calls[] = {
     {"writev", "writev", WRITES, OPENED, call_writev, 0},
     {"pwrite pwrite64", "pwrite", WRITES, OPENED, call_pwrite, 0},
     {"pwrite pwrite64", "pwrite, first use", WRITES, INHERITED, call_pwrite, 0},
+    {"read", "read, in one object", NOTHING, OPENED, call_read_piece, 0},
+    {"pread pread64", "pread, in one object", NOTHING, OPENED, call_pread_piece, 0},
+    {"write", "write, in one object", WRITES, OPENED, call_write_piece, 0},
+    {"pwrite pwrite64", "pwrite, in one object", WRITES, OPENED, call_pwrite_piece, 0},
     {"pwritev pwritev64", "pwritev", WRITES, OPENED, call_pwritev, 0},
     {"pwritev2 pwritev64v2", "pwritev2", WRITES, OPENED, call_pwritev2, 0},
     {"pwritev2 pwritev64v2", "pwritev2, appending", APPENDS, OPENED, call_pwritev2_append, 0},

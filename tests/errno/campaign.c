@@ -183,6 +183,8 @@ static void run_case(const struct call *call, int cold, struct injection *inject
         say(it, "wrong");
     else if (nth == 0 && call->way >= ABSENT_UNRULED && it->number != SYS_openat2)
         say(it, "does not go to the kernel at once");
+    else if (it->number == SYS_pwrite64 && it->error != EINTR && call->effect == WRITES && it->result == PIECE_LEN)
+        say(it, "succeeds, although the only write failed");
     else if (it->ended && it->later < 0)
         say(it, strerrorname_np(-it->later));
     if (nth < 0 && it->result < 0 && it->result > WRONG && !call->refused)

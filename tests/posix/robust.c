@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -129,6 +131,77 @@ static void shared_offset(void)
         pthread_join(all[i], 0);
     count_records(shared_fd);
     CHECK(ftruncate(shared_fd, 0) == 0); /* the order above is chance */
+}
+
+/* Threads of two processes read a file with holes to its end: every byte goes to one of them. */
+enum { READERS = 4, BLOCKS = 2048, BLOCK = 4096, WRITTEN = 5 };
+static unsigned *received;
+static void *reader(void *argument)
+{
+    unsigned in[BLOCK / sizeof(unsigned)];
+    for (ssize_t done; (done = read(shared_fd, in, sizeof in)) > 0;)
+        for (size_t i = 0; i < (size_t)done / sizeof *in; i++)
+            if (in[i]) __atomic_fetch_add(&received[in[i]], 1, __ATOMIC_RELAXED);
+    return argument;
+}
+
+static void shared_offset_of_holes(void)
+{
+    pthread_t all[READERS];
+    unsigned out[BLOCK / 2 / sizeof(unsigned)];
+    shared_fd = fresh();
+    CHECK(ftruncate(shared_fd, BLOCKS * BLOCK) == 0);
+    size_t room = (BLOCKS + 1) * sizeof *received;
+    received = mmap(0, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (unsigned i = 1; i < BLOCKS; i += WRITTEN) {
+        for (size_t at = 0; at < sizeof out / sizeof *out; at++)
+            out[at] = i;
+        CHECK(pwrite(shared_fd, out, sizeof out, (off_t)i * BLOCK) == sizeof out);
+    }
+    for (int round = 0; round < 30; round++) {
+        struct stat s;
+        memset(received, 0, room);
+        CHECK(fstat(shared_fd, &s) == 0 && s.st_size == BLOCKS * BLOCK && lseek(shared_fd, 0, SEEK_SET) == 0);
+        pid_t child = fork();
+        for (int i = 0; i < READERS; i++)
+            pthread_create(&all[i], 0, reader, 0);
+        for (int i = 0; i < READERS; i++)
+            pthread_join(all[i], 0);
+        if (child == 0) _exit(0);
+        CHECK(waitpid(child, 0, 0) == child);
+        for (unsigned i = 1; i < BLOCKS; i += WRITTEN)
+            CHECK(received[i] == sizeof out / sizeof *out);
+    }
+}
+
+/* One thread appends to a file that it has mapped, and another changes each record as soon as it
+ * sees it. No change is lost. */
+enum { RECORDS = 20000, RECORD = 64 };
+static void *changer(void *argument)
+{
+    for (unsigned i = 0, seen = 0; i < RECORDS; i++, seen = 0) {
+        while (seen != i + 1)
+            CHECK(pread(shared_fd, &seen, sizeof seen, (off_t)i * RECORD) >= 0);
+        CHECK(pwrite(shared_fd, "y", 1, (off_t)i * RECORD + RECORD - 1) == 1);
+    }
+    return argument;
+}
+
+static void written_once(void)
+{
+    pthread_t other;
+    char record[RECORD] = "";
+    shared_fd = fresh();
+    char *pages = mmap(0, RECORDS * RECORD, PROT_READ | PROT_WRITE, MAP_SHARED, shared_fd, 0);
+    CHECK(pages != MAP_FAILED && pthread_create(&other, 0, changer, 0) == 0);
+    for (unsigned i = 0; i < RECORDS; i++) {
+        unsigned stamp = i + 1;
+        memcpy(record, &stamp, sizeof stamp);
+        CHECK(pwrite(shared_fd, record, sizeof record, (off_t)i * RECORD) == sizeof record);
+    }
+    pthread_join(other, 0);
+    for (unsigned i = 0; i < RECORDS; i++)
+        CHECK(pages[i * RECORD + RECORD - 1] == 'y');
 }
 
 static void shared_append(void)
@@ -423,7 +496,46 @@ static void flags_of_another(void)
     CHECK(pwrite(fd, "w", 1, 0) == 1);
 }
 
-/* A handler leaves a read or write by siglongjmp, and the file goes on as before. */
+/* Children are made while another thread reads, close the file at once, and live on. They do not
+ * keep its lock. */
+static volatile int stop;
+static void *rereads(void *argument)
+{
+    char in[BLOCK];
+    while (!stop)
+        CHECK(pread(shared_fd, in, sizeof in, 0) == sizeof in);
+    return argument;
+}
+
+static void lock_after_fork(void)
+{
+    enum { CHILDREN = 100 };
+    int ends[2], closed[2];
+    char out[BLOCK] = "x";
+    pthread_t other;
+    shared_fd = fresh();
+    CHECK(write(shared_fd, out, sizeof out) == sizeof out && lseek(shared_fd, 0, SEEK_END) == sizeof out);
+    CHECK(pipe(ends) == 0 && pipe(closed) == 0 && flock(shared_fd, LOCK_EX) == 0);
+    pthread_create(&other, 0, rereads, 0);
+    for (int i = 0; i < CHILDREN; i++)
+        if (fork() == 0) {
+            close(ends[1]);
+            _exit(close(shared_fd) != 0 || write(closed[1], "", 1) != 1 || read(ends[0], out, 1) != 0);
+        }
+    for (int i = 0; i < CHILDREN; i++)
+        CHECK(read(closed[0], out, 1) == 1);
+    stop = 1;
+    pthread_join(other, 0);
+    CHECK(close(shared_fd) == 0);
+    shared_fd = open(path, O_RDWR);
+    CHECK(flock(shared_fd, LOCK_EX | LOCK_NB) == 0);
+    close(ends[1]);
+    for (int i = 0, status; i < CHILDREN; i++)
+        CHECK(wait(&status) > 0 && status == 0);
+}
+
+/* A handler leaves a read or write by siglongjmp, and the file goes on as before. Closing it ends
+ * its lock. */
 static sigjmp_buf back;
 static void leaps(int signal) { (void)signal; siglongjmp(back, 1); }
 
@@ -435,6 +547,7 @@ static void left_by_a_handler(void)
     int fd = fresh();
     for (int i = 0; i < 64; i++)
         CHECK(write(fd, out, sizeof out) == sizeof out);
+    CHECK(flock(fd, LOCK_EX) == 0);
     signal(SIGALRM, leaps);
     while (done < 20000 || left < 20) {
         if (sigsetjmp(back, 1)) {
@@ -456,6 +569,7 @@ static void left_by_a_handler(void)
     for (int i = 0; i < 64; i++)
         CHECK(pwrite(fd, out, sizeof out, i * 4096L) == sizeof out);
     CHECK(lseek(fd, 0, SEEK_SET) == 0 && read(fd, in, sizeof in) == sizeof in && lseek(fd, 0, SEEK_CUR) == sizeof in);
+    CHECK(close(fd) == 0 && (fd = open(path, O_RDWR)) >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0);
 }
 
 static void unlinked(void)
@@ -506,11 +620,12 @@ static void open_and_close(void)
 static const struct test tests[] = {
     {"close_loop", close_loop}, {"closefrom", closefrom_all}, {"dup2_everywhere", dup2_everywhere},
     {"looks_closed", looks_closed}, {"threads", threads}, {"shared_offset", shared_offset},
+    {"shared_offset_of_holes", shared_offset_of_holes}, {"written_once", written_once},
     {"shared_append", shared_append}, {"signals", signals}, {"signals_inside", signals_inside}, {"locks", locks},
     {"pass_descriptor", pass_descriptor}, {"standard_streams", standard_streams}, {"copies", copies},
     {"cancellation", cancellation}, {"large", large}, {"size_limit", size_limit}, {"few_descriptors", few_descriptors},
     {"reused_number", reused_number}, {"stolen_number", stolen_number}, {"flags_of_another", flags_of_another},
-    {"left_by_a_handler", left_by_a_handler}, {"unlinked", unlinked}, {"dlopen", dynamic}, {"open_and_close", open_and_close},
+    {"lock_after_fork", lock_after_fork}, {"left_by_a_handler", left_by_a_handler}, {"unlinked", unlinked}, {"dlopen", dynamic}, {"open_and_close", open_and_close},
 };
 
 int main(int argc, char **argv)

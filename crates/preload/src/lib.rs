@@ -5,7 +5,7 @@
 //!
 //! Everything here may run before constructors and after destructors, in signal handlers, and in
 //! forked and vforked children. A call on an unmanaged file allocates nothing and takes no lock.
-//! While a call on a managed file runs, signals and forks wait ([`process::guard`]).
+//! While a call on a managed file holds locks, signals and forks wait ([`process::guard`]).
 
 #[macro_use]
 mod process;

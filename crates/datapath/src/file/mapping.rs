@@ -85,9 +85,12 @@ impl LogicalFile {
         }
     }
 
-    /// Called without the size lock after a write that ended at file offset `end`: does the same as
-    /// [`LogicalFile::grow_mapped`].
-    pub(super) fn grow_mapped_after(&self, end: u64) -> Result<()> {
+    /// After a write that ended at file offset `end`, and without the size lock: makes pages of this
+    /// process's mappings accessible up to the file's new size.
+    ///
+    /// # Errors
+    /// Those of ftruncate(2) on an object.
+    pub fn grow_mapped_after(&self, end: u64) -> Result<()> {
         if !self.outgrows_mapping(end) {
             return Ok(());
         }
@@ -97,7 +100,7 @@ impl LogicalFile {
 
     /// Whether a write that ended at file offset `end` may have made the file longer while this
     /// process has it mapped.
-    pub(super) fn outgrows_mapping(&self, end: u64) -> bool {
+    pub fn outgrows_mapping(&self, end: u64) -> bool {
         self.mapped_to.load(Ordering::Acquire) != 0 && end > self.size_hint.load(Ordering::Relaxed)
     }
 

@@ -1,16 +1,16 @@
 //! Requests that one system call on one object serves: most small ones of files with one copy.
 //!
 //! Such a request takes no lock, allocates nothing and opens nothing, so a caller may make it while
-//! signals arrive and other threads fork. Where anything else is to be done, there is no
-//! [`OnePiece`], or its call reports that: the caller then repeats the request with
-//! [`LogicalFile::read_at`] or [`LogicalFile::write_at`], which has the same effect as the first
-//! time.
+//! signals arrive and other threads fork. Where anything else is to be done before, there is no
+//! [`OnePiece`]. A read that is not whole is made again with [`LogicalFile::read_at`]. A write is
+//! never made again: it might undo a later one of somebody who has seen the first. What is left to
+//! do after it is [`LogicalFile::grow_mapped_after`].
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
 use stripewise_layout::MAX_OFFSET;
-use stripewise_sys::IoVec;
+use stripewise_sys::{Errno, IoVec};
 
 use super::LogicalFile;
 use crate::error::Result;
@@ -34,12 +34,13 @@ impl LogicalFile {
     }
 
     /// As [`LogicalFile::piece_to_read`], for [`OnePiece::write`]. `None` also if this process may
-    /// not write, or has to finish a truncate before.
+    /// not write, has to finish a truncate before, or has the file mapped and the write may make it
+    /// longer.
     pub fn piece_to_write(&self, offset: u64, len: usize) -> Option<OnePiece<'_>> {
         if !self.parts.writable || self.interrupted.load(Ordering::Acquire) {
             return None;
         }
-        self.one_piece(offset, len)
+        self.one_piece(offset, len).filter(|piece| !self.outgrows_mapping(piece.end))
     }
 
     fn one_piece(&self, offset: u64, len: usize) -> Option<OnePiece<'_>> {
@@ -74,19 +75,21 @@ impl OnePiece<'_> {
         Ok(done == buffer.len)
     }
 
-    /// Writes the piece. Returns whether all of it was written and nothing is left to be done.
+    /// Writes the piece. Returns the number of bytes written, as [`LogicalFile::write_at`] does. If
+    /// another thread has made a mapping meanwhile, the file
+    /// [outgrows](LogicalFile::outgrows_mapping) it.
     ///
     /// # Safety
     /// Same as [`LogicalFile::write_at`]; the buffer has the length of the piece.
     ///
     /// # Errors
     /// Same as pwrite(2).
-    pub unsafe fn write(&self, buffer: IoVec) -> Result<bool> {
+    pub unsafe fn write(&self, buffer: IoVec) -> Result<usize> {
         self.file.mark_written();
         // SAFETY: the caller's promise.
-        let done = unsafe { self.file.sys().pwrite(self.fd, buffer.base, buffer.len, self.at)? };
-        // Asked after the write, because another thread may have made a mapping meanwhile. Growing
-        // it takes the size lock.
-        Ok(done == buffer.len && !self.file.outgrows_mapping(self.end))
+        match unsafe { self.file.sys().pwrite(self.fd, buffer.base, buffer.len, self.at)? } {
+            0 => Err(Errno::NOSPC),
+            done => Ok(done),
+        }
     }
 }

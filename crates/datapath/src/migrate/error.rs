@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 pub(super) type Result<T, E = MigrateError> = std::result::Result<T, E>;
 
-/// A one-line message that names the file, the problem and the remedy. The file is unchanged,
-/// except by [`MigrateError::Altered`].
+/// A one-line message that names the file, the problem and the remedy. The contents of the file are
+/// unchanged, except by [`MigrateError::Altered`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MigrateError {
     /// A file, target or manifest is unusable.

@@ -62,9 +62,9 @@ pub const SHORT_BYTES_MAX: u64 = CHUNK_BYTES;
 /// migrate different files at once.
 ///
 /// # Errors
-/// After any error but [`MigrateError::Altered`] the path shows the complete old file, and nothing
-/// else is left. After a kill the
-/// path shows the old or the new file, and the next call resumes.
+/// After any error but [`MigrateError::Altered`] the path shows the old contents, complete, and
+/// nothing else is left. A file whose layout was changed in place may have the new layout. After a
+/// kill the path shows the old or the new file, and the next call resumes.
 pub fn migrate(
     runtime: &Runtime,
     path: &Path,

@@ -18,7 +18,7 @@ fn read(file: &LogicalFile, len: usize, offset: u64) -> Option<Vec<u8>> {
     (done == Ok(true)).then_some(memory)
 }
 
-fn write(file: &LogicalFile, bytes: &[u8], offset: u64) -> Option<bool> {
+fn write(file: &LogicalFile, bytes: &[u8], offset: u64) -> Option<usize> {
     let mut memory = bytes.to_vec();
     // SAFETY: the memory belongs to this frame.
     unsafe { file.piece_to_write(offset, bytes.len())?.write(vector(&mut memory)).ok() }
@@ -38,7 +38,7 @@ fn a_piece_is_where_the_other_functions_find_it() {
                 let range = offset as usize..offset as usize + len;
                 assert_eq!(read, bytes[range.clone()], "{len} at {offset}");
                 let new = pattern(offset + len as u64, len);
-                assert_eq!(write(file, &new, offset), Some(true));
+                assert_eq!(write(file, &new, offset), Some(len));
                 bytes[range].copy_from_slice(&new);
                 served += 1;
             }
@@ -80,14 +80,21 @@ fn a_file_with_copies_has_no_pieces() {
 
 /// A write past the end of a mapped file makes the objects longer, so that its pages are there.
 #[test]
-fn a_mapping_that_has_to_grow_is_reported() {
+fn a_write_that_outgrows_a_mapping_is_no_piece() {
     const PAGE: u64 = 4096;
     let stage = Stage::new(stripewise_layout::constructors::striped(&[0, 1], PAGE).unwrap());
     let opened = open(&stage.real_runtime(), &stage.path("f"), CREATE).unwrap();
     let file = &opened.file;
     file.write(b"x", 0, 1).unwrap();
-    assert_eq!(write(file, b"y", 10), Some(true));
+    let piece = file.piece_to_write(3 * PAGE, 1).unwrap();
     file.map_extents(0, 4 * PAGE, PAGE).unwrap();
-    assert_eq!(write(file, b"z", 3 * PAGE), Some(false));
-    assert_eq!(write(file, b"z", 0), Some(true));
+    assert!(file.piece_to_write(10, 1).is_none());
+    assert_eq!(write(file, b"y", 0), Some(1));
+    // Mapped between the question and the write.
+    // SAFETY: the memory belongs to this frame.
+    assert_eq!(unsafe { piece.write(vector(&mut [b'z'])) }, Ok(1));
+    assert!(file.outgrows_mapping(3 * PAGE + 1));
+    file.grow_mapped_after(3 * PAGE + 1).unwrap();
+    assert!(!file.outgrows_mapping(3 * PAGE + 1));
+    assert_eq!(file.size(), Ok(3 * PAGE + 1));
 }

@@ -54,6 +54,11 @@ pub fn leave(entry: &EntryRef, close: impl FnOnce() -> c_int) -> c_int {
     }
     // Other slots that refer to the entry are duplicates of the descriptor.
     if !entry.is_last() {
+        // A running call has a reference, too, and keeps it for ever if a handler leaves it or if
+        // another thread forks during it. That must not keep the description open, with its locks.
+        if !table::refers_to(entry) {
+            entry.twin.close();
+        }
         return close();
     }
     let guard = SignalForkGuard::new();

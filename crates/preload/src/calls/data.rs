@@ -6,9 +6,9 @@ use std::ffi::{c_int, c_void};
 use libc::{iovec, off_t, size_t, ssize_t};
 use stripewise_recorder::Op;
 
-use crate::calls::piece::move_piece;
+use crate::calls::piece::{Piece, move_piece};
 use crate::calls::request::{Place, Transfer};
-use crate::calls::transfer::move_bytes;
+use crate::calls::transfer::{move_bytes, read_reserved};
 use crate::descriptors::{Call, Managed, Subject, adopt, record, table};
 use crate::process::errno::{fail, quietly};
 use crate::process::{NoCancellation, guard, serve_interruptible};
@@ -99,9 +99,17 @@ fn managed_transfer(managed: &Managed, request: &Transfer) -> isize {
         moved as isize
     };
     // A panic there leaves the request to the other functions.
-    let run = || match quietly(|| move_piece(managed, request)) {
-        Some(done) => done.map_or_else(fail, note),
-        None => serve_interruptible(|| move_bytes(managed, request).map(note)),
+    let run = || {
+        let mut reserved = match quietly(|| move_piece(managed, request)) {
+            Some(Piece::Done(done)) => return done.map_or_else(fail, note),
+            Some(Piece::Reserved(offset)) => Some(offset),
+            None => None,
+        };
+        // When it is repeated after a signal, the range is no longer reserved.
+        serve_interruptible(|| match reserved.take() {
+            Some(offset) => read_reserved(managed, request, offset).map(note),
+            None => move_bytes(managed, request).map(note),
+        })
     };
     record::timed_as(managed.entry(), run, |result| {
         let call = request.call();

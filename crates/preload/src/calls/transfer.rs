@@ -56,9 +56,7 @@ pub fn move_with_flags(managed: &Managed, request: &Transfer, flags: OFlags) -> 
         options: IoOptions { direct: flags.contains(OFlags::DIRECT) },
     };
     if request.op() == Op::Read {
-        return job.at_place(request.place, |job, offset| unsafe {
-            job.managed.file()?.read_at(job.vectors, offset, job.options)
-        });
+        return job.at_place(request.place, Job::read);
     }
     let appends =
         rwf & libc::RWF_APPEND != 0 || (flags.contains(OFlags::APPEND) && rwf & libc::RWF_NOAPPEND == 0);
@@ -71,6 +69,13 @@ pub fn move_with_flags(managed: &Managed, request: &Transfer, flags: OFlags) -> 
         managed.file()?.sync(!synchronous)?;
     }
     Ok(done)
+}
+
+/// Reads a range that was taken from the descriptor's offset for the request, which has one buffer.
+pub fn read_reserved(managed: &Managed, request: &Transfer, offset: u64) -> Result<(u64, usize)> {
+    let vectors = request.vectors()?;
+    let total = vectors.iter().map(|vector| vector.len).sum();
+    Job { managed, vectors, total, options: IoOptions { direct: false } }.in_reserved(offset, Job::read)
 }
 
 fn shorten(vectors: &[IoVec], most: usize) -> Vec<IoVec> {
@@ -91,6 +96,11 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
+    fn read(&self, offset: u64) -> Result<usize> {
+        // SAFETY: the application's buffers, which only the kernel accesses.
+        unsafe { self.managed.file()?.read_at(self.vectors, offset, self.options) }
+    }
+
     fn write(&self, offset: u64) -> Result<usize> {
         if let ([buffer], false) = (self.vectors, self.options.direct)
             && let Some(done) = piece::write(self.managed.file()?, *buffer, offset)
@@ -116,8 +126,7 @@ impl Job<'_> {
     }
 
     /// Runs a transfer at its offset. At the descriptor's offset it first reserves the range, in
-    /// one step for all threads and processes that share the descriptor. After a short transfer it
-    /// moves the offset back.
+    /// one step for all threads and processes that share the descriptor.
     fn at_place(&self, place: Place, run: impl Fn(&Self, u64) -> Result<usize>) -> Result<(u64, usize)> {
         if let Place::At(offset) = place {
             return Ok((offset as u64, run(self, offset as u64)?));
@@ -130,10 +139,18 @@ impl Job<'_> {
             self.managed.set_offset(offset + moved as u64)?;
             return Ok((offset, moved));
         };
-        let offset = end - self.total as u64;
+        self.in_reserved(end - self.total as u64, run)
+    }
+
+    /// Runs a transfer in the range that was reserved for it. After a short one it moves the
+    /// descriptor's offset back.
+    fn in_reserved(&self, offset: u64, run: impl Fn(&Self, u64) -> Result<usize>) -> Result<(u64, usize)> {
         let result = run(self, offset);
-        let missing = self.total - result.as_ref().copied().unwrap_or(0);
-        let next = if missing > 0 { seek(fd, SeekFrom::Current(-(missing as i64)))? } else { end };
+        let moved = result.as_ref().copied().unwrap_or(0);
+        let next = match self.total - moved {
+            0 => offset + moved as u64,
+            missing => seek(self.managed.fd(), SeekFrom::Current(-(missing as i64)))?,
+        };
         self.managed.entry().offset.store(next, Ordering::Relaxed);
         Ok((offset, result?))
     }

@@ -198,6 +198,11 @@ impl EntryRef {
         Self(slot)
     }
 
+    /// The slot, which the table refers to.
+    pub fn slot(&self) -> &'static Slot {
+        self.0
+    }
+
     /// Whether neither the table nor another running call has a reference.
     pub fn is_last(&self) -> bool {
         self.0.references.load(Ordering::Relaxed) == 1

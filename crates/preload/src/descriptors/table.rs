@@ -106,6 +106,12 @@ pub fn forget_range(first: c_uint, last: c_uint, mut gone: impl FnMut(EntryRef))
     }
 }
 
+/// Whether a slot refers to this entry.
+pub fn refers_to(entry: &EntryRef) -> bool {
+    let value = std::ptr::from_ref(entry.slot()) as usize;
+    SLOTS.present().any(|slot| slot.load(Ordering::Acquire) == value)
+}
+
 /// Whether the table can store the descriptor's content. It cannot if the number is out of range,
 /// or if there is no memory.
 pub fn has_slot(fd: c_int) -> bool {
@@ -157,11 +163,12 @@ mod tests {
         set(fd, Known::Entry(entry(5)));
         assert_eq!(record_as(fd), FileId(5));
         set(fd + 1, known(fd));
-        assert_eq!(forget(fd).unwrap().record_as, FileId(5));
+        let first = forget(fd).unwrap();
+        assert!(first.record_as == FileId(5) && refers_to(&first));
         assert!(matches!(known(fd), Known::Unknown) && forget(fd).is_none());
         let mut gone = Vec::new();
         forget_range(fd as c_uint, fd as c_uint + 10, |entry| gone.push(entry.record_as));
-        assert_eq!(gone, [FileId(5)]);
+        assert!(gone == [FileId(5)] && !refers_to(&first));
         for out_of_range in [-1, LIMIT as c_int] {
             assert!(is_plain(out_of_range) && forget(out_of_range).is_none());
         }

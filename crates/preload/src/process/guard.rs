@@ -1,4 +1,5 @@
-//! The guard of a call on a managed file. While it is held, three things wait.
+//! The guard of a call on a managed file. Only reads and writes that are one call on one object go
+//! without it (`calls/piece.rs`). While it is held, three things wait.
 //!
 //! **Signals** wait, as they do while the kernel reads or writes a plain file. A handler never
 //! interrupts the data path while it holds a lock, and so may read and write managed files itself.
@@ -22,7 +23,7 @@ use rustix::thread::futex;
 
 use crate::process::{kernel, messages};
 
-/// Number of threads inside a call on a managed file, and the bit [`FORKING`] while a thread forks.
+/// Number of threads inside a guarded call, and the bit [`FORKING`] while a thread forks.
 static GATE: AtomicU32 = AtomicU32::new(0);
 const FORKING: u32 = 1 << 31;
 
@@ -44,7 +45,7 @@ pub struct SignalForkGuard {
     _cancellation: NoCancellation,
 }
 
-/// Whether this thread is inside a call on a managed file. If so, libc functions that it calls now
+/// Whether this thread is inside a guarded call on a managed file. If so, libc functions that it calls now
 /// are called by the library's dependencies (LMDB), on their own descriptors.
 pub fn active() -> bool {
     DEPTH.get() > 0

@@ -1,6 +1,7 @@
 //! The identity of this process: original, forked or vforked child.
 //!
-//! Forks wait for calls on managed files and for the heaps, so that a child finds nothing locked.
+//! Forks wait for guarded calls on managed files and for the heaps, so that a child finds nothing
+//! locked.
 
 use std::cell::UnsafeCell;
 use std::ptr;

@@ -40,6 +40,15 @@ impl<T: Sync, const PER_CHUNK: usize, const CHUNKS: usize> Chunks<T, PER_CHUNK, 
         self.chunks.get(index / PER_CHUNK).is_some_and(|chunk| !chunk.load(Ordering::Acquire).is_null())
     }
 
+    /// The elements of all chunks that exist.
+    pub fn present(&self) -> impl Iterator<Item = &T> {
+        let bases = self.chunks.iter().map(|chunk| chunk.load(Ordering::Acquire));
+        // SAFETY: the chunk has PER_CHUNK elements and is never freed.
+        bases
+            .filter(|base| !base.is_null())
+            .flat_map(|base| unsafe { std::slice::from_raw_parts(base, PER_CHUNK) })
+    }
+
     #[cold]
     fn allocate(chunk: &AtomicPtr<T>) -> Option<*mut T> {
         let bytes = PER_CHUNK * size_of::<T>();
