@@ -243,8 +243,8 @@ mod tests {
         rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap()
     }
 
-    /// A private descriptor with the `last`-to-last number that there is. Tests that run at the same
-    /// time do not get this number once it is closed.
+    /// A private descriptor with the `last`-to-last number that there is. Tests that run at the
+    /// same time do not get this number once it is closed.
     fn far(last: RawFd) -> Fd {
         let soft_limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let number = soft_limit.min(LIMIT as u64) as RawFd - last;

@@ -85,8 +85,8 @@ impl LogicalFile {
         }
     }
 
-    /// After a write that ended at file offset `end`, and without the size lock: makes pages of this
-    /// process's mappings accessible up to the file's new size.
+    /// After a write that ended at file offset `end`, and without the size lock: makes pages of
+    /// this process's mappings accessible up to the file's new size.
     ///
     /// # Errors
     /// Those of ftruncate(2) on an object.

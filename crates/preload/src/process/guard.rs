@@ -45,8 +45,8 @@ pub struct SignalForkGuard {
     _cancellation: NoCancellation,
 }
 
-/// Whether this thread is inside a guarded call on a managed file. If so, libc functions that it calls now
-/// are called by the library's dependencies (LMDB), on their own descriptors.
+/// Whether this thread is inside a guarded call on a managed file. If so, libc functions that it
+/// calls now are called by the library's dependencies (LMDB), on their own descriptors.
 pub fn active() -> bool {
     DEPTH.get() > 0
 }
