@@ -90,6 +90,17 @@ fn names_that_differ_in_letters_are_planned_by_directory() {
 }
 
 #[test]
+fn files_that_are_not_wanted_are_not_planned() {
+    let place = Place::new();
+    trace(&place, (0..1000).map(|number| format!("/data/{}", letters(number))));
+    assert_eq!(planned(&place, "--only /data/aaaaaa"), 1);
+    let plan = Plan::parse(&place.read("plan.toml"), "plan.toml").unwrap();
+    assert_eq!(plan.rules[0].pattern, "/data/aaaaaa");
+    let json = place.json("plan t -q --only /data/aaaaaa --json");
+    assert_eq!((&json["files"][0]["count"], json["files"].as_array().unwrap().len()), (&1.into(), 1));
+}
+
+#[test]
 fn many_patterns_of_files_take_bounded_output() {
     let place = Place::new();
     trace(&place, (0..400).map(|number| format!("/{}/file", letters(number))));

@@ -3,45 +3,75 @@
 //! The concurrency of a request is that of its phase, which is known when the phase is closed. So
 //! requests are sampled by phase first, and the samples of a closed phase join those of the phases
 //! with the same concurrency.
+//!
+//! # Bounded samples
+//!
+//! Open phases may be many, each with few requests, so their samples cannot just be limited one by
+//! one. When there are too many samples in all, these steps free a sixteenth of the room, in this
+//! order:
+//!
+//! 1. If closed phases have more than half of the samples, each of their groups keeps fewer.
+//! 2. Groups of open phases keep fewer, as long as the largest keep [`OPEN_SAMPLE_LOW`].
+//! 3. The set with the most samples in open phases closes the older half of these phases. A process
+//!    that lags so far behind that it is still in one of them goes on in the oldest that is left.
+//! 4. If no set has several open phases, their groups keep fewer still.
+//!
+//! Too many groups of open phases are reduced by step 3.
 
-use std::collections::{HashMap, VecDeque};
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use stripewise_cluster::pattern::escape;
-use stripewise_model::{Access, Op};
-use stripewise_policy::FastHash;
+use stripewise_cluster::pattern::{escape, match_path};
 use stripewise_trace::summary::Breadth;
-use stripewise_trace::{Class, Classifier, Flags, ProcessInfo, Request as Call, pattern_of};
+use stripewise_trace::{Classifier, ProcessInfo, Request as Call, pattern_of};
 
-use crate::sampled::Sampled;
-use crate::workload::{File, FileSet, Group, Request, Workload};
+use crate::collected::{Collected, Kind, Size};
+use crate::workload::{File, FileSet, Request, Workload};
 
 /// Maximum number of sampled requests of one group; planning is exact for a group of up to this
 /// many requests.
 const GROUP_SAMPLE_MAX: usize = 64 * 1024;
 /// Maximum number of sampled requests of all groups together (56 bytes each).
 const TOTAL_SAMPLE_MAX: usize = 2 * 1024 * 1024;
-/// Maximum number of groups, and of groups of open phases; requests of further kinds join the
-/// nearest group of their file set and phase.
-const GROUPS_MAX: usize = 4096;
+/// Number of sampled requests that a group of an open phase keeps as long as phases can be closed
+/// instead.
+const OPEN_SAMPLE_LOW: usize = 8 * 1024;
+/// Number of sampled requests that a group of an open phase always keeps.
+const OPEN_SAMPLE_MIN: usize = 16;
+/// Maximum number of groups of open phases, besides one in each set.
+const OPEN_GROUPS_MAX: usize = 32 * 1024;
+
+// Step 4 and step 1 always free enough together.
+const _: () = assert!(OPEN_GROUPS_MAX * OPEN_SAMPLE_MIN <= TOTAL_SAMPLE_MAX / 4);
+
+/// What is left of a limit after it was reached.
+const fn reduced(limit: usize) -> usize {
+    limit / 16 * 15
+}
 
 /// Builds a [`Workload`] from the calls of a trace, added in the trace's order.
 ///
-/// Memory: the file names, and at most about 200 MB of samples, groups and streams, however many
-/// calls the trace has.
+/// Memory: at most about 270 MB of samples and groups, and 120 MB of streams, however many calls
+/// the trace has. Besides that the file names, some 50 bytes per file, and what the [`Classifier`]
+/// keeps: 4 bytes per phase, and at most some 40 bytes for each process of a file set.
 pub struct Collector<'a> {
-    files: &'a [Arc<str>],
+    /// The wanted files.
+    files: Cow<'a, [Arc<str>]>,
+    /// Index into `files` by file number in the trace; `None` if that is the same.
+    numbers: Option<Vec<Option<u32>>>,
     classifier: Classifier,
-    /// The uses of the files, indexed by file number.
+    /// The uses of the files, by index.
     uses: Vec<Use>,
     /// By number of the file's group in the trace.
     sets: Vec<Collected>,
-    /// Number of groups in all sets.
-    groups: usize,
-    /// Number of groups of open phases in all sets.
-    open_groups: usize,
-    sampled: usize,
-    limit: usize,
+    /// The groups of open phases in all sets.
+    open: Size,
+    /// The groups of closed phases in all sets.
+    closed: Size,
+    /// Maximum number of sampled requests of a group of an open phase.
+    open_limit: usize,
+    /// The same of closed phases.
+    closed_limit: usize,
 }
 
 /// What is known of a file.
@@ -55,73 +85,79 @@ struct Use {
     shared: bool,
 }
 
-/// The requests of one file set.
-#[derive(Default)]
-struct Collected {
-    /// By phase, from `first_open` on: the groups of an open phase, sorted by kind.
-    open: VecDeque<Vec<(Kind, Sampled)>>,
-    first_open: u32,
-    known: HashMap<Key, usize, FastHash>,
-    groups: Vec<(Key, Sampled)>,
-    mapped: bool,
-}
-
-/// The properties that requests of one group and phase share.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Kind {
-    write: bool,
-    collective: bool,
-    /// The size's power of two and the three bits below its leading one.
-    size_class: u32,
-}
-
-/// The properties that requests of one group share.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
-    kind: Kind,
-    procs: u32,
-    procs_per_node: u32,
-}
-
 impl<'a> Collector<'a> {
     /// A collector for a trace with these processes and files.
     pub fn new(processes: &[ProcessInfo], files: &'a [Arc<str>]) -> Self {
-        let classifier = Classifier::new(processes, files);
-        let sets = classifier.groups().map(|_| Collected::default()).collect();
+        Self::of_files(processes, files.into(), None)
+    }
+
+    /// A collector for those files whose absolute path is `wanted`. Other files are ignored from
+    /// the beginning: files are grouped as if the trace had only the wanted ones.
+    pub fn only(processes: &[ProcessInfo], files: &[Arc<str>], wanted: impl Fn(&str) -> bool) -> Self {
+        let mut kept: Vec<Arc<str>> = Vec::new();
+        let number = |file: &Arc<str>| {
+            wanted(&absolute(file)).then(|| {
+                kept.push(file.clone());
+                kept.len() as u32 - 1
+            })
+        };
+        let numbers = files.iter().map(number).collect();
+        Self::of_files(processes, kept.into(), Some(numbers))
+    }
+
+    fn of_files(
+        processes: &[ProcessInfo],
+        files: Cow<'a, [Arc<str>]>,
+        numbers: Option<Vec<Option<u32>>>,
+    ) -> Self {
+        let classifier = Classifier::new(processes, &files);
         Self {
+            numbers,
+            uses: vec![Use::default(); files.len()],
+            sets: classifier.groups().map(|_| Collected::default()).collect(),
             files,
             classifier,
-            uses: vec![Use::default(); files.len()],
-            sets,
-            groups: 0,
-            open_groups: 0,
-            sampled: 0,
-            limit: GROUP_SAMPLE_MAX,
+            open: Size::default(),
+            closed: Size::default(),
+            open_limit: GROUP_SAMPLE_MAX,
+            closed_limit: GROUP_SAMPLE_MAX,
         }
     }
 
     /// Adds the next call. The caller passes every call of the trace, in the trace's order.
     #[inline]
     pub fn add(&mut self, call: &Call) {
+        match &self.numbers {
+            None => self.add_wanted(call),
+            Some(numbers) => {
+                if let Some(file) = numbers[call.file as usize] {
+                    self.add_wanted(&Call { file, ..*call });
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn add_wanted(&mut self, call: &Call) {
         let Some(class) = self.classifier.classify(call) else {
             self.add_other(call);
             return;
         };
         self.note_use(call);
-        let group = class.group as usize;
-        if self.classifier.closed(class.group) != self.sets[group].first_open {
-            self.join_closed(group);
+        let index = class.group as usize;
+        if self.classifier.closed(class.group) != self.sets[index].first_open() {
+            self.join_closed(index);
         }
         let Call { process, file, offset, .. } = *call;
         let request = Request { process, file, offset, size: call.bytes(), past: class.past };
-        let limit = self.limit;
-        let sampled = self.open_group(class, Kind::of(call));
-        let before = sampled.len();
-        sampled.push(request, limit);
-        let after = sampled.len();
-        self.sampled = self.sampled + after - before;
-        if self.sampled > TOTAL_SAMPLE_MAX {
-            self.halve();
+        let set = &mut self.sets[index];
+        let (before, is_full) = (set.open_size(), self.open.groups >= OPEN_GROUPS_MAX);
+        set.push(class.phase, Kind::of(call), request, self.open_limit, is_full);
+        let after = set.open_size();
+        self.open.update(before, after);
+        let has_new_group = after.groups > before.groups;
+        if has_new_group && self.open.groups >= OPEN_GROUPS_MAX || self.sampled() > TOTAL_SAMPLE_MAX {
+            self.reduce();
         }
     }
 
@@ -147,181 +183,137 @@ impl<'a> Collector<'a> {
         file.shared |= file.first_process != process;
     }
 
-    /// The group of an open phase for requests of this kind.
-    fn open_group(&mut self, class: Class, kind: Kind) -> &mut Sampled {
-        let set = &mut self.sets[class.group as usize];
-        let phase = (class.phase - set.first_open) as usize;
-        if phase >= set.open.len() {
-            set.open.resize_with(phase + 1, Vec::new);
-        }
-        let groups = &mut set.open[phase];
-        let found = match groups.first() {
-            // Most phases have requests of one kind.
-            Some((first, _)) if *first == kind => Ok(0),
-            _ => groups.binary_search_by_key(&kind, |(kind, _)| *kind),
-        };
-        let index = match found {
-            Ok(index) => index,
-            Err(_) if self.open_groups >= GROUPS_MAX && !groups.is_empty() => {
-                let distances = groups.iter().map(|(other, _)| other.distance(kind)).enumerate();
-                distances.min_by_key(|(_, distance)| *distance).map_or(0, |(index, _)| index)
-            }
-            Err(index) => {
-                self.open_groups += 1;
-                groups.insert(index, (kind, Sampled::default()));
-                index
-            }
-        };
-        &mut groups[index].1
-    }
-
     /// Moves the groups of closed phases of a set to those of the same concurrency.
     fn join_closed(&mut self, index: usize) {
-        let closed = self.classifier.closed(index as u32);
-        let set = &mut self.sets[index];
-        while set.first_open < closed {
-            let groups = set.open.pop_front().unwrap_or_default();
-            let concurrency = self.classifier.concurrency(index as u32, set.first_open);
-            let procs = concurrency.processes.max(1);
-            let procs_per_node = concurrency.per_node.clamp(1, procs);
-            set.first_open += 1;
-            self.open_groups -= groups.len();
-            for (kind, sampled) in groups {
-                let key = Key { kind, procs, procs_per_node };
-                let index = set.group(key, &mut self.groups);
-                let group = &mut set.groups[index].1;
-                self.sampled -= sampled.len() + group.len();
-                group.join(sampled, self.limit);
-                self.sampled += group.len();
+        let (number, set) = (index as u32, &mut self.sets[index]);
+        let before = set.open_size();
+        while set.first_open() < self.classifier.closed(number) {
+            let concurrency = self.classifier.concurrency(number, set.first_open());
+            set.close_first(concurrency, self.closed_limit, &mut self.closed);
+        }
+        self.open.update(before, set.open_size());
+    }
+
+    /// Number of sampled requests.
+    fn sampled(&self) -> usize {
+        self.open.sampled + self.closed.sampled
+    }
+
+    /// Frees a sixteenth of what is limited for all sets together. Freeing less would have to be
+    /// done again too soon.
+    fn reduce(&mut self) {
+        while self.open.groups > reduced(OPEN_GROUPS_MAX) && self.close_oldest(|open| open.groups) {}
+        let mut has_large = true;
+        while self.sampled() > reduced(TOTAL_SAMPLE_MAX) {
+            if self.closed.sampled > TOTAL_SAMPLE_MAX / 2 {
+                self.thin_closed();
+                continue;
+            }
+            has_large = has_large && self.thin_open(OPEN_SAMPLE_LOW);
+            if !has_large && !self.close_oldest(|open| open.sampled) && !self.thin_open(OPEN_SAMPLE_MIN) {
+                break;
             }
         }
     }
 
-    fn halve(&mut self) {
-        self.limit = (self.limit / 2).max(16);
-        self.sampled = 0;
-        for set in &mut self.sets {
-            let open = set.open.iter_mut().flatten().map(|(_, group)| group);
-            for group in open.chain(set.groups.iter_mut().map(|(_, group)| group)) {
-                group.thin(self.limit);
-                self.sampled += group.len();
-            }
+    /// Closes the older half of the open phases of the set with the most of them by `size`. Returns
+    /// whether there is a set with several.
+    fn close_oldest(&mut self, size: impl Fn(Size) -> usize) -> bool {
+        let several = self.sets.iter().enumerate().filter(|(_, set)| set.open_phases() > 1);
+        let Some((index, set)) = several.max_by_key(|(_, set)| size(set.open_size())) else {
+            return false;
+        };
+        self.classifier.close_oldest(index as u32, set.open_phases() / 2);
+        self.join_closed(index);
+        true
+    }
+
+    /// Halves the largest samples of open phases. Returns `false` if all have at most `least`.
+    fn thin_open(&mut self, least: usize) -> bool {
+        let largest = self.sets.iter().map(Collected::largest_open).max().unwrap_or(0);
+        if largest <= least {
+            return false;
         }
+        self.open_limit = (largest.next_power_of_two() / 2).max(least);
+        self.open.sampled = 0;
+        for set in &mut self.sets {
+            set.thin_open(self.open_limit);
+            self.open.sampled += set.open_size().sampled;
+        }
+        true
+    }
+
+    /// Halves the samples of closed phases.
+    fn thin_closed(&mut self) {
+        self.closed_limit /= 2;
+        self.closed.sampled = self.sets.iter_mut().map(|set| set.thin_closed(self.closed_limit)).sum();
     }
 
     /// The workload, with the largest file sets first (by bytes of their requests).
     pub fn finish(mut self) -> Workload {
         self.classifier.close();
         (0..self.sets.len()).for_each(|index| self.join_closed(index));
-        let breadths: Vec<Breadth> = self.classifier.groups().collect();
-        let mut sets: Vec<FileSet> = breadths.iter().map(|_| FileSet::default()).collect();
-        let mut index_of = vec![0u32; self.files.len()];
-        for ((file, name), used) in (0..).zip(self.files).zip(&self.uses) {
-            let group = self.classifier.group(file) as usize;
-            let set = &mut sets[group];
-            // A name without a directory (in synthetic traces) matches the file of that name in any
-            // directory.
-            let absolute = name.starts_with('/');
-            let name = if absolute { name.clone() } else { format!("/{name}").into() };
-            if set.files.is_empty() {
-                let pattern = breadths[group].of(&pattern_of(&escape(&name)));
-                let anywhere = !absolute && !pattern.starts_with("**");
-                set.pattern = format!("{}{pattern}", if anywhere { "**" } else { "" });
-                set.private = true;
-            }
-            set.private &= !used.shared;
-            index_of[file as usize] = set.files.len() as u32;
-            set.files.push(File { name, size: used.size });
-        }
+        let (mut sets, index_of) = self.file_sets();
         for (set, collected) in sets.iter_mut().zip(self.sets) {
             set.private &= set.files.len() > 1;
             set.mapped = collected.mapped;
-            for (key, sampled) in collected.groups {
-                set.groups.push(key.into_group(sampled, &index_of));
-            }
+            set.groups = collected.into_groups(&index_of);
         }
+        pass_on_mappings(&mut sets);
         sets.retain(|set| !set.groups.is_empty());
         sets.sort_by_key(|set| std::cmp::Reverse(set.bytes()));
         Workload { file_sets: sets }
     }
-}
 
-impl Collected {
-    /// Index of the group with this key; of the nearest one if there are too many in all sets.
-    fn group(&mut self, key: Key, total: &mut usize) -> usize {
-        if let Some(&index) = self.known.get(&key) {
-            return index;
-        }
-        let distances = self.groups.iter().map(|(other, _)| other.distance(key)).enumerate();
-        let index = match distances.min_by_key(|(_, distance)| *distance) {
-            Some((nearest, _)) if *total >= GROUPS_MAX => nearest,
-            _ => {
-                *total += 1;
-                self.groups.push((key, Sampled::default()));
-                self.groups.len() - 1
+    /// The sets without their requests, and the index of each file in its set.
+    fn file_sets(&self) -> (Vec<FileSet>, Vec<u32>) {
+        let breadths: Vec<Breadth> = self.classifier.groups().collect();
+        let mut sets: Vec<FileSet> = breadths.iter().map(|_| FileSet::default()).collect();
+        let mut index_of = vec![0u32; self.files.len()];
+        for ((file, name), used) in (0..).zip(&*self.files).zip(&self.uses) {
+            let group = self.classifier.group(file) as usize;
+            let set = &mut sets[group];
+            if set.files.is_empty() {
+                set.pattern = pattern(name, breadths[group]);
+                set.private = true;
             }
-        };
-        self.known.insert(key, index);
-        index
-    }
-}
-
-impl Kind {
-    fn of(call: &Call) -> Self {
-        Self {
-            write: call.op == stripewise_trace::Op::Write,
-            collective: call.flags.has(Flags::COLLECTIVE),
-            size_class: size_class(call.bytes()),
+            set.private &= !used.shared;
+            index_of[file as usize] = set.files.len() as u32;
+            set.files.push(File { name: absolute(name), size: used.size });
         }
-    }
-
-    /// The smaller, the more similar are the kinds.
-    fn distance(self, other: Self) -> u64 {
-        u64::from(other.write != self.write) << 41
-            | u64::from(other.collective != self.collective) << 40
-            | u64::from(other.size_class.abs_diff(self.size_class)) << 24
+        (sets, index_of)
     }
 }
 
-impl Key {
-    fn distance(self, other: Self) -> u64 {
-        self.kind.distance(other.kind) | u64::from(other.procs.abs_diff(self.procs).min(0xff_ffff))
-    }
-
-    /// The group of these requests. `index_of` has the index of each file in its set.
-    fn into_group(self, sampled: Sampled, index_of: &[u32]) -> Group {
-        let access = if sampled.is_in_order() { Access::Sequential } else { Access::Random };
-        let (count, bytes) = (sampled.count(), sampled.bytes());
-        let mut sample = sampled.into_requests();
-        sample.iter_mut().for_each(|request| request.file = index_of[request.file as usize]);
-        Group {
-            op: if self.kind.write { Op::Write } else { Op::Read },
-            access,
-            procs: self.procs,
-            procs_per_node: self.procs_per_node,
-            collective: self.kind.collective,
-            count,
-            bytes,
-            sample,
-        }
-    }
+/// The name of a file as an absolute path. Names in synthetic traces may have no directory.
+fn absolute(name: &Arc<str>) -> Arc<str> {
+    if name.starts_with('/') { name.clone() } else { format!("/{name}").into() }
 }
 
-/// Size class: an eighth of a power of two.
-fn size_class(size: u64) -> u32 {
-    let log = size.max(1).ilog2();
-    let eighth = if log >= 3 { (size >> (log - 3)) & 7 } else { 0 };
-    log * 8 + eighth as u32
+/// The pattern of the set of a file. A name that is not absolute matches in any directory.
+fn pattern(name: &Arc<str>, breadth: Breadth) -> String {
+    let is_absolute = name.starts_with('/');
+    let breadth = match breadth {
+        // The absolute path has one more `/`.
+        Breadth::Below(depth) if !is_absolute && depth > 0 => Breadth::Below(depth + 1),
+        breadth => breadth,
+    };
+    let pattern = breadth.of(&pattern_of(&escape(&absolute(name))));
+    let anywhere = !is_absolute && !pattern.starts_with("**");
+    format!("{}{pattern}", if anywhere { "**" } else { "" })
+}
+
+/// Notes in every set whether its pattern matches mapped files of another set without data
+/// requests. Such a set has no rule of its own, so a broader rule applies to its files.
+fn pass_on_mappings(sets: &mut [FileSet]) {
+    let without_rule = sets.iter().filter(|set| set.mapped && set.groups.is_empty());
+    // A broader pattern matches all files of a set or none.
+    let names: Vec<Arc<str>> = without_rule.map(|set| set.files[0].name.clone()).collect();
+    for set in sets.iter_mut().filter(|set| !set.groups.is_empty()) {
+        let matches = |name: &Arc<str>| match_path(set.pattern.as_bytes(), name.as_bytes(), None).is_some();
+        set.mapped |= names.iter().any(matches);
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_within_an_eighth_are_alike() {
-        assert_eq!(size_class(65536), size_class(65537));
-        assert_ne!(size_class(65536), size_class(65536 * 9 / 8));
-        assert!((1..5000u64).all(|size| size_class(size) <= size_class(size + 1)));
-    }
-}
+mod tests;

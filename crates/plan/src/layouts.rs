@@ -47,6 +47,11 @@ impl Layouts {
         self.0.is_empty()
     }
 
+    /// Whether a layout has several regions.
+    pub fn have_regions(&self) -> bool {
+        self.0.iter().any(|regions| regions.len() > 1)
+    }
+
     /// The targets of all layouts, in no order; a target may occur several times.
     pub fn targets(&self) -> impl Iterator<Item = u32> + '_ {
         let runs = self.0.iter().flat_map(|regions| regions.iter()).flat_map(|region| region.runs.iter());

@@ -17,6 +17,7 @@
 mod candidate;
 mod choose;
 mod collect;
+mod collected;
 mod counts;
 mod elapsed;
 mod error;

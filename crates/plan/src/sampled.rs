@@ -14,8 +14,8 @@ pub(crate) struct Sampled {
     /// The requests counted in `in_order`, and those that keep a constant distance to their
     /// process's previous ones.
     regular: u64,
-    /// Number of requests so far, by which runs are counted. Where samples were joined, requests
-    /// are missing from the last run before.
+    /// Number of requests so far, by which runs are counted; the kept runs begin at multiples of
+    /// `RUN << thinned`. Where samples were joined, requests are missing from it.
     position: u64,
     /// Every `2^thinned`-th run of `RUN` requests is kept.
     thinned: u32,
@@ -71,9 +71,10 @@ impl Sampled {
                 sampled.drop_every_other_run();
             }
         });
-        // The runs of `next` begin with a run that is kept.
+        // The runs of `next` begin with a run that is kept. It comes after the last one that is
+        // whole here, even if a later one had begun.
         self.requests.truncate(self.requests.len() / RUN * RUN);
-        self.position = self.position.next_multiple_of((RUN as u64) << thinned) + next.position;
+        self.position = ((self.requests.len() as u64) << thinned) + next.position;
         self.requests.append(&mut next.requests);
         if self.requests.len() > limit {
             self.thin(limit);
@@ -84,8 +85,16 @@ impl Sampled {
         run.trailing_zeros() >= self.thinned
     }
 
+    /// Keeps at most `limit` requests, and memory for no more.
+    pub(crate) fn shrink(&mut self, limit: usize) {
+        if self.requests.len() > limit {
+            self.thin(limit);
+        }
+        self.requests.shrink_to(limit);
+    }
+
     /// Drops every other run until fewer than `limit` requests are left.
-    pub(crate) fn thin(&mut self, limit: usize) {
+    fn thin(&mut self, limit: usize) {
         while self.requests.len() >= limit && self.requests.len() > RUN {
             self.drop_every_other_run();
         }
@@ -176,12 +185,13 @@ mod tests {
             (from..from + count).for_each(|offset| sampled.push(request(offset), limit));
             sampled
         };
-        for counts in [[10, 20], [RUN as u64 + 3, 500_000], [500_000, 70], [300_000, 400_000]] {
+        let many = [[300_000, 400_000], [295_000, 360_500]];
+        for counts in [[10, 20], [RUN as u64 + 3, 500_000], [500_000, 70]].into_iter().chain(many) {
             let (mut joined, mut more) = (sampled(0, counts[0]), sampled(counts[0], counts[1]));
             joined.join(std::mem::take(&mut more), limit);
             let total = counts[0] + counts[1];
             assert_eq!((joined.count(), joined.bytes()), (total, total));
-            (total..total + 100_000).for_each(|offset| joined.push(request(offset), limit));
+            (total..total + 200_000).for_each(|offset| joined.push(request(offset), limit));
             assert!(joined.len() <= limit && joined.len() >= limit / 4, "{counts:?}: {}", joined.len());
             let runs = joined.requests.chunks(RUN);
             assert!(runs.into_iter().all(|run| run.windows(2).all(|w| w[1].offset == w[0].offset + 1)));

@@ -64,7 +64,8 @@ pub struct Group {
     pub count: u64,
     /// Bytes of the requests.
     pub bytes: u64,
-    /// All requests, or evenly spaced runs of them, in order of start.
+    /// All requests, or evenly spaced runs of them: phase by phase, and in a phase in order of
+    /// start. So the requests of each process are in order of start.
     pub sample: Vec<Request>,
 }
 

@@ -39,6 +39,9 @@ pub const PROGRAM_BYTES: usize = 1024;
 /// Maximum length of a stem, bytes: host name and two numbers.
 pub const STEM_BYTES: usize = HOST_BYTES + 64;
 
+/// Maximum length of a file name in a log, bytes; a longer one is damage.
+pub const NAME_BYTES_MAX: usize = 64 * 1024;
+
 /// One call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "files", derive(zerocopy::FromBytes))]

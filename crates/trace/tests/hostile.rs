@@ -230,6 +230,41 @@ fn a_page_that_claims_to_be_huge_reserves_nothing() {
     assert!(message.contains("record it again"), "{message}");
 }
 
+/// All names of a trace are in memory at once, however well they are compressed in the file.
+#[test]
+fn names_longer_than_any_recorded_one_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t");
+    // A spool has names of up to 64 KiB. The merge may make each byte 3 bytes.
+    let longest = 3 << 16;
+    for bytes in [longest, longest + 1] {
+        let mut writer = TraceWriter::create(&path).unwrap();
+        writer.process_id(&ProcessInfo { node: "n".into(), pid: 1, rank: 0, program: "p".into() });
+        writer.file_id(&"x".repeat(bytes));
+        let request = Request {
+            process: 0,
+            tid: 1,
+            file: 0,
+            op: Op::Write,
+            flags: Flags::NONE,
+            offset: 0,
+            size: 1,
+            result: 1,
+            start_ns: 0,
+            end_ns: 1,
+        };
+        writer.push(&request).unwrap();
+        writer.finish(&Meta::default()).unwrap();
+        match read_all(&path) {
+            Ok(rows) => assert_eq!((rows, bytes), (1, longest)),
+            Err(error) => {
+                assert_eq!(bytes, longest + 1);
+                assert!(error.to_string().contains("damaged trace"), "{error}");
+            }
+        }
+    }
+}
+
 /// Numbers at the ends of their ranges, in every combination over a few calls.
 #[test]
 fn extreme_numbers_are_summarised() {

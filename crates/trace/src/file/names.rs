@@ -5,6 +5,12 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
+use crate::spool;
+
+/// Maximum length of a file name in a trace, bytes. The merge replaces each byte that is not UTF-8
+/// by a character of 3 bytes.
+const NAME_BYTES_MAX: usize = 3 * spool::NAME_BYTES_MAX;
+
 /// File names in order of first appearance in the row groups' dictionaries. Memory: the names, and
 /// some 60 bytes for each.
 #[derive(Default)]
@@ -26,16 +32,21 @@ impl Names {
         self.numbers.find(self.hasher.hash_one(name), |number| self.is(*number, name)).copied()
     }
 
-    /// The number of a name, which is added if it is new.
-    pub(super) fn add(&mut self, name: &str) -> u32 {
-        self.find(name).unwrap_or_else(|| {
+    /// The number of a name, which is added if it is new; `None` if it is longer than
+    /// [`NAME_BYTES_MAX`]. All names are in memory at once, and compressed names take little space
+    /// in the file, so long ones would exhaust the memory.
+    pub(super) fn add(&mut self, name: &str) -> Option<u32> {
+        if name.len() > NAME_BYTES_MAX {
+            return None;
+        }
+        Some(self.find(name).unwrap_or_else(|| {
             let number = self.names.len() as u32;
             self.names.push(name.into());
             let Self { names, numbers, hasher } = self;
             let hash = |number: &u32| hasher.hash_one(&*names[*number as usize]);
             numbers.insert_unique(hash(&number), number, hash);
             number
-        })
+        }))
     }
 
     fn is(&self, number: u32, name: &str) -> bool {

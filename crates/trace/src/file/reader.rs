@@ -245,7 +245,7 @@ fn names(path: &Path, source: &Source, parquet: &SerializedFileReader<Source>) -
         let is_dictionary = sound::check_names(source, group).map_err(|why| library::damaged(path, why))?;
         library::call(path, || {
             let mut column = Column::open(parquet.get_row_group(number)?.as_ref(), COLUMNS[FILE])?;
-            let mut add = |name: &str| Some(i64::from(names.add(name)));
+            let mut add = |name: &str| names.add(name).map(i64::from);
             if is_dictionary {
                 return column.read_dictionary(&mut add);
             }

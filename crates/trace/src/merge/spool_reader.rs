@@ -9,11 +9,8 @@ use zerocopy::FromBytes;
 use crate::TraceError;
 use crate::spool::{
     BLOCK_MAGIC, BLOCK_NAME, BLOCK_RECORDS, BlockHeader, HEADER_BYTES, Header, Instant, LIVE, LOG, MAGIC,
-    NO_WINDOW, Record, WINDOW_BYTES, WINDOW_RECORDS, WindowHeader,
+    NAME_BYTES_MAX, NO_WINDOW, Record, WINDOW_BYTES, WINDOW_RECORDS, WindowHeader,
 };
-
-/// Maximum length of a file name in a log, bytes; a longer one is damage.
-const NAME_BYTES_MAX: usize = 64 * 1024;
 
 /// Maximum number of windows of a process; a larger number in a log is damage.
 const WINDOWS_MAX: u32 = 1 << 20;

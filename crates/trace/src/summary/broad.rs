@@ -92,17 +92,28 @@ impl Joining {
             left -= patterns - 1;
             joining.whole.insert(directory.clone());
         }
-        // If that is not enough, each directory is one group by now.
-        let deepest = directories.iter().map(|(directory, _)| depth_of(directory)).max().unwrap_or(0);
-        for depth in (0..deepest).rev() {
-            if left <= limit {
-                break;
-            }
-            joining.depth = depth;
-            let groups = directories.iter().map(|(directory, _)| joining.breadth(directory).of(directory));
-            left = groups.collect::<FxHashSet<String>>().len();
+        if left > limit {
+            // Each directory is one group by now.
+            joining.limit_depth(&directories, limit);
         }
         joining
+    }
+
+    /// Sets the largest depth with at most `limit` groups; 0 if there is none. It is found by
+    /// bisection, because a name may have very many `/`: all files of a group are in one group at
+    /// every smaller depth, so there are never more groups at a smaller depth.
+    fn limit_depth(&mut self, directories: &[(String, usize)], limit: usize) {
+        let deepest = directories.iter().map(|(directory, _)| depth_of(directory)).max().unwrap_or(0);
+        let (mut fits, mut exceeds) = (0, deepest);
+        while fits + 1 < exceeds {
+            self.depth = fits.midpoint(exceeds);
+            let groups = directories.iter().map(|(directory, _)| self.breadth(directory).of(directory));
+            match groups.collect::<FxHashSet<String>>().len() <= limit {
+                true => fits = self.depth,
+                false => exceeds = self.depth,
+            }
+        }
+        self.depth = fits;
     }
 
     /// The breadth of the group of a pattern.
@@ -187,5 +198,24 @@ mod tests {
         assert_eq!(groups(&names, 50), ["/**", "plain"]);
         names.extend((0..100).map(|i| format!("{}/f", letters(i))));
         assert_eq!(groups(&names, 50), ["**", "plain"]);
+    }
+
+    #[test]
+    fn the_largest_depth_that_suffices_is_found() {
+        let deep = |depth: usize| (0..100).map(move |i| format!("/{}{}/f", "d/".repeat(depth), letters(i)));
+        for depth in 0..9 {
+            let mut names: Vec<String> = deep(depth).collect();
+            names.extend((0..9).map(|depth| format!("/{}z", "e/".repeat(depth))));
+            let expected = format!("/{}**", "d/".repeat(depth));
+            assert_eq!(groups(&names, 50)[0], expected);
+        }
+    }
+
+    /// Trying one depth after the other would take minutes.
+    #[test]
+    fn a_very_deep_name_takes_few_attempts() {
+        let mut names: Vec<String> = (0..513).map(|i| format!("/{}/x", letters(i))).collect();
+        names.push("/".repeat(100_000));
+        assert_eq!(groups(&names, 512), ["/**"]);
     }
 }

@@ -125,6 +125,12 @@ impl Classifier {
         self.grouping.phases[group as usize].concurrency(phase)
     }
 
+    /// Closes the `count` oldest open phases of a group, so that the caller need not keep anything
+    /// for them. Processes that lag that far behind join the oldest of the others.
+    pub fn close_oldest(&mut self, group: u32, count: usize) {
+        self.grouping.phases[group as usize].close_oldest(count);
+    }
+
     /// Closes all phases, after the last request.
     pub fn close(&mut self) {
         self.grouping.phases.iter_mut().for_each(PhaseTracker::close_all);

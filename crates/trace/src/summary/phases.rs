@@ -124,6 +124,72 @@ impl Phases {
 /// No phase.
 const NONE: u32 = u32::MAX;
 
+/// The phase that each process of a group entered last. Memory: proportional to the number of these
+/// processes, because a trace may have a million processes and hundreds of groups.
+///
+/// Processes with low numbers are in a vector, which is as fast as it gets. It may be longer than
+/// the number of processes, but only by a constant factor. All other processes are in a map, until
+/// the vector may be long enough for all of them. A group that most processes use is all vector.
+#[derive(Default)]
+struct Entered {
+    low: Vec<u32>,
+    high: FxHashMap<u32, u32>,
+    /// Number of processes.
+    processes: usize,
+    /// The highest number of a process.
+    last: usize,
+}
+
+/// Length of the vector in [`Entered`] that is allowed for any number of processes.
+const ENTERED_MIN: usize = 1024;
+/// Length of that vector that is allowed for each process.
+const ENTERED_PER_PROCESS: usize = 8;
+
+impl Entered {
+    #[inline]
+    fn get(&self, process: u32) -> Option<u32> {
+        match self.low.get(process as usize) {
+            Some(number) => Some(*number).filter(|number| *number != NONE),
+            None => self.high.get(&process).copied(),
+        }
+    }
+
+    /// Notes the number of the process's phase. Returns the number before.
+    fn replace(&mut self, process: u32, number: u32) -> Option<u32> {
+        let before = self.get(process);
+        if before.is_none() {
+            self.processes += 1;
+            self.last = self.last.max(process as usize);
+            self.grow(process as usize);
+        }
+        match self.low.get_mut(process as usize) {
+            Some(low) => *low = number,
+            None => _ = self.high.insert(process, number),
+        }
+        before
+    }
+
+    /// Lengthens the vector for all processes, or else for this one, if it may be that long. Its
+    /// length is a power of two, so the map is searched for processes to move only a few times.
+    fn grow(&mut self, process: usize) {
+        let allowed = ENTERED_MIN + ENTERED_PER_PROCESS * self.processes;
+        let mut lengths = [self.last, process].into_iter().map(|last| (last + 1).next_power_of_two());
+        let end = lengths.find(|end| *end <= allowed).unwrap_or(0);
+        if end <= self.low.len() {
+            return;
+        }
+        self.low.resize(end, NONE);
+        let low = &mut self.low;
+        self.high.retain(|process, number| match low.get_mut(*process as usize) {
+            Some(place) => {
+                *place = *number;
+                false
+            }
+            None => true,
+        });
+    }
+}
+
 /// A phase that can still be joined.
 struct OpenPhase {
     phase: Phase,
@@ -138,8 +204,7 @@ pub(super) struct PhaseTracker {
     open: VecDeque<OpenPhase>,
     /// The number of `open[0]`.
     first_open: usize,
-    /// The phase that each process entered last, by process; [`NONE`] if it entered none.
-    phase_of: Vec<u32>,
+    entered: Entered,
     /// Start of the first request after the last gap, and end of the last request, nanoseconds.
     span_ns: Option<(u64, u64)>,
     done: Phases,
@@ -151,8 +216,7 @@ impl PhaseTracker {
     #[inline]
     pub(super) fn visit(&mut self, request: &Request, node: u32) -> u32 {
         self.close_at_gap(request);
-        let entered = self.phase_of.get(request.process as usize).filter(|number| **number != NONE);
-        let number = match entered.map(|number| *number as usize) {
+        let number = match self.entered.get(request.process).map(|number| number as usize) {
             Some(number) if number >= self.first_open && self.at(number).op == request.op => number,
             present => {
                 let number = self.next_phase(present, request);
@@ -233,11 +297,7 @@ impl PhaseTracker {
     }
 
     fn enter(&mut self, number: usize, process: u32, node: u32) {
-        let process = process as usize;
-        if process >= self.phase_of.len() {
-            self.phase_of.resize(process + 1, NONE);
-        }
-        if std::mem::replace(&mut self.phase_of[process], number as u32) == number as u32 {
+        if self.entered.replace(process, number as u32) == Some(number as u32) {
             return;
         }
         let open = &mut self.open[number - self.first_open];
@@ -254,10 +314,49 @@ impl PhaseTracker {
         }
     }
 
+    /// Closes the `count` oldest open phases. A process that lags behind then joins the oldest of
+    /// the others, as it does beyond [`OPEN_PHASES`].
+    pub(super) fn close_oldest(&mut self, count: usize) {
+        (0..count).for_each(|_| self.close_first());
+    }
+
     /// Closes all phases.
     pub(super) fn close_all(&mut self) {
-        while !self.open.is_empty() {
-            self.close_first();
+        self.close_oldest(self.open.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every process enters a phase that all of them enter, then one of its own.
+    fn entered(processes: impl Iterator<Item = u32> + Clone) -> Entered {
+        let mut entered = Entered::default();
+        for (number, process) in (0..).zip(processes.clone()) {
+            assert_eq!(entered.get(process), None);
+            assert_eq!(entered.replace(process, NONE - 1), None);
+            assert_eq!(entered.replace(process, number), Some(NONE - 1));
         }
+        for (number, process) in (0..).zip(processes) {
+            assert_eq!(entered.get(process), Some(number));
+            assert_eq!(entered.get(process + 1_000_000), None);
+        }
+        entered
+    }
+
+    #[test]
+    fn memory_is_proportional_to_the_processes_that_use_the_group() {
+        for first in [0, 1, 499] {
+            let Entered { low, high, processes, .. } = entered((first..1_000_000).step_by(500));
+            assert_eq!(processes, 2000);
+            assert!(low.len() + high.len() <= ENTERED_MIN + (ENTERED_PER_PROCESS + 1) * processes);
+        }
+    }
+
+    #[test]
+    fn a_group_that_all_processes_use_is_all_vector() {
+        assert!(entered(0..5000).high.is_empty());
+        assert!(entered((0..5000).rev()).high.is_empty());
     }
 }

@@ -84,7 +84,8 @@ pub struct Args {
     /// replicas, cache: limit on background copying in bytes per second [default: no limit]
     #[arg(long, env = "STRIPEWISE_BACKGROUND", value_parser = positive_size, value_name = "SIZE")]
     pub background: Option<u64>,
-    /// Plan only for files that match this pattern (`*`, `**`, `<n>`); may be repeated
+    /// Plan only for files that match this pattern (`*`, `**`, `<n>`); may be repeated. The plan's
+    /// rules are by name pattern as always: one for files of run7 applies to those of run8, too
     #[arg(long, env = "STRIPEWISE_ONLY", value_delimiter = ':', value_name = "PATTERN")]
     pub only: Vec<String>,
     /// Plan from a trace that is known to lack calls

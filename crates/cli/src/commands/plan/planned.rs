@@ -37,8 +37,11 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
     }
     let (cluster, profile) = args.cluster.read()?;
     let (options, present) = (args.options(&cluster)?, Present::parse(&args.present, &cluster)?);
-    let mut workload = read_workload(&trace, args.quiet)?;
-    keep_only(&mut workload, &args.only)?;
+    let mut workload = if args.only.is_empty() {
+        read_workload(&trace, args.quiet)?
+    } else {
+        read_only(&trace, &args.only, args.quiet)?
+    };
     present::find(&mut workload, &cluster, &present)?;
     let decisions = plan(&workload, &cluster, &options)?;
     let executables = if args.native { HashMap::new() } else { present::executables(&workload) };
@@ -47,9 +50,23 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
 
 /// Reads the trace and groups the requests by kind.
 pub fn read_workload(trace: &Trace, quiet: bool) -> anyhow::Result<Workload> {
+    collect(trace, Collector::new(trace.processes(), trace.files()), quiet)
+}
+
+/// As [`read_workload`], for the files that match one of the patterns. The others take no part in
+/// forming sets: a trace of many files may have one set for a whole directory.
+fn read_only(trace: &Trace, patterns: &[String], quiet: bool) -> anyhow::Result<Workload> {
+    let is_wanted = |name: &str| {
+        patterns.iter().any(|pattern| match_path(pattern.as_bytes(), name.as_bytes(), None).is_some())
+    };
+    let workload = collect(trace, Collector::only(trace.processes(), trace.files(), is_wanted), quiet)?;
+    ensure!(!workload.file_sets.is_empty(), "no file of the trace matches --only {}", patterns.join(" "));
+    Ok(workload)
+}
+
+fn collect(trace: &Trace, mut collector: Collector<'_>, quiet: bool) -> anyhow::Result<Workload> {
     let bar = progress::bar(Some(trace.len()), "{msg} [{bar:40}] {human_pos}/{human_len} {eta}", quiet);
     bar.set_message("grouping");
-    let mut collector = Collector::new(trace.processes(), trace.files());
     let mut requests = trace.requests()?;
     while let Some(batch) = requests.next_batch()? {
         batch.requests.iter().for_each(|request| collector.add(request));
@@ -57,17 +74,4 @@ pub fn read_workload(trace: &Trace, quiet: bool) -> anyhow::Result<Workload> {
     }
     bar.finish_and_clear();
     Ok(collector.finish())
-}
-
-/// If there are patterns, keeps only the files that match one of them.
-fn keep_only(workload: &mut Workload, patterns: &[String]) -> anyhow::Result<()> {
-    if patterns.is_empty() {
-        return Ok(());
-    }
-    let wanted = |name: &str| {
-        patterns.iter().any(|pattern| match_path(pattern.as_bytes(), name.as_bytes(), None).is_some())
-    };
-    workload.file_sets.retain(|set| set.files.iter().any(|file| wanted(&file.name)));
-    ensure!(!workload.file_sets.is_empty(), "no file of the trace matches --only {}", patterns.join(" "));
-    Ok(())
 }

@@ -37,7 +37,7 @@ pub fn propose(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
     let rows = rows(problem, &singles);
     let space = Space::of(problem, &singles);
     let most = problem.options.copies.most.clamp(1, MAX_COPIES);
-    let mut sets = sets(&rows, most, |set| space.fits(set));
+    let mut sets = sets(&rows, most, &space);
     let judged = judge(problem, singles.clone());
     let picks: Vec<usize> = (0..judged.len()).collect();
     let best = best_of(problem, &judged, &picks);
@@ -45,7 +45,7 @@ pub fn propose(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
     // best is judged, too.
     if let Some(largest) = sets.last().map(|set| set.members.len()) {
         let with_best = |set: &[usize]| space.fits(set) && (set.contains(&best) || set.len() < largest);
-        sets.extend(best_set(&rows, largest, with_best));
+        sets.extend(best_set(&rows, largest, space.work(), with_best));
     }
     let mut candidates = vec![singles[best].clone()];
     for found in &sets {
@@ -67,34 +67,52 @@ pub fn propose(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
 /// Per candidate: the cost of every row, seconds. A row is all requests of a group that begin in
 /// the same regions of all candidates' layouts. The same copy serves them, whichever candidates
 /// become copies ([`Classes`]).
-fn rows<'c>(problem: &Problem<'_>, candidates: &'c [Candidate]) -> Vec<Vec<f64>> {
-    let of_each = (REQUESTS / problem.set.groups.len().max(1)).max(GROUP_LEAST);
-    let copies: Vec<Placement<'c>> =
-        candidates.iter().map(|candidate| candidate.original(problem.set)).collect();
+fn rows(problem: &Problem<'_>, candidates: &[Candidate]) -> Vec<Vec<f64>> {
+    // Candidates of one region do not distinguish requests.
+    let parted = candidates.iter().filter(|candidate| candidate.layouts.have_regions());
+    let parted: Vec<Placement<'_>> = parted.map(|candidate| candidate.original(problem.set)).collect();
     let samples: Vec<(&Group, Cow<'_, [Request]>, Classes)> = (problem.set.groups.iter())
-        .map(|group| {
-            let sample = group.windows(of_each, WINDOW);
-            let classes = Classes::of(&sample, &copies);
+        .zip(samples(problem, candidates))
+        .map(|(group, sample)| {
+            let classes = Classes::of(&sample, &parted);
             (group, sample, classes)
         })
         .collect();
-    let of_candidate = |copy: &Placement<'_>| -> Vec<f64> {
+    let of_candidate = |candidate: &Candidate| -> Vec<f64> {
+        let copy = candidate.original(problem.set);
         let of_group = |(group, sample, classes): &(&Group, Cow<'_, [Request]>, Classes)| {
-            let costs = Mapped::new(sample, copy).costs(group, problem.servers);
+            let costs = Mapped::new(sample, &copy).costs(group, problem.servers);
             let weight = group.weight(sample.len());
             classes.sums(&costs).into_iter().map(|sum_s| weight * sum_s).collect::<Vec<f64>>()
         };
         samples.iter().flat_map(of_group).collect()
     };
-    copies.par_iter().map(of_candidate).collect()
+    candidates.par_iter().map(of_candidate).collect()
+}
+
+/// By group: a sample with a bounded number of pieces, whichever candidate it is mapped to. The
+/// same requests are costed for all candidates, because their costs are compared row by row.
+fn samples<'s>(problem: &Problem<'s>, candidates: &[Candidate]) -> Vec<Cow<'s, [Request]>> {
+    let groups = &problem.set.groups;
+    let of_each = (REQUESTS / groups.len().max(1)).max(GROUP_LEAST);
+    let mut samples: Vec<Cow<'_, [Request]>> =
+        groups.iter().map(|group| group.windows(of_each, WINDOW)).collect();
+    for candidate in candidates.iter().filter(|_| problem.is_large()) {
+        let copy = [candidate.original(problem.set)];
+        for (group, sample) in groups.iter().zip(&mut samples) {
+            *sample = problem.bounded_windows(group, &copy, sample.len(), WINDOW.min(sample.len()));
+        }
+    }
+    samples
 }
 
 /// The best set of every size from two on, as long as one more copy makes any request cheaper.
-fn sets(rows: &[Vec<f64>], most: usize, fits: impl Fn(&[usize]) -> bool) -> Vec<Found> {
+fn sets(rows: &[Vec<f64>], most: usize, space: &Space) -> Vec<Found> {
     let mut sets: Vec<Found> = Vec::new();
-    let mut least = best_set(rows, 1, &fits).map_or(f64::INFINITY, |single| single.total);
+    let mut least =
+        best_set(rows, 1, space.work(), |set| space.fits(set)).map_or(f64::INFINITY, |single| single.total);
     for copies in 2..=most {
-        match best_set(rows, copies, &fits) {
+        match best_set(rows, copies, space.work(), |set| space.fits(set)) {
             Some(found) if found.total < least * (1.0 - 1e-9) => {
                 least = found.total;
                 sets.push(found);
@@ -226,6 +244,11 @@ impl Space {
         };
         let allowed = (0..servers as u32).map(|target| problem.space_for_set(target)).collect();
         Self { used: candidates.iter().map(used).collect(), allowed }
+    }
+
+    /// Number of additions that [`Space::fits`] takes for each member of a set.
+    fn work(&self) -> u64 {
+        self.allowed.len() as u64
     }
 
     fn fits(&self, set: &[usize]) -> bool {

@@ -19,11 +19,11 @@ pub struct Found {
 
 /// The best set of exactly `size` candidates that `fits` accepts, or `None` if no set fits.
 /// `costs[c][r]` is the cost of all requests of row r with candidate c. `fits` must reject every
-/// superset of a set that it rejects.
+/// superset of a set that it rejects. It takes `work` additions for each member of the set.
 ///
 /// Of equally good sets, the one whose members are best by themselves wins: the first when
 /// candidates are ordered by their totals, then by their indices.
-pub fn best_set(costs: &[Vec<f64>], size: usize, fits: impl Fn(&[usize]) -> bool) -> Option<Found> {
+pub fn best_set(costs: &[Vec<f64>], size: usize, work: u64, fits: impl Fn(&[usize]) -> bool) -> Option<Found> {
     if size == 0 || size > costs.len() {
         return None;
     }
@@ -36,8 +36,17 @@ pub fn best_set(costs: &[Vec<f64>], size: usize, fits: impl Fn(&[usize]) -> bool
     for from in (0..sorted.len()).rev() {
         least_from[from] = smaller(sorted[from], &least_from[from + 1]);
     }
-    let mut search =
-        Search { order: &order, sorted, least_from, size, fits, best: None, work: 0, chosen: Vec::new() };
+    let mut search = Search {
+        order: &order,
+        sorted,
+        least_from,
+        size,
+        fits,
+        fits_work: work,
+        best: None,
+        work: 0,
+        chosen: Vec::new(),
+    };
     search.extend(0, &vec![f64::INFINITY; rows]);
     let exact = search.work < WORK_MAX;
     let (total, mut members) = search.best?;
@@ -54,6 +63,8 @@ struct Search<'c, F> {
     least_from: Vec<Vec<f64>>,
     size: usize,
     fits: F,
+    /// Additions of `fits` for each member of a set.
+    fits_work: u64,
     best: Option<(f64, Vec<usize>)>,
     work: u64,
     /// Candidates in the current set.
@@ -70,8 +81,8 @@ impl<F: Fn(&[usize]) -> bool> Search<'_, F> {
             if self.work >= WORK_MAX || !self.improves(sum_of_smaller(costs, &self.least_from[place])) {
                 return;
             }
-            self.work += 2 * costs.len() as u64;
             self.chosen.push(self.order[place]);
+            self.work += 2 * costs.len() as u64 + self.fits_work * self.chosen.len() as u64;
             if (self.fits)(&self.chosen) {
                 if missing > 1 {
                     let costs = smaller(costs, self.sorted[place]);
@@ -131,7 +142,7 @@ mod tests {
             let fits = |set: &[usize]| set.iter().map(|&c| weights[c]).sum::<u32>() <= room;
             let sets = all_sets(costs.len(), size).into_iter().filter(|set| fits(set));
             let least = sets.map(|set| total(&costs, &set)).reduce(f64::min);
-            let found = best_set(&costs, size, fits);
+            let found = best_set(&costs, size, 1, fits);
             prop_assert_eq!(found.is_some(), least.is_some());
             if let (Some(found), Some(least)) = (found, least) {
                 prop_assert!(found.exact && fits(&found.members) && found.members.len() == size);
@@ -144,9 +155,16 @@ mod tests {
     #[test]
     fn of_equal_sets_the_best_by_themselves() {
         let costs = vec![vec![9.0, 1.0], vec![1.0, 3.0], vec![1.0, 2.0], vec![3.0, 1.0]];
-        assert_eq!(best_set(&costs, 2, |_| true).unwrap().members, [2, 3]);
-        assert_eq!(best_set(&costs, 1, |_| true).unwrap().members, [2]);
-        assert_eq!(best_set(&costs, 5, |_| true), None);
-        assert_eq!(best_set(&costs, 2, |_| false), None);
+        assert_eq!(best_set(&costs, 2, 1, |_| true).unwrap().members, [2, 3]);
+        assert_eq!(best_set(&costs, 1, 1, |_| true).unwrap().members, [2]);
+        assert_eq!(best_set(&costs, 5, 1, |_| true), None);
+        assert_eq!(best_set(&costs, 2, 1, |_| false), None);
+    }
+
+    #[test]
+    fn the_work_of_checking_the_space_ends_a_search() {
+        let costs: Vec<Vec<f64>> = (0..9).map(|i| vec![f64::from(i), f64::from(9 - i)]).collect();
+        assert!(best_set(&costs, 2, 1, |_| true).unwrap().exact);
+        assert!(!best_set(&costs, 2, WORK_MAX / 8, |_| true).unwrap().exact);
     }
 }

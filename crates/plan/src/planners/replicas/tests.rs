@@ -6,6 +6,7 @@ use stripewise_model::Op;
 
 use super::*;
 use crate::Options;
+use crate::mapping::pieces_at_most;
 use crate::options::{CopyOptions, Objective, Scheme};
 use crate::servers::Servers;
 use crate::tests::{Pattern, cluster, ior};
@@ -78,7 +79,7 @@ proptest! {
         };
         let size = copies.min(singles.len());
         let least = all_sets(singles.len(), size).iter().map(&total).fold(f64::INFINITY, f64::min);
-        let found = best_set(&rows(&problem, &singles), size, |_| true).unwrap();
+        let found = best_set(&rows(&problem, &singles), size, 1, |_| true).unwrap();
         prop_assert!(found.exact);
         prop_assert!((found.total - least).abs() <= 1e-9 * least, "{} instead of {}", found.total, least);
         prop_assert!((total(&found.members) - least).abs() <= 1e-9 * least);
@@ -89,4 +90,22 @@ proptest! {
         let cheapest = cheapest.fold(f64::INFINITY, f64::min);
         prop_assert!((cheapest - least).abs() <= 1e-9 * least, "{} instead of {}", cheapest, least);
     }
+}
+
+#[test]
+fn samples_of_large_clusters_have_a_bounded_number_of_pieces() {
+    // Requests of 1024 pages begin at every page of a cycle of 999 pages.
+    let cluster = cluster((999, 2e-3, 1e-8), (0, 0.0, 0.0), ("1T", "1T"), (1e-4, 8e-9));
+    let set = ior(Pattern::Random, Op::Read, 64, 4 << 20, 64).file_sets.remove(0);
+    let (servers, options) = (Servers::of(&cluster).unwrap(), Options::default());
+    let problem = Problem::new(&set, &cluster, &servers, &options, set.total_size());
+    let singles = singles(&problem).unwrap();
+    let samples = samples(&problem, &singles);
+    for (group, sample) in set.groups.iter().zip(&samples) {
+        assert!(sample.len() >= 64 && sample.len() < group.sample.len(), "{}", sample.len());
+        let pieces = |single: &Candidate| pieces_at_most(sample, &single.original(&set), 1 << 17);
+        let most = singles.iter().map(pieces).max().unwrap();
+        assert!(most <= 1 << 17, "{most}");
+    }
+    assert!(rows(&problem, &singles).iter().all(|row| row.len() == set.groups.len()));
 }

@@ -1,0 +1,192 @@
+//! Traces with many phases, many sets, or names of all kinds.
+
+use stripewise_model::Op;
+use stripewise_trace::summary::MAX_GROUPS;
+use stripewise_trace::{Flags, Op as Called};
+
+use super::*;
+use crate::collected::{GROUPS_MAX, NEAREST_MAX};
+
+/// Processes of one node.
+fn processes(count: u32) -> Vec<ProcessInfo> {
+    let process = |pid| ProcessInfo { node: "n".into(), pid, rank: -1, program: "p".into() };
+    (0..count).map(process).collect()
+}
+
+/// Six letters, different for every number.
+fn letters(mut number: u32) -> String {
+    let mut name = String::new();
+    for _ in 0..6 {
+        name.push(char::from(b'a' + (number % 26) as u8));
+        number /= 26;
+    }
+    name
+}
+
+fn names(count: u32, name: impl Fn(String) -> String) -> Vec<Arc<str>> {
+    (0..count).map(|number| name(letters(number)).into()).collect()
+}
+
+/// A call of process 0 that starts at `time`, nanoseconds.
+fn call(op: Called, file: u32, offset: u64, time: u64) -> Call {
+    Call {
+        process: 0,
+        tid: 1,
+        file,
+        op,
+        flags: Flags::NONE,
+        offset,
+        size: 64,
+        result: 64,
+        start_ns: time,
+        end_ns: time + 1,
+    }
+}
+
+/// Adds `bursts` bursts of `each` requests on every file: the first burst of all files reads, the
+/// next writes, and so on. Offsets are the requests' numbers, from `first` on. Returns the number
+/// of requests.
+fn add_bursts(collector: &mut Collector, files: u32, bursts: u64, each: u64, first: u64) -> u64 {
+    let mut number = first;
+    for burst in 0..bursts {
+        let op = if burst % 2 == 0 { Called::Read } else { Called::Write };
+        for file in 0..files {
+            for _ in 0..each {
+                collector.add(&call(op, file, number, number));
+                number += 1;
+            }
+        }
+        assert!(collector.sampled() <= TOTAL_SAMPLE_MAX);
+        assert!(collector.open.groups <= OPEN_GROUPS_MAX + files as usize);
+    }
+    number - first
+}
+
+#[test]
+fn samples_of_many_long_bursts_cover_the_whole_run() {
+    let (processes, files) = (processes(1), names(3, |name| format!("/d/{name}")));
+    let mut collector = Collector::new(&processes, &files);
+    let total = add_bursts(&mut collector, 3, 1024, 700, 0);
+    let workload = collector.finish();
+    assert_eq!(workload.file_sets.len(), 3);
+    for set in &workload.file_sets {
+        let kinds: Vec<(Op, u32, u64)> = set.groups.iter().map(|g| (g.op, g.procs, g.count)).collect();
+        assert_eq!(kinds, [(Op::Read, 1, 512 * 700), (Op::Write, 1, 512 * 700)]);
+        for group in &set.groups {
+            assert!(group.sample.len() >= 8192, "{}", group.sample.len());
+            let last = group.sample.last().unwrap().offset;
+            assert!(last >= total / 10 * 9, "{last} of {total}");
+        }
+    }
+}
+
+/// If every call had to look at all samples, this would take hours.
+#[test]
+fn many_short_bursts_of_many_sets_take_bounded_memory_and_time() {
+    let (processes, files) = (processes(1), names(130, |name| format!("/d/{name}")));
+    let mut collector = Collector::new(&processes, &files);
+    let total = add_bursts(&mut collector, 130, 1024, 16, 0);
+    add_bursts(&mut collector, 130, 300, 16, total);
+    let workload = collector.finish();
+    assert_eq!(workload.file_sets.len(), 130);
+    for group in workload.file_sets.iter().flat_map(|set| &set.groups) {
+        assert_eq!((group.procs, group.count), (1, 662 * 16));
+        assert!(group.sample.len() >= 1024, "{}", group.sample.len());
+        assert!(group.sample.last().unwrap().offset >= total, "the later half has samples");
+    }
+}
+
+#[test]
+fn a_process_that_lags_behind_closed_phases_is_counted_in_later_ones() {
+    let (processes, files) = (processes(2), names(130, |name| format!("/d/{name}")));
+    let mut collector = Collector::new(&processes, &files);
+    let total = add_bursts(&mut collector, 130, 300, 1, 0);
+    assert!(collector.closed.groups > 0, "some phases are closed");
+    for number in total..2 * total {
+        let file = (number % 130) as u32;
+        let op = if number / 130 % 2 == 0 { Called::Read } else { Called::Write };
+        collector.add(&Call { process: 1, ..call(op, file, number, number) });
+    }
+    for set in collector.finish().file_sets {
+        let count = |procs| set.groups.iter().filter(|g| g.procs == procs).map(|g| g.count).sum::<u64>();
+        assert_eq!(count(1) + count(2), 600);
+        assert!(count(2) >= 200, "{}", count(2));
+    }
+}
+
+/// Phases are closed only where there are several, so a long phase stays one.
+#[test]
+fn long_phases_of_many_sets_keep_a_sample_each() {
+    let (processes, files) = (processes(2), names(300, |name| format!("/d/{name}")));
+    let mut collector = Collector::new(&processes, &files);
+    for number in 0..300 * 9000u64 {
+        let (file, process) = ((number % 300) as u32, (number / 300 % 2) as u32);
+        collector.add(&Call { process, ..call(Called::Write, file, number, number) });
+        assert!(collector.sampled() <= TOTAL_SAMPLE_MAX);
+    }
+    for set in collector.finish().file_sets {
+        let [group] = &set.groups[..] else { panic!("one group") };
+        assert_eq!((group.procs, group.count), (2, 9000));
+        assert!(group.sample.len() >= 2048, "{}", group.sample.len());
+    }
+}
+
+/// The bound in the description of [`Collector`]. Vectors grow by doubling.
+#[test]
+fn samples_and_groups_take_at_most_the_memory_that_is_stated() {
+    let samples = 2 * TOTAL_SAMPLE_MAX * size_of::<Request>();
+    let open = (OPEN_GROUPS_MAX + MAX_GROUPS) * 640;
+    let closed = (GROUPS_MAX + MAX_GROUPS) * 384;
+    let nearest = MAX_GROUPS * NEAREST_MAX * 80;
+    assert!(samples + open + closed + nearest <= 270_000_000, "{samples} + {open} + {closed} + {nearest}");
+    assert_eq!(size_of::<Use>(), 16);
+}
+
+#[test]
+fn files_that_are_not_wanted_do_not_widen_the_pattern_of_wanted_ones() {
+    let (processes, files) = (processes(1), names(2000, |name| format!("/d/{name}")));
+    let patterns = |mut collector: Collector| {
+        (0..2000).for_each(|file| collector.add(&call(Called::Write, file, 0, file.into())));
+        let sets = collector.finish().file_sets;
+        sets.into_iter().map(|set| (set.pattern.clone(), set.files.len(), set.bytes())).collect::<Vec<_>>()
+    };
+    let all = patterns(Collector::new(&processes, &files));
+    assert_eq!(all, [("/d/*".to_owned(), 2000, 2000 * 64)]);
+    let wanted = format!("/d/{}", letters(7));
+    assert_eq!(patterns(Collector::only(&processes, &files, |name| name == wanted)), [(wanted, 1, 64)]);
+    assert_eq!(patterns(Collector::only(&processes, &files, |_| false)), []);
+}
+
+#[test]
+fn a_broad_rule_heeds_mapped_files_that_have_no_rule() {
+    let mut files = names(600, |name| format!("/d/{name}/f"));
+    files.push("/d/map".into());
+    files.push("/e/map".into());
+    let processes = processes(1);
+    for (mapped, expected) in [(None, false), (Some(600), true), (Some(601), false)] {
+        let mut collector = Collector::new(&processes, &files);
+        (0..600).for_each(|file| collector.add(&call(Called::Write, file, 0, file.into())));
+        mapped.into_iter().for_each(|file| collector.add(&call(Called::Map, file, 0, 1000)));
+        let [set] = &collector.finish().file_sets[..] else { panic!("one set") };
+        assert_eq!((set.pattern.as_str(), set.mapped), ("/d/**", expected), "{mapped:?}");
+    }
+}
+
+#[test]
+fn broad_patterns_of_relative_names_keep_their_directory() {
+    let processes = processes(1);
+    for (files, expected) in [
+        (names(513, |name| format!("top/{name}/f")), "**/top/**"),
+        (names(513, |name| format!("/top/{name}/f")), "/top/**"),
+        (names(513, |name| format!("top/{name}")), "**/top/*"),
+        (names(513, |name| format!("{name}/f")), "**"),
+    ] {
+        let mut collector = Collector::new(&processes, &files);
+        (0..513).for_each(|file| collector.add(&call(Called::Write, file, 0, file.into())));
+        let sets = collector.finish().file_sets;
+        let patterns: Vec<&str> = sets.iter().map(|set| set.pattern.as_str()).collect();
+        assert_eq!(patterns, [expected]);
+        let name = &sets[0].files[500].name;
+        assert!(match_path(expected.as_bytes(), name.as_bytes(), None).is_some());
+    }
+}
