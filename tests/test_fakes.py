@@ -17,7 +17,7 @@ from conftest import ROOT, wait_until
 FAKES = ROOT / "tests" / "fakes"
 CONFIGURATION = {
     "lfs": "fsname testfs\nost 0 1000\nost 1 1000\nost 5 1000\npool hdd 0 1\npool full 5\npool empty\nfull 5\n",
-    "beegfs": "pool 1 Default\npool 2 fast\npool 3 empty\ntarget 101 Default 7\ntarget 102 Default 7\ntarget 201 fast 7\n",
+    "beegfs": "pool 1 Default\npool 2 fast\npool 3 empty\nbuddy 1 Default\ntarget 101 Default 7\ntarget 102 Default 7\ntarget 201 fast 7\n",
     "pvfs2": "server tcp://a:1 7\nserver tcp://b:1 7\nserver tcp://c:1 7\n",
 }
 
@@ -93,6 +93,9 @@ REJECTED = [
     ("beegfs entry set --pool=-x d", 1, "invalid alias '-x'"),
     ("beegfs entry set --pool=empty d", 1, "does not contain any targets (use force to override)"),
     ("beegfs entry set --targets=101 d", 1, "unknown flag: --targets"),
+    ("beegfs entry set --pattern=RAID0 d", 1, "unsupported stripe pattern"),
+    ("beegfs entry set --pattern=mirrored --pool=fast d", 1, "fast[s:2, uid:102] does not contain any buddy groups"),
+    ("beegfs entry create file --targets=101 --pattern=mirrored new", 1, "none of the others can be"),
     ("beegfs entry set --num-targets=1", 1, "missing <path> argument"),
     ("beegfs entry set --num-targets=1 /proc", 1, "DefaultNumTargets (1)\nError: the provided path does not appear to be inside"),
     ("beegfs entry set --num-targets=1 /", 1, "unable to initialize file system client from the specified path"),
@@ -167,6 +170,28 @@ def test_beegfs_is_silent_about_files(tmp_path):
 
 
 INFO = "beegfs entry info --output json --raw"
+
+
+def test_a_mirrored_directory_of_beegfs_stays_mirrored(tmp_path):
+    fake = Fake("beegfs", tmp_path)
+    fake.works("beegfs entry set --pattern=mirrored d")
+    fake.works("beegfs entry set --num-targets=2 --chunk-size=64Ki d")
+    assert '"stripe_pattern":"Buddy Mirror (2x65536)"' in fake.works(f"{INFO} d")
+    (fake.mount / "d" / "new").touch()
+    told = fake.works(f"{INFO} d/new")
+    assert '"storage_mirrors":"s:1"' in told and '"storage_targets":"(mirrored)"' in told
+
+
+@pytest.mark.parametrize("version, refused", [("2.12.9", True), ("2.14.0", True), ("2.15.8", False), ("2.17.57", False)])
+def test_lustre_migrates_no_open_file(tmp_path, version, refused):
+    fake = Fake("lfs", tmp_path)
+    with open(fake.state / "fake.conf", "a") as conf:
+        conf.write(f"version {version}\n")
+    with open(fake.mount / "f", "a"):
+        assert fake.run("lfs migrate -n -p hdd f").returncode == 16
+    with open(fake.mount / "f"):
+        assert fake.run("lfs migrate -n -p hdd f").returncode == (16 if refused else 0)
+    fake.works("lfs migrate -n -p hdd f")
 
 
 @pytest.mark.parametrize("release", ["8.0", "8.1", "8.2", "8.3", "8.4"])

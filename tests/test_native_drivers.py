@@ -226,6 +226,42 @@ def test_native_layouts_of_files_that_exist(site):
     assert [file.name for file in site.data.iterdir() if not file.name.startswith(".")] == ["shared.dat"]
 
 
+BEEGFS = pytest.mark.parametrize("site", SYSTEMS[1:2], ids=["beegfs"], indirect=True)
+
+
+@BEEGFS
+def test_a_mirrored_file_stays_as_it_is(site):
+    with open(site.state / "fake.conf", "a") as conf:
+        conf.write("buddy 1 Default\n")
+    path, info = site.data / "shared.dat", ["beegfs", "entry", "info", "--output", "json", "--raw"]
+    site.ask("beegfs", "entry", "set", "--pattern=mirrored", site.data)
+    path.write_bytes(CONTENT)
+    site.ask(*info, path)  # the fake notes the pattern of new files
+    site.ask("beegfs", "entry", "set", "--pattern=raid0", site.data)
+    before, inode = site.ask(*info, path), path.stat().st_ino
+    slow, fast = (f'pool = "{pool}"\ncount = 2' for pool in site.system.pools)
+    plan = site.plan(site.cluster(slow, fast), "stripe 64K on ssd")
+    placed = site.stripewise("place", "--native", plan, ok=False)
+    assert placed.code == 1 and "shared.dat: stays as it is: the pattern is Buddy Mirror" in placed.err, str(placed)
+    site.stripewise("place", "--native", "--undo", plan)
+    assert "Buddy Mirror" in before and (site.ask(*info, path), path.stat().st_ino) == (before, inode)
+    assert path.read_bytes() == CONTENT
+
+
+@BEEGFS
+def test_a_directory_that_asks_for_more_targets_than_its_pool_has_comes_back(site):
+    info = ["beegfs", "entry", "info", "--output", "json", "--raw", site.data]
+    site.ask("beegfs", "entry", "set", "--pool=slow", "--num-targets=4", site.data)
+    (site.data / "shared.dat").write_bytes(CONTENT)
+    before = site.ask(*info)
+    slow, fast = (f'pool = "{pool}"\ncount = 2' for pool in site.system.pools)
+    plan = site.plan(site.cluster(slow, fast), "stripe 64K on ssd")
+    site.stripewise("place", "--native", plan)
+    assert site.ask(*info) != before
+    site.stripewise("place", "--native", "--undo", plan)
+    assert site.ask(*info) == before and (site.data / "shared.dat").read_bytes() == CONTENT
+
+
 def test_init_says_what_is_there(site):
     text = site.stripewise("init", site.root).out
     assert f'driver = "{site.system.name}"' in text

@@ -3,7 +3,6 @@ the output of `plan --native`."""
 
 import json
 import os
-import signal
 import subprocess
 import time
 
@@ -130,6 +129,51 @@ def test_a_file_that_cannot_be_changed_in_place_is_copied(site):
     assert "hdd" in site.lfs(site.data / "a.dat")
 
 
+def test_a_file_that_the_command_itself_has_open_is_copied_before_2_15(site):
+    with open(site.environment["STRIPEWISE_FAKE"] + "/fake.conf", "a") as conf:
+        conf.write("version 2.14.0\n")
+    (site.data / "a.dat").write_bytes(b"bytes")
+    site.write_plan(("*.dat", "hdd/0-3:1M"))
+    assert "a.dat: is copied, because" in site.place().err
+    assert (site.data / "a.dat").read_bytes() == b"bytes" and "hdd" in site.lfs(site.data / "a.dat")
+
+
+def test_a_file_whose_layout_cannot_be_read_does_not_stop_the_rest(site):
+    strange = os.fsencode(site.data) + b"/\xff.dat"
+    for path in [strange, site.data / "a.dat"]:
+        with open(path, "wb") as file:
+            file.write(b"bytes")
+    site.write_plan(("*.dat", "hdd/0-3:1M"))
+    result = site.place(ok=False)
+    assert result.code == 1 and "stays as it is" in result.err and "not UTF-8" in result.err, result
+    assert "hdd" in site.lfs(site.data / "a.dat")
+    with open(strange, "rb") as file:
+        assert file.read() == b"bytes"
+
+
+def test_files_come_back_to_the_server_that_their_directory_names(site):
+    run_command(FAKES / "lfs", "setstripe", "-c", "1", "-i", "3", site.data, env=site.environment)
+    names = [f"{i}.dat" for i in range(4)]
+    for name in names:
+        (site.data / name).write_bytes(b"bytes")
+    site.write_plan(("<n>.dat", "ssd/0-3:1M"))
+    site.place()
+    site.place("--undo")
+    for name in names:
+        assert "- l_ost_idx: 3\n" in site.lfs(site.data / name), site.lfs(site.data / name)
+        assert (site.data / name).read_bytes() == b"bytes"
+
+
+def test_what_a_killed_driver_left_is_removed(site):
+    trial = site.data / ".stripewise-trial-0"
+    trial.mkdir()
+    (trial / "x.dat").touch()
+    (site.data / "a.dat").write_bytes(b"bytes")
+    site.write_plan(("**", "hdd/0-3:1M"))
+    site.place()
+    assert site.names() == [".stripewise-native.toml", "a.dat"]
+
+
 def test_contents_that_change_with_the_layout_are_an_error(site):
     with open(site.environment["STRIPEWISE_FAKE"] + "/fake.conf", "a") as conf:
         conf.write("unsafe\n")
@@ -167,10 +211,10 @@ def test_killed_again_and_again(site):
     words = [BIN / "stripewise", "place", "--native", "-q", "--jobs", "2", site.plan]
     for attempt in range(6):
         environment = {**os.environ, **site.environment}
-        process = subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
+        process = subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL)
         time.sleep(0.15 + 0.1 * attempt)
-        # With its tools: one that went on with a file would have it open.
-        os.killpg(process.pid, signal.SIGKILL)
+        # The kernel kills the tools that would go on to change files.
+        process.kill()
         process.wait()
         assert all((site.data / name).read_bytes() == data for name, data in contents.items())
     site.place("-q")

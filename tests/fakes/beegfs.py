@@ -2,8 +2,9 @@
 list, version. STRIPEWISE_FAKE_VERSION (8.0 to 8.4) selects the release that it behaves like.
 
 `fake.conf`: `mount DIR`, `target NUMBER POOL BYTES_FREE` (`-`: the target does not answer), `pool
-NUMBER NAME` (the first is the default pool), `group NUMBER` (the group of the installed tool), `may
-set` (sysAllowUserSetPattern). The file `locked` makes the inodes of files locked.
+NUMBER NAME` (the first is the default pool), `buddy NUMBER POOL` (a buddy group), `group NUMBER`
+(the group of the installed tool), `may set` (sysAllowUserSetPattern). The file `locked` makes the
+inodes of files locked.
 
 Sources, all of ThinkParQ/beegfs-go, with lines of 8.4.0 unless another release is named, below
 ctl/internal: cmd/root.go, config/config.go, cmdfmt/{fmt,json}.go, cmd/entry/{set,create,info,
@@ -48,8 +49,10 @@ def entry_set(arguments):
     # setAndValidateEUID, pkg/ctl/entry/set.go:46-82.
     if os.geteuid() != 0 and given["pool"] is not None:
         failed("only root can configure pools")
+    if os.geteuid() != 0 and given["pattern"] is not None:
+        failed("only root can configure stripe patterns")
     # runEntrySetCmd, entry/set.go:143-179. Up to 8.1 an error counts as an entry.
-    names = {"Chunksize": "chunk-size", "Pool": "pool", "DefaultNumTargets": "num-targets"}
+    names = {"Chunksize": "chunk-size", "Pool": "pool", "DefaultNumTargets": "num-targets", "StripePattern": "pattern"}
     updates = [f"{name} ({spelled(given[flag]) if flag == 'pool' else given[flag]})" for name, flag in names.items() if given[flag] is not None]
     summaries = [f"Summary: processed {count} entries | configuration updates: {', '.join(updates)}" for count in range(len(paths) + 1)]
     fs.BEFORE_ERRORS[:] = [summaries[VERSION < (8, 2)]]
@@ -61,17 +64,23 @@ def entry_set(arguments):
         # Entries that are not directories are skipped silently, pkg/ctl/entry/set.go:260-266.
         if os.path.islink(place) or not os.path.isdir(place):
             continue
-        chunk, count, pool, _ = fs.pattern_of(place)
-        # handleDirectory, pkg/ctl/entry/set.go:149-223.
+        chunk, count, pool, kind, _ = fs.pattern_of(place)
+        # handleDirectory, pkg/ctl/entry/set.go:149-223. The type stays unless it is given.
         if given["pool"] is not None:
             pool = pool_called(given["pool"], "unable to retrieve the specified storage pool")
             if not fs.of_pool(pool) and not given["force"]:
                 failed(f"storage pool with ID {POOLS[pool]} does not contain any targets (use force to override)")
+        if given["pattern"] is not None:
+            kind = given["pattern"]
+            if not fs.of_pool(pool, kind) and not given["force"]:
+                what = "buddy groups" if kind == fs.MIRRORED else "targets"
+                assigned = f"its assigned storage pool {entities(100, pool, POOLS[pool])} does not contain any {what}"
+                failed(f"refusing to set stripe pattern {kind} on path {within} because {assigned} (use force to override)")
         # The server: SetDirPatternMsgEx.cpp and DirInode::setStripePattern of ThinkParQ/beegfs.
         if os.geteuid() != 0 and (["set"] not in CONF.get("may", []) or os.stat(place).st_uid != os.geteuid()):
             failed(f"server returned an error performing the requested updates for path {within}: {OPS_ERRORS['PERM'][1]}")
         if not fake.ignores_hints():
-            fake.keep(place, f"{given['chunk-size'] or chunk},{given['num-targets'] or count},{pool},")
+            fake.keep(place, f"{given['chunk-size'] or chunk},{given['num-targets'] or count},{pool},{kind},")
     print(summaries[-1], file=sys.stderr)
 
 
@@ -98,9 +107,10 @@ def entry_create(arguments):
     if not paths:
         missing_path("file <path> [<path>] ...")
     authorized(given, for_root=True)
-    if given["pool"] is not None and given["targets"] is not None:
-        group = "[pool targets buddy-groups]"
-        failed(f"if any flags in the group {group} are set none of the others can be; [pool targets] were all set")
+    for other in ("pool", "pattern"):
+        if given[other] is not None and given["targets"] is not None:
+            group = f"[{other} targets buddy-groups]"
+            failed(f"if any flags in the group {group} are set none of the others can be; [{other} targets] were all set")
     mount = fs.client(os.path.dirname(os.path.abspath(sorted(paths)[0])), given["mount"])
     rows = [created(given, fs.relative(path, mount), mount) for path in sorted(paths)]
     printed(rows, given, ["name", "status", "entry_id", "type"])
@@ -111,16 +121,19 @@ def entry_create(arguments):
 def created(given, within, mount):
     """Creates a file and returns the row for it."""
     parent = fs.found(mount, os.path.dirname(within))
-    chunk, count, pool, _ = fs.pattern_of(parent)
+    chunk, count, pool, kind, _ = fs.pattern_of(parent)
+    kind = given["pattern"] or kind
     wrong = f"invalid configuration for path {within}:"
     if given["pool"] is not None:
         pool = pool_called(given["pool"], f"{wrong} error looking up the specified pool")
     if given["targets"] and (given["num-targets"] or 0) > len(given["targets"]):
         failed(f"{wrong} requested number of targets is greater than the number of targets that were specified")
     chosen = chosen_targets(given, pool, within)
-    if not chosen and not fs.of_pool(pool):
-        name = entities(100, pool, POOLS[pool])
-        failed(f"{wrong} the specified pool {name} does not contain any targets for the configured stripe pattern RAID0")
+    if chosen:
+        kind = fs.RAID0
+    elif not fs.of_pool(pool, kind):
+        name, what = entities(100, pool, POOLS[pool]), "buddy groups" if kind == fs.MIRRORED else "targets"
+        failed(f"{wrong} the specified pool {name} does not contain any {what} for the configured stripe pattern {kind}")
     place = os.path.join(parent, os.path.basename(within))
     status = "PATHNOTEXISTS" if not os.path.isdir(parent) or os.path.islink(parent) else "EXISTS"
     if status == "PATHNOTEXISTS" or os.path.lexists(place):
@@ -131,7 +144,7 @@ def created(given, within, mount):
     # directory, and the umask is 0: pkg/ctl/entry/create.go:90-95.
     os.chown(place, os.geteuid() if given["uid"] is None else given["uid"], GROUP if given["gid"] is None else given["gid"])
     os.chmod(place, given["permissions"] & 0o7777)
-    pattern = f"{given['chunk-size'] or chunk},{given['num-targets'] or count},{pool},"
+    pattern = f"{given['chunk-size'] or chunk},{given['num-targets'] or count},{pool},{kind},"
     fake.keep(place, pattern + ":".join(map(str, chosen)) if chosen else fs.inherited(pattern, place))
     return {"name": within, "status": (0, "Success"), "entry_id": entry_id(place), "type": (2, "file")}
 
@@ -182,9 +195,9 @@ def entry_row(within, place):
     """assembleTableRow: entry/info.go:263-341 in 8.0.0, 277-377 in 8.4.0."""
     kind = (3, "symlink") if os.path.islink(place) else (1, "directory") if os.path.isdir(place) else (2, "file")
     row = {"path": within, "entry_id": entry_id(place), "type": kind, "meta_node": "m:1", "meta_mirror": "(unmirrored)"}
-    chunk, count, pool, targets = fs.pattern_of(place) if kind[0] < 3 else (0, 0, fs.DEFAULT_POOL, "")
+    chunk, count, pool, pattern, targets = fs.pattern_of(place) if kind[0] < 3 else (0, 0, fs.DEFAULT_POOL, "invalid", "")
     targets = ",".join(f"s:{target}" for target in targets.split(":") if target)
-    pattern, number = "RAID0" if kind[0] < 3 else "invalid", POOLS[pool]
+    number = POOLS[pool]
     if fs.is_locked(place):
         # Before 8.4 what the server has not filled in is shown as it is.
         chunk, count, pool, number, pattern, targets = 0, 0, "<unknown>", 0, "invalid", ""
@@ -193,7 +206,9 @@ def entry_row(within, place):
     row["storage_pool"] = f"{pool} ({number})" if is_dir or VERSION < (8, 2) else f"({kind[1]})"
     row["stripe_pattern"] = f"{pattern} ({count}x{chunk})"
     none = "(unavailable)" if VERSION >= (8, 2) else ""
-    row |= {"storage_targets": "(directory)" if is_dir else targets or none, "storage_mirrors": "(directory)" if is_dir else "(unmirrored)"}
+    # entry/info.go:342-346 in 8.4.0.
+    shown = ("(directory)",) * 2 if is_dir else ("(mirrored)", targets) if pattern == fs.MIRRORED else (targets or none, "(unmirrored)")
+    row |= {"storage_targets": shown[0], "storage_mirrors": shown[1]}
     row |= {"remote_targets": "(none)", "cool_down": "(n/a)", "client_sessions": "(directory)" if is_dir else "Reading: 0, Writing: 0"}
     row |= {"data_state": "(n/a)"} if VERSION < (8, 1) else {"access": "(n/a)", "state": "(n/a)"}
     if fs.is_locked(place) and VERSION >= (8, 4):  # entry/info.go:297-305
@@ -219,7 +234,9 @@ def pool_list(arguments):
     rows = []
     for name, number in POOLS.items():
         ids = [entities(1000, f"target_{target}", target) + "\n" if given["debug"] else f"s:{target}," for target in fs.of_pool(name)]
-        rows.append({"uid": 100 + number, "id": identifier(number, 3), "alias": name, "targets": "".join(ids).strip(","), "mirrors": ""})
+        rows.append({"uid": 100 + number, "id": identifier(number, 3), "alias": name, "targets": "".join(ids).strip(",")})
+        buddies = [entities(2000, f"group_{group}", group) + "\n" if given["debug"] else f"s:{group}," for group in fs.of_pool(name, fs.MIRRORED)]
+        rows[-1]["mirrors"] = "".join(buddies).strip(",")
         rows[-1] |= {f"{whose}_{what}_limit": "" for whose in ("user", "group") for what in ("space", "inode")}
     printed(rows, given, ["id", "alias", "targets", "mirrors"])
 

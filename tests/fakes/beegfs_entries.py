@@ -16,8 +16,12 @@ POOLS = {words[1]: int(words[0]) for words in CONF["pool"]}
 # {number: (pool, free bytes or None)}
 TARGETS = {int(words[0]): (words[1], None if words[2] == "-" else int(words[2])) for words in CONF["target"]}
 DEFAULT_POOL = CONF["pool"][0][1]
-# chunk, number of targets, pool, targets
-ROOT_PATTERN = f"524288,4,{DEFAULT_POOL},"
+# {number of a buddy group: pool}
+BUDDIES = {int(words[0]): words[1] for words in CONF.get("buddy", [])}
+# The texts of StripePatternType, common/beegfs/entry.go:59-70.
+RAID0, MIRRORED = "RAID0", "Buddy Mirror"
+# chunk, number of targets, pool, type, targets or buddy groups
+ROOT_PATTERN = f"524288,4,{DEFAULT_POOL},{RAID0},"
 
 # common/filesystem/errors.go:6-9, all releases.
 NO_CLIENT = "unable to initialize file system client from the specified path"
@@ -131,23 +135,25 @@ def found_by_servers(path):
     return at
 
 
-def of_pool(pool):
-    return [target for target, (its, _) in TARGETS.items() if its == pool]
+def of_pool(pool, kind=RAID0):
+    """The targets of a pool or, for mirrored files, its buddy groups."""
+    members = BUDDIES.items() if kind == MIRRORED else ((target, its) for target, (its, _) in TARGETS.items())
+    return [number for number, its in members if its == pool]
 
 
 def inherited(text, place):
     """The layout of a new file or directory: the pattern, and for a file targets of its pool."""
-    chunk, count, pool, _ = (text or ROOT_PATTERN).split(",")
+    chunk, count, pool, kind, _ = (text or ROOT_PATTERN).split(",")
     if os.path.isdir(place):
-        return f"{chunk},{count},{pool},"
-    targets = of_pool(pool)
+        return f"{chunk},{count},{pool},{kind},"
+    targets = of_pool(pool, kind)
     first = os.stat(place).st_ino
     chosen = [targets[(first + k) % len(targets)] for k in range(min(int(count), len(targets)))]
-    return f"{chunk},{count},{pool},{':'.join(map(str, chosen))}"
+    return f"{chunk},{count},{pool},{kind},{':'.join(map(str, chosen))}"
 
 
 def pattern_of(place):
-    """[chunk, number of targets, pool, targets] of an entry."""
+    """[chunk, number of targets, pool, type, targets or buddy groups] of an entry."""
     fake.settle(place, MOUNT, inherited, directories=True)
     text = fake.nearest(place, MOUNT) if os.path.isdir(place) else fake.kept(place)
     return (text or ROOT_PATTERN).split(",")

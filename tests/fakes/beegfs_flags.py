@@ -7,7 +7,7 @@ cmd/entry/{flags,create}.go, util/parser.go.
 import os
 import re
 
-from beegfs_entries import VERSION, failed
+from beegfs_entries import MIRRORED, RAID0, VERSION, failed
 
 CHUNK_MIN, CHUNK_MAX = 64 << 10, 2**32 - 1  # entry/flags.go:14-18
 # internal/util/parser.go:22-53; K is 1000.
@@ -56,6 +56,13 @@ def entity(text):
     return text
 
 
+def stripe_pattern(text):
+    """stripePatternFlag.Set, entry/flags.go:121-130."""
+    if text not in ("raid0", "mirrored"):
+        raise ValueError("unsupported stripe pattern (supported patterns: raid0, mirrored)")
+    return MIRRORED if text == "mirrored" else RAID0
+
+
 def boolean(text):
     if text.lower() not in ("true", "false", "t", "f", "1", "0"):
         raise ValueError(f'strconv.ParseBool: parsing "{text}": invalid syntax')
@@ -72,7 +79,8 @@ def output(text):
 # config/config.go:88-98.
 GLOBAL = {"output": (output, "table"), "raw": (boolean, False), "debug": (boolean, False), "page-size": (unsigned, 100),
           "columns": (str, None), "mount": (str, "auto"), "num-workers": (unsigned, 2), "log-level": (unsigned, 0)}  # fmt: skip
-PATTERN = {"chunk-size": (chunk_size, None), "num-targets": (unsigned, None), "pool": (entity, None), "force": (boolean, False)}
+PATTERN = {"chunk-size": (chunk_size, None), "num-targets": (unsigned, None), "pool": (entity, None), "pattern": (stripe_pattern, None),
+           "force": (boolean, False)}  # fmt: skip
 # entry/create.go:53-74.
 CREATE = {"targets": (lambda text: [entity(part) for part in text.split(",")], None), "uid": (unsigned, None),
           "gid": (unsigned, None), "permissions": (lambda text: unsigned(text, 8), 0o644)}  # fmt: skip

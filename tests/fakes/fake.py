@@ -3,8 +3,9 @@
 A fake file system is a directory. STRIPEWISE_FAKE names a second directory with its description:
 `fake.conf`, with lines of words (`mount DIR`, and further ones defined by each fake), and files
 that inject faults: `ignore` (hints are accepted and not obeyed), `fail_after` (a number: that many
-calls work, all later ones fail), `user` (a number: root's calls act as this user). The layout of a
-file is stored in an attribute of it, so that it moves and disappears with the file.
+calls work, all later ones fail), `fail` (calls that begin with these words fail), `user` (a number:
+root's calls act as this user). The layout of a file is stored in an attribute of it, so that it
+moves and disappears with the file.
 
 A kernel would give a new file its layout. Here every call first does that for the files created
 since the last call. Calls take turns: as with a kernel, no call sees a file between its creation
@@ -52,7 +53,12 @@ def ignores_hints():
 
 
 def count_the_call(status, message):
-    """Fails if no more calls may work."""
+    """Fails if no more calls may work, or this one may not."""
+    if os.path.exists(f"{STATE}/fail"):
+        with open(f"{STATE}/fail") as file:
+            words = file.read().split()
+        if sys.argv[1 : len(words) + 1] == words:
+            end(status, message)
     path = f"{STATE}/fail_after"
     if not os.path.exists(path):
         return

@@ -14,6 +14,7 @@ those of 2.15.8 unless a version is named:
   lustre/utils/liblustreapi.c: llapi_file_open_param (2.16.1: 572), llapi_stripe_param_verify,
     llapi_get_poolmembers, lov_dump_user_lmm_header (2996), lov_dump_comp_v1 (3829)
   lustre/lod/lod_qos.c: lod_alloc_ost_list, lod_get_stripe_count (1918), lod_qos_parse_config (2380)
+  lustre/mdt/mdt_open.c: mdt_object_open_lock (2.12.9: 988, 2.14.0: 990, 2.15.8: 957)
   lustre/llite/file.c: LL_IOC_LOV_SETSTRIPE (2.16.1: 4537), lustre/llite/xattr.c: ll_setstripe_ea
   libcfs/include/libcfs/util/parser.h: CMD_HELP
 
@@ -22,9 +23,11 @@ say nothing of EEXIST for a composite, either; how -i and -o of a directory's de
 """
 
 import errno
+import fcntl
 import json
 import os
 import sys
+import time
 
 import fake
 
@@ -295,13 +298,14 @@ def restricted(path):
 
 
 def resolve(components, directory):
-    """The pools that a file really gets: without one, that of its directory's plain default
-    (def_pool in lod_qos_parse_config); `ignore` is none (2.15)."""
-    above = loads(fake.nearest(directory, MOUNT)) or [dict(DEFAULT)]
+    """The pools that a file really gets: without one, that of the plain default of its directory or
+    the root (def_pool in lod_qos_parse_config), also by name where its OSTs are a list; `ignore` is
+    none (2.15)."""
+    above = loads(fake.nearest(directory, MOUNT)) or loads(fake.kept(MOUNT)) or [dict(DEFAULT)]
     for component in components:
         if component["pool"] == "ignore" and VERSION >= (2, 15):
             component["pool"] = ""
-        elif not component["pool"] and len(above) == 1 and not component["osts"]:
+        elif not component["pool"] and len(above) == 1:
             component["pool"] = above[0]["pool"]
 
 
@@ -430,15 +434,35 @@ def getstripe(arguments):
             dump(components[0], is_dir, False, True)
 
 
+def is_open(path):
+    """Whether the server refuses the lease that -n takes: before 2.15 for any other descriptor of
+    the file, since then for one that writes. Leases of the local file system have the same rules.
+    """
+    kind = fcntl.F_WRLCK if VERSION < (2, 15) else fcntl.F_RDLCK
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        # A process that the caller's other threads have forked holds the caller's descriptors until
+        # it runs its program.
+        for _ in range(20):
+            try:
+                fcntl.fcntl(descriptor, fcntl.F_SETLEASE, kind)
+                return False
+            except BlockingIOError:
+                time.sleep(0.05)
+        return True
+    finally:
+        os.close(descriptor)
+
+
 def migrate(arguments):
     """Gives a file another layout and keeps its inode (lfs_migrate, migrate_nonblock)."""
-    components, _, paths = options(arguments)
+    components, alone, paths = options(arguments)
     for path in paths:
         real = on_lustre(path)
         for component in components:
             check(component, composite(components))
         settle()
-        if "busy" in CONF:
+        if "-n" in alone and ("busy" in CONF or is_open(path)):
             fake.end(errno.EBUSY, f"error: lfs migrate: {path}: cannot get lease: {os.strerror(errno.EBUSY)}")
         with open(path, "r+b") as file:
             resolve(components, os.path.dirname(real))

@@ -12,7 +12,7 @@ use crate::files::HERE;
 
 /// A kind of file system. Stateless; several threads may call all methods at once.
 ///
-/// A call that fails may leave a new directory, or one whose hints are partly set. Calling
+/// A call that is killed may leave a new directory, or one whose hints are partly set. Calling
 /// [`Driver::prepare`] again completes it, and [`Driver::remove`] removes it. No call but
 /// [`Driver::change`] touches existing files.
 pub trait Driver: Send + Sync {
@@ -38,7 +38,9 @@ pub trait Driver: Send + Sync {
     /// # Errors
     /// [`DriverError::Unsupported`](crate::DriverError::Unsupported) before anything is created,
     /// where the file system does not support the layout;
-    /// [`DriverError::Differs`](crate::DriverError::Differs) where it set another one.
+    /// [`DriverError::Differs`](crate::DriverError::Differs) where it set another one. An existing
+    /// directory has its former hints again, except after
+    /// [`DriverError::NotPutBack`](crate::DriverError::NotPutBack).
     fn prepare(&self, dir: &Path, layout: &NativeLayout) -> Result<()>;
 
     /// Creates an empty file with `layout` and permissions `mode` (less the umask), then reads the
@@ -104,7 +106,8 @@ pub trait Driver: Send + Sync {
     /// contents.
     ///
     /// # Errors
-    /// The file system refused, or set another layout. The contents are as before.
+    /// The file system refused, or set another layout. The contents are as before, and so is the
+    /// layout, except after [`DriverError::NotPutBack`](crate::DriverError::NotPutBack).
     fn change(&self, file: &Path, _to: To<'_>) -> Result<()> {
         let problem = "this file system sets layouts on new files only";
         Err(DriverError::refused(file, "its layout", problem))
@@ -194,4 +197,10 @@ pub struct Actual {
     pub exact: Option<String>,
     /// For a directory: `exact` comes from a directory above it.
     pub inherited: bool,
+    /// For a directory: its new files begin on a certain server, which the `exact` of a file does
+    /// not name.
+    pub pinned: bool,
+    /// Why the path is left as it is: it has properties that no layout expresses, and that a new
+    /// file would lack.
+    pub left_alone: Option<String>,
 }

@@ -80,6 +80,16 @@ pub enum DriverError {
         /// The remedy.
         remedy: String,
     },
+    /// A change failed halfway, and the former layout could not be put back.
+    #[error("{}: its former layout was not put back: {why}; before that: {after}", path.display())]
+    NotPutBack {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why the former layout was not put back.
+        why: Box<DriverError>,
+        /// The error of the change.
+        after: Box<DriverError>,
+    },
     /// A tool of the file system failed, or its output was not understood.
     #[error("`{command}` {how}{}", if output.is_empty() { String::new() } else { format!(": {output}") })]
     Tool {
@@ -121,6 +131,15 @@ impl DriverError {
     /// An error for an operation that takes a permission.
     pub(crate) fn denied(path: &Path, doing: &str, remedy: &str) -> Self {
         Self::Denied { path: path.to_owned(), doing: doing.to_owned(), remedy: remedy.to_owned() }
+    }
+
+    /// This error of a change, or [`DriverError::NotPutBack`] if putting the former layout back
+    /// failed too.
+    pub(crate) fn after(self, path: &Path, put_back: Result<()>) -> Self {
+        match put_back {
+            Ok(()) => self,
+            Err(why) => Self::NotPutBack { path: path.to_owned(), why: Box::new(why), after: Box::new(self) },
+        }
     }
 
     /// Converts a system call's failure to the error that explains it to people.

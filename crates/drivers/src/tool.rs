@@ -2,6 +2,8 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use stripewise_native::shell;
@@ -26,6 +28,8 @@ pub struct Tool {
 pub struct Said {
     /// Its standard output.
     pub output: String,
+    /// Its error output, not shortened.
+    pub errors: String,
     /// Its error output as an error, if there is any.
     pub warning: Option<DriverError>,
     /// The error of a call that failed.
@@ -59,7 +63,19 @@ impl Tool {
 
     /// Runs the program, whose output may count even where it fails. An error if it cannot be run.
     pub fn say<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<Said> {
+        self.said(Command::new(&self.program), arguments)
+    }
+
+    /// As [`Tool::say`], for a call that changes a file or directory. The program is killed with
+    /// this process: it could undo what a later process does. The kernel exempts programs that are
+    /// installed setuid or setgid.
+    pub fn change<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Result<Said> {
         let mut command = Command::new(&self.program);
+        bind(&mut command);
+        self.said(command, arguments)
+    }
+
+    fn said<S: AsRef<OsStr>>(&self, mut command: Command, arguments: &[S]) -> Result<Said> {
         command.args(arguments).env("LC_ALL", "C").env("PATH", search_path()).stdin(Stdio::null());
         for (name, _) in env::vars_os().filter(|(name, _)| name.to_str().is_some_and(self.hides)) {
             command.env_remove(name);
@@ -75,6 +91,7 @@ impl Tool {
         let warned = !output.stderr.is_empty();
         Ok(Said {
             output: String::from_utf8_lossy(&output.stdout).into_owned(),
+            errors: String::from_utf8_lossy(&output.stderr).into_owned(),
             warning: warned.then(|| self.failed(arguments, "warned".to_owned(), &output.stderr)),
             error: how.map(|how| self.failed(arguments, how, &said)),
         })
@@ -113,6 +130,25 @@ impl Tool {
     }
 }
 
+/// Lets the kernel kill the program when the thread that starts it ends. That thread waits for the
+/// program, so it ends earlier only with the whole process.
+fn bind(command: &mut Command) {
+    let caller = std::process::id();
+    let bound = move || {
+        // SAFETY: the call takes no pointers.
+        if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // The caller may have ended before the request took effect.
+        if std::os::unix::process::parent_id() != caller {
+            return Err(io::Error::from_raw_os_error(libc::ESRCH));
+        }
+        Ok(())
+    };
+    // SAFETY: `bound` makes system calls only; it neither allocates nor locks.
+    unsafe { command.pre_exec(bound) };
+}
+
 /// PATH and [`ADMINISTRATORS`].
 fn search_path() -> OsString {
     let mut path = env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
@@ -123,7 +159,23 @@ fn search_path() -> OsString {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::{Path, PathBuf};
+    use std::thread::sleep;
+    use std::time::{Duration, Instant};
+
     use super::*;
+
+    /// Names the file into which [`a_change_that_takes_long`] writes the program's process number.
+    const NUMBER_FILE: &str = "STRIPEWISE_TEST_NUMBER_FILE";
+
+    fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !is_so() {
+            assert!(start.elapsed() < Duration::from_secs(60), "{what}");
+            sleep(Duration::from_millis(10));
+        }
+    }
 
     #[test]
     fn what_it_sees_of_the_environment() {
@@ -146,6 +198,35 @@ mod tests {
         );
         let error = sh.run(&["-c", "kill -9 $$"]).unwrap_err();
         assert!(error.to_string().contains("was killed"), "{error}");
+    }
+
+    #[test]
+    #[ignore = "runs in the process that `a_change_ends_with_its_caller` kills"]
+    fn a_change_that_takes_long() {
+        let file = env::var(NUMBER_FILE).unwrap();
+        // The program writes the number at once, so that no reader sees a part of it.
+        let script = format!("echo $$ > '{file}.new'; mv '{file}.new' '{file}'; exec sleep 600");
+        let _ = Tool::at("/bin/sh").change(&["-c", &script]);
+    }
+
+    #[test]
+    fn a_change_ends_with_its_caller() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("number");
+        let mut caller = Command::new(env::current_exe().unwrap());
+        caller.args(["--exact", "tool::tests::a_change_that_takes_long", "--ignored"]);
+        let mut caller = caller.env(NUMBER_FILE, &file).stdout(Stdio::null()).spawn().unwrap();
+        wait_until("the program runs", || file.exists());
+        let status = PathBuf::from(format!("/proc/{}/stat", fs::read_to_string(&file).unwrap().trim()));
+        assert!(runs(&status));
+        caller.kill().unwrap();
+        caller.wait().unwrap();
+        wait_until("the program has ended", || !runs(&status));
+    }
+
+    /// Whether a process has not ended. One that has may stay as a zombie.
+    fn runs(status: &Path) -> bool {
+        fs::read_to_string(status).is_ok_and(|text| !text.contains(") Z "))
     }
 
     #[test]

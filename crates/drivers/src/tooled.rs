@@ -52,14 +52,28 @@ pub trait Tooled: Send + Sync {
     fn forget(&self, dir: &Path) -> Result<()>;
 
     /// Runs `change`, which gives a directory the hints for a layout. Where it fails, the former
-    /// hints of the directory are put back, if the file system's tools can tell and set them.
+    /// hints of the directory are put back.
     fn restoring(
         &self,
-        _dir: &Path,
+        dir: &Path,
         _layout: &NativeLayout,
         change: &mut dyn FnMut() -> Result<()>,
     ) -> Result<()> {
-        change()
+        let former = self.found(dir, None)?;
+        change().map_err(|error| match self.found(dir, None) {
+            // Putting back hints that never changed could lose what the tools do not tell of them.
+            Ok(now) if now == former => error,
+            _ => error.after(dir, self.give_back(dir, &former)),
+        })
+    }
+
+    /// Gives a directory the hints that it had.
+    fn give_back(&self, dir: &Path, former: &Actual) -> Result<()> {
+        match (&former.exact, &former.layout) {
+            (Some(exact), _) => self.put_back(dir, exact),
+            (None, Some(layout)) => self.set(dir, &Self::calls(layout, dir, true)?),
+            (None, None) => self.forget(dir),
+        }
     }
 
     /// The calls that give `path` the layout of [`Actual::exact`].
@@ -77,6 +91,19 @@ pub trait Tooled: Send + Sync {
     /// sets layouts on new files only.
     fn change_calls(&self, _file: &Path, _to: To<'_>) -> Option<Result<Vec<Call>>> {
         None
+    }
+
+    /// Gives a file that `error` left in a wrong layout its former one again.
+    fn change_back(&self, file: &Path, former: &Actual, error: DriverError) -> DriverError {
+        let exact = former.exact.as_deref().unwrap_or_default();
+        if self.found(file, None).is_ok_and(|now| now.exact == former.exact) {
+            return error;
+        }
+        let changed = match self.change_calls(file, To::Exact(exact)) {
+            Some(calls) => calls.and_then(|calls| self.set(file, &calls)),
+            None => Err(DriverError::refused(file, exact, "only a new file can have this layout")),
+        };
+        error.after(file, changed.and_then(|()| self.verify_exact(file, exact)))
     }
 
     fn verify_exact(&self, path: &Path, exact: &str) -> Result<()> {
@@ -128,12 +155,15 @@ pub trait Tooled: Send + Sync {
     /// Runs calls that set the layout of `path`.
     fn set(&self, path: &Path, calls: &[Call]) -> Result<()> {
         calls.iter().try_for_each(|call| {
-            let said = self.tool(&call[0]).say(&call[1..])?;
+            let said = self.tool(&call[0]).change(&call[1..])?;
+            let place = &call[call.len() - 1];
             if let Some(error) = said.error {
-                return Err(explained(Self::REFUSALS, path, call, error));
+                let text = without_names(&[said.errors, said.output].join(" "), place);
+                return Err(explained(Self::REFUSALS, path, call, error, &text));
             }
+            let text = without_names(&said.errors, place);
             // A tool may only warn where it did not do what it was told.
-            match said.warning.map(|warning| explained(Self::REFUSALS, path, call, warning)) {
+            match said.warning.map(|warning| explained(Self::REFUSALS, path, call, warning, &text)) {
                 None | Some(DriverError::Tool { .. }) => Ok(()),
                 Some(refused) => Err(refused),
             }
@@ -240,11 +270,13 @@ impl<T: Tooled> Driver for T {
         if let To::Layout(layout) = to {
             self.allows(file, &report, layout)?;
         }
+        let former = self.found(file, None)?;
         self.set(file, &calls)?;
-        match to {
+        let verified = match to {
             To::Layout(layout) => self.verify(file, layout),
             To::Exact(exact) => self.verify_exact(file, exact),
-        }
+        };
+        verified.map_err(|error| self.change_back(file, &former, error))
     }
 
     fn prepare_exact(&self, dir: &Path, exact: &str) -> Result<()> {
@@ -284,15 +316,29 @@ pub enum Refusal {
     Value(&'static str),
 }
 
-/// Converts the error of a call to one with a remedy, where its meaning is known.
+/// What a tool printed on one line, without the names in a path, which may read like errors.
+pub fn without_names(printed: &str, path: &str) -> String {
+    let mut text = printed.replace(path, "");
+    let mut names: Vec<&str> = path.split('/').filter(|name| !name.is_empty()).collect();
+    // A name may be the beginning of another one.
+    names.sort_unstable_by_key(|name| std::cmp::Reverse(name.len()));
+    for name in names {
+        text = text.replace(&format!("/{name}"), "/");
+    }
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Converts the error of a call to one with a remedy, where its meaning is known. `text` is
+/// everything that the tool printed, [`without_names`].
 pub fn explained(
     refusals: &[(&[&str], Refusal)],
     path: &Path,
     call: &[String],
     error: DriverError,
+    text: &str,
 ) -> DriverError {
     let DriverError::Tool { output, how, .. } = &error else { return error };
-    let says = |text: &&str| output.contains(text) || how == text;
+    let says = |word: &&str| text.contains(word) || how == word;
     let Some((_, refusal)) = refusals.iter().find(|(texts, _)| texts.iter().any(says)) else { return error };
     match *refusal {
         Refusal::Exists => DriverError::Exists { path: path.to_owned() },

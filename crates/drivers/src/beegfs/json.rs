@@ -73,6 +73,23 @@ impl Entry {
             unavailable: None,
         })
     }
+
+    /// A directory's pattern as text, for [`Actual::exact`](crate::Actual::exact).
+    pub fn exact(&self) -> String {
+        let Self { pattern, count, width, pool, .. } = self;
+        let pool = pool.as_deref().unwrap_or_default();
+        format!("pattern={pattern}\ncount={count}\nchunk={width}\npool={pool}")
+    }
+
+    /// The directory of a text of [`Entry::exact`]; `None`: it is none.
+    pub fn of_exact(text: &str) -> Option<Self> {
+        let mut lines = text.split('\n');
+        let mut value = |key: &str| lines.next()?.strip_prefix(key)?.strip_prefix('=');
+        let (pattern, count, width) = (value("pattern")?, value("count")?, value("chunk")?);
+        let pool = Some(value("pool")?.to_owned()).filter(|pool| !pool.is_empty());
+        let (count, width) = (count.parse().ok()?, width.parse().ok().filter(|&width| width > 0)?);
+        Some(Self { is_dir: true, pattern: pattern.to_owned(), count, width, pool, ..Self::default() })
+    }
 }
 
 /// Parses the output of `beegfs pool list` (ctl/internal/cmd/pool/list.go), which does not tell the

@@ -11,14 +11,15 @@ use stripewise_cluster::FileSystem;
 use stripewise_native::{Call, NativeLayout, Stripe};
 use stripewise_sys::{Errno, Mode, Real, Sys};
 
-use crate::driver::{Actual, Pool, Probe};
+use crate::driver::{Actual, Pool, Probe, never_said};
 use crate::error::{DriverError, Result};
 use crate::files;
 use crate::tool::Tool;
-use crate::tooled::{Refusal, Tooled, explained};
+use crate::tooled::{Refusal, Tooled, explained, without_names};
 use json::Entry;
 
-/// The pattern that the driver can read back; mirrored files have other patterns.
+/// The pattern of the driver's layouts. Files and directories of other patterns, such as buddy
+/// mirrors, are left as they are.
 const PATTERN: &str = "RAID0";
 /// Lists on one line each of at most this many rows, and without further columns, whatever the
 /// user's settings are.
@@ -76,6 +77,14 @@ impl Tooled for BeeGfs {
         self.unless_elsewhere(path, self.entry(path))
     }
 
+    /// The pattern of new files and directories is that of their directory.
+    fn allows(&self, path: &Path, report: &Entry, layout: &NativeLayout) -> Result<()> {
+        match other_pattern(report) {
+            Some(reason) => Err(DriverError::refused(path, &layout.to_string(), reason)),
+            None => Ok(()),
+        }
+    }
+
     fn describe(&self, dir: &Path, _report: Entry, probe: &mut Probe) {
         self.add_pools(probe);
         let pool = probe.pools.iter().find(|pool| pool.servers != Some(0)).map(|pool| pool.name.clone());
@@ -89,8 +98,11 @@ impl Tooled for BeeGfs {
         let place = without_links(path)?;
         calls.iter().try_for_each(|call| {
             let options = call[1..call.len() - 1].iter().map(String::as_str);
-            let done = self.tool.run(&options.chain([files::for_tools(&place)?]).collect::<Vec<_>>());
-            done.map(drop).map_err(|error| explained(Self::REFUSALS, path, call, error))
+            let name = files::for_tools(&place)?;
+            let said = self.tool.change(&options.chain([name]).collect::<Vec<_>>())?;
+            let Some(error) = said.error else { return Ok(()) };
+            let text = without_names(&[said.errors, said.output].join(" "), name);
+            Err(explained(Self::REFUSALS, path, call, error, &text))
         })
     }
 
@@ -108,20 +120,39 @@ impl Tooled for BeeGfs {
 
     fn found(&self, path: &Path, asked: Option<&NativeLayout>) -> Result<Actual> {
         let entry = self.entry(path)?;
-        if entry.pattern != PATTERN {
-            return Ok(Actual { note: Some(format!("its pattern is {}", entry.pattern)), ..Actual::default() });
+        let exact = entry.is_dir.then(|| entry.exact());
+        if let Some(reason) = other_pattern(&entry) {
+            let note = Some(format!("its pattern is {}", entry.pattern));
+            return Ok(Actual { note, exact, left_alone: Some(reason), ..Actual::default() });
         }
         let note = (!entry.is_dir).then(|| format!("on targets {}", entry.targets.join(", ")));
-        Ok(Actual { layout: Some(self.layout(&entry, asked)), note, ..Actual::default() })
+        Ok(Actual { layout: Some(self.layout(&entry, asked)?), note, exact, ..Actual::default() })
     }
 
-    /// A directory always has a pattern: without hints, that of its parent directory.
+    /// Compares what the directory has, not what a new file gets: a pool may have fewer targets
+    /// than the directory asks for.
+    fn put_back(&self, dir: &Path, exact: &str) -> Result<()> {
+        let (former, own) = (Entry::of_exact(exact).ok_or_else(|| never_said(dir, exact))?, self.entry(dir)?);
+        if own.exact() == exact {
+            return Ok(());
+        }
+        if let Some(reason) = other_pattern(&former).or_else(|| other_pattern(&own)) {
+            return Err(DriverError::refused(dir, exact, reason));
+        }
+        self.set_like(dir, &own, &former)?;
+        self.verify_exact(dir, exact)
+    }
+
+    /// A directory always has a pattern: without hints, that of its parent directory. The directory
+    /// at the root of the mount keeps its own.
     fn forget(&self, dir: &Path) -> Result<()> {
         let dir = &files::absolute(dir)?;
-        let (above, own) = (self.entry(files::parent(dir))?, self.entry(dir)?);
-        let pool = above.pool.clone().filter(|_| above.pool != own.pool);
-        let layout = NativeLayout::even(above.width, above.count, pool.as_deref());
-        self.set(dir, &Self::calls(&layout, dir, true)?)
+        let Some(above) = self.report(files::parent(dir))? else { return Ok(()) };
+        let own = self.entry(dir)?;
+        match other_pattern(&above).or_else(|| other_pattern(&own)) {
+            Some(_) => Ok(()),
+            None => self.set_like(dir, &own, &above),
+        }
     }
 }
 
@@ -142,6 +173,14 @@ impl BeeGfs {
         }
     }
 
+    /// Gives a directory that is `own` the pattern of `other`. Only root may set a pool, so it is
+    /// set only where it differs.
+    fn set_like(&self, dir: &Path, own: &Entry, other: &Entry) -> Result<()> {
+        let pool = other.pool.as_deref().filter(|_| other.pool != own.pool);
+        let layout = NativeLayout::even(other.width, other.count, pool);
+        self.set(dir, &Self::calls(&layout, dir, true)?)
+    }
+
     fn pools(&self) -> Result<Vec<Pool>> {
         self.ask(&["pool", "list"], json::pools)
     }
@@ -151,29 +190,35 @@ impl BeeGfs {
     }
 
     /// The layout of an entry, in the terms of the requested one.
-    fn layout(&self, entry: &Entry, asked: Option<&NativeLayout>) -> NativeLayout {
+    fn layout(&self, entry: &Entry, asked: Option<&NativeLayout>) -> Result<NativeLayout> {
         if entry.is_dir {
-            return NativeLayout::even(entry.width, entry.count, entry.pool.as_deref());
+            return Ok(NativeLayout::even(entry.width, entry.count, entry.pool.as_deref()));
         }
         let listed = |servers: &Vec<String>| {
             NativeLayout::uniform(Stripe::Listed { width: entry.width, servers: servers.clone() })
         };
-        match asked.and_then(NativeLayout::stripe) {
+        let asked = asked.and_then(NativeLayout::stripe);
+        Ok(match asked {
             // The tool passes targets on in an order of its own (`checkAndGetTargets` in
             // ctl/pkg/ctl/entry/create.go).
             Some(Stripe::Listed { servers, .. }) if same(servers, &entry.targets) => listed(servers),
             Some(Stripe::Listed { .. }) => listed(&entry.targets),
-            _ => match self.pool_of(&entry.targets) {
+            _ => match self.pool_of(&entry.targets, asked)? {
                 Some(pool) => NativeLayout::even(entry.width, entry.targets.len() as u32, Some(&pool)),
                 None => listed(&entry.targets),
             },
-        }
+        })
     }
 
-    /// The storage pool that contains all of these targets, if the pools are known.
-    fn pool_of(&self, targets: &[String]) -> Option<String> {
+    /// The storage pool that contains all of these targets; `None`: there is none, or no pool was
+    /// asked for and the pools are not known.
+    fn pool_of(&self, targets: &[String], asked: Option<&Stripe>) -> Result<Option<String>> {
         let inside = |pool: &Pool| targets.iter().all(|target| pool.server_names.contains(target));
-        self.pools().ok()?.into_iter().find(inside).map(|pool| pool.name)
+        match self.pools() {
+            Ok(pools) => Ok(pools.into_iter().find(inside).map(|pool| pool.name)),
+            Err(error) if matches!(asked, Some(Stripe::Even { pool: Some(_), .. })) => Err(error),
+            Err(_) => Ok(None),
+        }
     }
 
     fn add_pools(&self, probe: &mut Probe) {
@@ -196,6 +241,12 @@ impl BeeGfs {
         }
         probe.set_pools(pools);
     }
+}
+
+/// Why an entry is left as it is; `None`: its pattern is [`PATTERN`].
+fn other_pattern(entry: &Entry) -> Option<String> {
+    let pattern = &entry.pattern;
+    (pattern != PATTERN).then(|| format!("the pattern is {pattern}, which stripewise does not set or replace"))
 }
 
 fn is_hidden(variable: &str) -> bool {

@@ -113,6 +113,73 @@ fn what_it_offers() {
     assert_eq!(probe.notes, ["the free space of target 401 is not known"]);
 }
 
+/// `beegfs entry set` keeps the type of a pattern, which the driver must not replace.
+#[test]
+fn other_patterns_are_left_alone() {
+    let fake = Fake::new(&format!("{CONFIGURATION}buddy 1 Default\nbuddy 2 fast\n"));
+    let (beegfs, dir, layout) = (beegfs(&fake), fake.path("dir"), NativeLayout::even(64 * K, 2, Some("fast")));
+    std::fs::create_dir(&dir).unwrap();
+    let place = dir.to_str().unwrap();
+    fake.tool("beegfs").run(&["entry", "set", "--pattern=mirrored", "--num-targets=1", place]).unwrap();
+    std::fs::write(dir.join("file"), "x").unwrap();
+    let before = beegfs.read_back(&dir).unwrap();
+    assert_eq!((&before.layout, before.note.as_deref()), (&None, Some("its pattern is Buddy Mirror")));
+    for failed in [
+        beegfs.prepare(&dir, &layout),
+        beegfs.prepare(&dir.join("new"), &layout),
+        beegfs.create(&dir.join("made"), &layout, 0o600),
+        beegfs.create(&dir.join("made"), &listed(64 * K, &["101"]), 0o600),
+    ] {
+        let error = failed.unwrap_err().to_string();
+        assert!(error.contains("the pattern is Buddy Mirror"), "{error}");
+    }
+    beegfs.remove(&dir).unwrap();
+    beegfs.prepare_exact(&dir, before.exact.as_deref().unwrap()).unwrap();
+    assert_eq!(beegfs.read_back(&dir).unwrap(), before);
+    let file = beegfs.read_back(&dir.join("file")).unwrap();
+    assert!(file.layout.is_none() && file.left_alone.is_some(), "{file:?}");
+    assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 1);
+}
+
+/// A directory may ask for more targets than its pool has.
+#[test]
+fn a_directory_gets_back_what_no_file_gets() {
+    let fake = Fake::new(CONFIGURATION);
+    let (beegfs, dir) = (beegfs(&fake), fake.path("dir"));
+    std::fs::create_dir(&dir).unwrap();
+    for dir in [&dir, &fake.path("")] {
+        // The root has 4 targets in a pool of 2.
+        let before = beegfs.read_back(dir).unwrap();
+        beegfs.prepare(dir, &NativeLayout::even(64 * K, 2, Some("fast"))).unwrap();
+        assert_ne!(beegfs.read_back(dir).unwrap(), before);
+        beegfs.prepare_exact(dir, before.exact.as_deref().unwrap()).unwrap();
+        assert_eq!(beegfs.read_back(dir).unwrap(), before);
+    }
+    let error = beegfs.prepare_exact(&dir, "-S 1M -c 2").unwrap_err();
+    assert!(matches!(error, DriverError::Refused { .. }), "{error}");
+}
+
+/// The directory above the root is on another file system.
+#[test]
+fn the_root_keeps_its_pattern() {
+    let fake = Fake::new(CONFIGURATION);
+    let (beegfs, root) = (beegfs(&fake), fake.path(""));
+    std::fs::write(root.join("file"), "x").unwrap();
+    let before = beegfs.read_back(&root).unwrap();
+    beegfs.remove(&root).unwrap();
+    assert_eq!(beegfs.read_back(&root).unwrap(), before);
+}
+
+#[test]
+fn pools_that_are_not_told_are_not_taken_for_none() {
+    let fake = Fake::new(CONFIGURATION);
+    let (beegfs, dir) = (beegfs(&fake), fake.path("dir"));
+    std::fs::write(fake.state("fail"), "pool list").unwrap();
+    let error = beegfs.prepare(&dir, &NativeLayout::even(64 * K, 2, Some("fast"))).unwrap_err();
+    assert!(matches!(error, DriverError::Tool { .. }), "{error}");
+    beegfs.prepare(&dir, &NativeLayout::even(64 * K, 2, None)).unwrap();
+}
+
 #[test]
 fn files_on_certain_targets() {
     let fake = Fake::new(CONFIGURATION);

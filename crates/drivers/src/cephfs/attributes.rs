@@ -99,7 +99,8 @@ impl Xattr<'_> {
         let objects = format!("objects of {}", size::format(attribute.object_size));
         let note = from.map_or(objects.clone(), |from| format!("{objects}, from {}", from.display()));
         let layout = Some(attribute.layout());
-        Ok(Actual { layout, note: Some(note), exact: Some(text), inherited: from.is_some() })
+        let inherited = from.is_some();
+        Ok(Actual { layout, note: Some(note), exact: Some(text), inherited, ..Actual::default() })
     }
 }
 

@@ -119,21 +119,28 @@ impl Tooled for Lustre {
         let Some(striping) = self.striping(path)? else {
             return Ok(Actual { note: Some("it has no stripes yet".to_owned()), ..Actual::default() });
         };
-        let exact = striping.exact();
+        let (exact, pinned) = (striping.exact(), striping.is_pinned());
         Ok(match striping.layout(asked) {
-            Ok(layout) => Actual { layout: Some(layout), note: striping.note(), exact, inherited: false },
-            Err(reason) => Actual { note: Some(reason), exact, ..Actual::default() },
+            Ok(layout) => {
+                Actual { layout: Some(layout), note: striping.note(), exact, pinned, ..Actual::default() }
+            }
+            Err(reason) => Actual { note: Some(reason), exact, pinned, ..Actual::default() },
         })
     }
 
     /// Servers ignore pools that they do not know, and keep the name (2.15: the client no longer
-    /// checks; composites: no client before 2.16 does). So the OSTs count.
+    /// checks; composites: no client before 2.16 does). So the OSTs count. Files on certain OSTs may
+    /// get the name of a default's pool (`def_pool` in lod_qos_parse_config), which means nothing.
     fn verify(&self, path: &Path, asked: &NativeLayout) -> Result<()> {
         let striping = self.striping(path)?;
         let got = striping.as_ref().and_then(|striping| striping.layout(Some(asked)).ok());
         DriverError::compare(path, asked, got, Self::REMEDY)?;
-        for part in striping.iter().flat_map(|striping| &striping.components) {
-            let Some(pool) = part.pool.as_ref().filter(|_| !part.osts.is_empty()) else { continue };
+        let parts = striping.iter().flat_map(|striping| &striping.components);
+        for (part, Component { stripe, .. }) in parts.zip(&asked.components) {
+            let Stripe::Even { pool: Some(pool), .. } = stripe else { continue };
+            if part.osts.is_empty() {
+                continue;
+            }
             let members = self.members(path, &self.require(path)?, pool)?;
             if !part.osts.iter().all(|ost| members.contains(ost)) {
                 let problem =
@@ -159,7 +166,7 @@ impl Tooled for Lustre {
     fn change_calls(&self, file: &Path, to: To<'_>) -> Option<Result<Vec<Call>>> {
         let calls = match to {
             To::Layout(layout) => Self::calls(layout, file, false),
-            To::Exact(exact) if exact.contains("-N") => return None,
+            To::Exact(exact) if striping::is_mirrored(exact) => return None,
             To::Exact(exact) => self.exact_calls(file, exact),
         };
         let migrate = |call: Call| {

@@ -204,6 +204,19 @@ fn a_pool_that_is_inherited_satisfies_a_layout_without_one() {
     }
 }
 
+/// lod_qos.c: def_pool. The list counts, whatever the pool of the default is.
+#[test]
+fn a_list_of_osts_may_have_the_name_of_a_pool() {
+    for version in VERSIONS {
+        let fake = fake(version, "");
+        run(&fake, "setstripe -S 1M -c 1 -p hdd", &fake.path(""));
+        let (lustre, file, layout) =
+            (lustre(&fake), fake.path("file"), NativeLayout::uniform(listed(64 * K, &["10"])));
+        lustre.create(&file, &layout, 0o600).unwrap();
+        assert!(lustre.read_back(&file).unwrap().exact.unwrap().ends_with("-p hdd"), "{version}");
+    }
+}
+
 /// lod_qos.c: lod_get_stripe_count; lfs.c: lsa_args_stripe_count_check and parse_targets of 2.12.
 #[test]
 fn counts_have_limits() {
@@ -255,11 +268,50 @@ fn an_existing_file_is_changed_in_place() {
         assert_eq!(lustre.read_back(&file).unwrap().exact, Some(former), "{version}");
         assert_eq!((fs::metadata(&file).unwrap().ino(), fs::read(&file).unwrap()), (inode, b"contents".into()));
         assert!(!lustre.can_change(To::Exact("-N -E -1 -S 1M -c 1 -N -E -1 -S 1M -c 1")));
+        assert!(lustre.can_change(To::Exact("-S 1M -c 1 -p flash-NVMe")));
     }
     let busy = fake("2.15.8", "busy\n");
     fs::write(busy.path("file"), "contents").unwrap();
     let error = lustre(&busy).change(&busy.path("file"), To::Layout(&to)).unwrap_err().to_string();
     assert!(error.contains("cannot get lease"), "{error}");
+}
+
+/// lfs.c: lfs_migrate succeeds with fewer stripes than requested.
+#[test]
+fn a_file_with_a_third_layout_is_changed_back() {
+    for version in VERSIONS {
+        let fake = fake(version, "");
+        let (lustre, file) = (lustre(&fake), fake.path("file"));
+        fs::write(&file, "contents").unwrap();
+        let former = lustre.read_back(&file).unwrap().exact;
+        let wide = NativeLayout::even(64 * K, 4, Some("hdd"));
+        let error = lustre.change(&file, To::Layout(&wide)).unwrap_err();
+        assert!(matches!(error, DriverError::Differs { .. }), "{version}: {error}");
+        assert_eq!(lustre.read_back(&file).unwrap().exact, former, "{version}");
+        // `lfs migrate` makes no mirrors.
+        let mirrored = fake.path("mirrored");
+        drop(lustre.create_exact(&mirrored, "-N -E -1 -S 1M -c 1 -N -E -1 -S 1M -c 1", 0o600).unwrap());
+        let error = lustre.change(&mirrored, To::Layout(&wide)).unwrap_err();
+        assert!(matches!(error, DriverError::NotPutBack { .. }), "{version}: {error}");
+    }
+}
+
+/// mdt_open.c: mdt_object_open_lock counts all descriptors before 2.15, then those that write.
+#[test]
+fn a_file_that_is_open_is_not_changed() {
+    let to = NativeLayout::even(64 * K, 2, Some("hdd"));
+    for version in VERSIONS {
+        let fake = fake(version, "");
+        let file = fake.path("file");
+        fs::write(&file, "contents").unwrap();
+        let change = || lustre(&fake).change(&file, To::Layout(&to));
+        let writer = fs::OpenOptions::new().append(true).open(&file).unwrap();
+        let error = change().unwrap_err().to_string();
+        assert!(error.contains("cannot get lease"), "{version}: {error}");
+        drop(writer);
+        let _reader = fs::File::open(&file).unwrap();
+        assert_eq!(change().is_err(), version < "2.15", "{version}");
+    }
 }
 
 /// llite/file.c: LL_IOC_LOV_SETSTRIPE answers EACCES, of which `lfs` 2.16 only warns.

@@ -21,7 +21,8 @@ const KEYS: [&str; 11] = [
 /// The options in the text of [`Striping::exact`] that a value follows.
 const VALUED: [&str; 8] = ["-E", "-L", "-S", "-c", "-C", "-i", "-p", "-z"];
 /// The options that stand alone: a further mirror, and the flag of its preferred components.
-const ALONE: [&str; 2] = ["-N", PREFER];
+const ALONE: [&str; 2] = [MIRROR, PREFER];
+const MIRROR: &str = "-N";
 const PREFER: &str = "--comp-flags=prefer";
 
 /// The components of a file's layout, or of the layout that a directory's new files get.
@@ -148,7 +149,7 @@ impl Striping {
             }
             let extended = self.components.get(index + 1).filter(|next| next.extension.is_some());
             if self.mirrors > 1 && part.start == 0 {
-                words.push("-N".to_owned());
+                words.push(MIRROR.to_owned());
             }
             let end = extended.unwrap_or(part).end;
             if self.components.len() > 1 || end.is_some() {
@@ -161,6 +162,11 @@ impl Striping {
             pooled = part.pool.is_some();
         }
         Some(words.join(" "))
+    }
+
+    /// Whether this is a directory whose new files begin on a certain OST.
+    pub fn is_pinned(&self) -> bool {
+        self.is_dir && self.components.iter().any(|part| part.first.is_some())
     }
 
     /// The OSTs of the components that have a pool, which the layout does not contain.
@@ -184,6 +190,11 @@ pub fn options(exact: &str) -> Option<Vec<&str>> {
         }
     }
     Some(words)
+}
+
+/// Whether a text of [`Striping::exact`] describes mirrors.
+pub fn is_mirrored(exact: &str) -> bool {
+    exact.split(' ').any(|word| word == MIRROR)
 }
 
 impl Part {

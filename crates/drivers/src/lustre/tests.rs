@@ -55,6 +55,8 @@ fn conforms(version: &str) {
         (even(64 * K, 1, Some("tape")), "`lfs pool_list` lists the pools".into()),
         (even(64 * K, 1, Some("none_in_it")), "has no OSTs".into()),
         (NativeLayout::uniform(listed(64 * K, &["7"])), "`lfs osts` lists the OSTs".into()),
+        // Lustre uses the OSTs that the pool has.
+        (even(64 * K, 4, Some("hdd")), "was asked for, but it has 64K x 2".into()),
     ];
     conformance(&lustre(&fake), &bed).require(&format!("lustre {version} on a fake"));
 }
@@ -116,6 +118,20 @@ fn a_full_pool_is_said() {
     let error =
         lustre(&fake).create(&fake.path("f"), &NativeLayout::even(64 * K, 1, Some("ssd")), 0o600).unwrap_err();
     assert!(matches!(error, DriverError::Full { .. }), "{error}");
+}
+
+/// The names are in the tool's errors, and long ones are not all shown.
+#[test]
+fn names_do_not_read_like_errors() {
+    let fake = Fake::new(&format!("{CONFIGURATION}full 2 10\n"));
+    for name in ["File exists", "stripe already set", &"x".repeat(250)] {
+        let dir = fake.path(name).join(name);
+        std::fs::create_dir_all(&dir).unwrap();
+        let file = dir.join("Permission denied");
+        let error =
+            lustre(&fake).create(&file, &NativeLayout::even(64 * K, 1, Some("ssd")), 0o600).unwrap_err();
+        assert!(matches!(error, DriverError::Full { .. }), "{error}");
+    }
 }
 
 #[test]

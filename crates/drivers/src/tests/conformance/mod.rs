@@ -20,7 +20,7 @@ use bed::{Checked, Verdict};
 
 type Check = fn(&dyn Driver, &Bed, &Path) -> Checked;
 
-const CHECKS: [(&str, Check); 19] = [
+const CHECKS: [(&str, Check); 20] = [
     ("probe: here", probing::here),
     ("probe: elsewhere", probing::elsewhere),
     ("probe: without rights", probing::without_rights),
@@ -28,6 +28,7 @@ const CHECKS: [(&str, Check); 19] = [
     ("prepare: files that are there keep what they have", preparing::others_keep_theirs),
     ("prepare: may be repeated", preparing::repeated),
     ("prepare: a file in the way", preparing::in_the_way),
+    ("prepare: one that fails leaves the former hints", preparing::failed),
     ("links: the same directory, and no other changes", linked::through_a_link),
     ("remove: leaves nothing", preparing::removed),
     ("remove: keeps files", preparing::removed_around_files),

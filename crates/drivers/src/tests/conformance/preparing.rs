@@ -65,6 +65,19 @@ pub fn in_the_way(driver: &dyn Driver, bed: &Bed, dir: &Path) -> Checked {
     Ok(Verdict::Passed)
 }
 
+pub fn failed(driver: &dyn Driver, bed: &Bed, dir: &Path) -> Checked {
+    let [layout, ..] = &bed.supported[..] else { return NO_LAYOUTS };
+    let target = dir.join("target");
+    works("prepare", driver.prepare(&target, layout))?;
+    let before = works("read_back", driver.read_back(&target))?;
+    for (refused, _) in &bed.refused {
+        ensure!(driver.prepare(&target, refused).is_err(), "{refused} was not refused");
+        let after = works("read_back", driver.read_back(&target))?;
+        ensure!(after == before, "after {refused}: {before:?} has become {after:?}");
+    }
+    if bed.refused.is_empty() { Ok(Verdict::Skipped("it refuses nothing")) } else { Ok(Verdict::Passed) }
+}
+
 pub fn removed(driver: &dyn Driver, bed: &Bed, dir: &Path) -> Checked {
     let target = dir.join("target");
     works("remove of what is not there", driver.remove(&target))?;

@@ -58,6 +58,7 @@ enum Wrong {
     PrepareMovesFiles,
     PrepareMakesFirst,
     PrepareLeavesWhatWasRefused,
+    PrepareForgetsTheFormer,
     CreateSetsNothing,
     CreateIgnoresPermissions,
     CreateReplaces,
@@ -109,6 +110,10 @@ impl Driver for Defective {
         if matches!((self.1, &prepared), (Wrong::PrepareLeavesWhatWasRefused, Err(DriverError::Refused { .. })))
         {
             let _ = fs::create_dir_all(dir);
+        }
+        if let (Wrong::PrepareForgetsTheFormer, Err(DriverError::Refused { .. })) = (self.1, &prepared) {
+            let _ = fs::create_dir(dir.join("keeps")).map(|()| self.0.remove(dir));
+            let _ = fs::remove_dir(dir.join("keeps"));
         }
         prepared
     }
@@ -166,6 +171,7 @@ fn every_defect_is_noticed_by_the_check_for_it() {
         (Wrong::PrepareMovesFiles, "prepare: files that are there keep what they have"),
         (Wrong::PrepareMakesFirst, "unsupported layouts: refused before anything is made"),
         (Wrong::PrepareLeavesWhatWasRefused, "refused layouts: said, and nothing is left"),
+        (Wrong::PrepareForgetsTheFormer, "prepare: one that fails leaves the former hints"),
         (Wrong::CreateSetsNothing, "create: an empty file with its layout and permissions"),
         (Wrong::CreateIgnoresPermissions, "create: an empty file with its layout and permissions"),
         (Wrong::CreateReplaces, "create: a file that exists stays as it is"),

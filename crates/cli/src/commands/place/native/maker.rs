@@ -18,7 +18,7 @@ pub struct NativeMaker<'a> {
 /// The setting of new files.
 pub enum Wanted<'a> {
     Layout(NativeLayout),
-    /// What their directory gives.
+    /// What their directory gives; [`Actual::pinned`] is the directory's.
     Inherited(Actual),
     /// A recorded setting, in the file system's own notation.
     Exact(&'a str),
@@ -28,7 +28,14 @@ impl<'a> NativeMaker<'a> {
     /// Determines what a directory gives by creating, inspecting and removing a file in it.
     pub fn inheriting(driver: &'a dyn Driver, dir: &Path) -> anyhow::Result<Self> {
         let trial = tempfile::Builder::new().prefix(TRIAL_PREFIX).tempfile_in(dir)?;
-        Ok(Self { driver, wanted: Wanted::Inherited(driver.read_back(trial.path())?) })
+        let pinned = driver.read_back(dir)?.pinned;
+        let given = Actual { pinned, ..driver.read_back(trial.path())? };
+        Ok(Self { driver, wanted: Wanted::Inherited(given) })
+    }
+
+    /// Returns whether new files of the directory have the setting `exact`.
+    pub fn gives(&self, exact: &str) -> bool {
+        matches!(&self.wanted, Wanted::Inherited(given) if given.exact.as_deref() == Some(exact))
     }
 
     /// Returns whether a file with the setting `actual` needs no change.
@@ -69,6 +76,7 @@ impl NativeMaker<'_> {
         match &self.wanted {
             Wanted::Layout(layout) => Some(To::Layout(layout)),
             Wanted::Exact(exact) => Some(To::Exact(exact)),
+            Wanted::Inherited(Actual { pinned: true, .. }) => None,
             Wanted::Inherited(given) => given.exact.as_deref().map(To::Exact),
         }
     }
@@ -81,7 +89,8 @@ impl Maker for NativeMaker<'_> {
 
     fn is_made(&self, path: &Path, open: BorrowedFd<'_>) -> Result<bool, String> {
         let actual = self.driver.read_back_open(path, open).map_err(|error| error.to_string())?;
-        Ok(self.is_met_by(&actual))
+        // The files that a placement leaves alone keep their layouts, also when it is undone.
+        Ok(actual.left_alone.is_some() || self.is_met_by(&actual))
     }
 
     fn make(&self, path: &Path, mode: Mode) -> Result<Fd, String> {

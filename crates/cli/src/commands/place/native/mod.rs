@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 use stripewise_cluster::Plan;
 use stripewise_console::progress;
+use stripewise_drivers::DriverError;
 use stripewise_native::NativeLayout;
 
 use super::args::Args;
@@ -24,7 +25,7 @@ use crate::copying::{Move, migrate_all};
 use crate::managed;
 use crate::output::{self, human};
 use former::{Change, Former};
-use planned::{Directory, Planned, directories, plan_files};
+use planned::{Directory, Planned, directories, is_trial, plan_files};
 use site::Site;
 
 /// Places a plan natively, or with `--undo` reverts that. A failure does not stop the rest.
@@ -34,7 +35,8 @@ pub fn run(plan: &Plan, args: &Args) -> anyhow::Result<ExitCode> {
     let site = Site::of(plan)?;
     let runtime = managed::runtime(None);
     let looking = progress::looking(args.flags.quiet);
-    let found = find_all(&runtime, plan, &args.files)?;
+    let mut found = find_all(&runtime, plan, &args.files)?;
+    found.retain(|file| !is_trial(&file.path));
     let directories = directories(&site, &found, &args.files);
     if !args.dry_run {
         directories.iter().for_each(Directory::sweep);
@@ -43,7 +45,7 @@ pub fn run(plan: &Plan, args: &Args) -> anyhow::Result<ExitCode> {
         looking.finish_and_clear();
         return undo::run(&site, &runtime, found, &directories, args);
     }
-    let files = plan_files(&site, found, &directories)?;
+    let files = plan_files(&site, found, &directories);
     looking.finish_and_clear();
     if args.dry_run {
         preview(&site, &directories, &files, args.flags.json)?;
@@ -96,7 +98,9 @@ fn place_directories(site: &Site<'_>, directories: &[Directory<'_>], args: &Args
                 json!({ "path": path, "layout": layout.to_string(), "prepared": prepared })
             }
             Err(error) => {
-                eprintln!("stripewise: {path}: new files get what they got before: {error:#}");
+                let is_halfway = matches!(error.downcast_ref(), Some(DriverError::NotPutBack { .. }));
+                let state = if is_halfway { "" } else { "new files get what they got before: " };
+                eprintln!("stripewise: {path}: {state}{error:#}");
                 json!({ "path": path, "error": format!("{error:#}") })
             }
         }

@@ -2,6 +2,7 @@
 //! the layout that each directory gives them, and the layouts of existing files.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs::DirEntry;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -49,14 +50,16 @@ impl Directory<'_> {
         Ok(())
     }
 
-    /// Removes trial files left by drivers that were killed.
+    /// Removes trial files and directories left by drivers that were killed.
     pub fn sweep(&self) {
-        for entry in std::fs::read_dir(&self.path).into_iter().flatten().flatten() {
-            let is_trial = entry.file_name().to_string_lossy().starts_with(TRIAL_PREFIX);
-            let is_empty = || entry.metadata().is_ok_and(|trial| trial.is_dir() || trial.len() == 0);
-            if is_trial && is_empty() {
+        for trial in entries(&self.path).filter(|entry| is_trial(entry.file_name().as_ref())) {
+            if trial.file_type().is_ok_and(|kind| kind.is_dir()) {
+                // A driver creates a file in such a directory, and moves it away before it has bytes.
+                entries(&trial.path()).for_each(|inside| remove_if_empty(&inside));
                 // A leftover is harmless.
-                let _ = std::fs::remove_file(entry.path()).or_else(|_| std::fs::remove_dir(entry.path()));
+                let _ = std::fs::remove_dir(trial.path());
+            } else {
+                remove_if_empty(&trial);
             }
         }
     }
@@ -71,12 +74,30 @@ impl Directory<'_> {
     }
 }
 
+fn entries(dir: &Path) -> impl Iterator<Item = DirEntry> + use<> {
+    std::fs::read_dir(dir).into_iter().flatten().flatten()
+}
+
+/// Removes a file without bytes.
+fn remove_if_empty(file: &DirEntry) {
+    if file.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0) {
+        // A leftover is harmless.
+        let _ = std::fs::remove_file(file.path());
+    }
+}
+
+/// Returns whether a driver created the file or directory, or a directory above it, for a trial.
+pub fn is_trial(path: &Path) -> bool {
+    path.iter().any(|name| name.as_bytes().starts_with(TRIAL_PREFIX.as_bytes()))
+}
+
 /// Returns all directories of a plan, in order; if `given` is not empty, only those that are in it
 /// or below one in it.
 pub fn directories<'a>(site: &Site<'a>, found: &[Candidate<'a>], given: &[PathBuf]) -> Vec<Directory<'a>> {
     let mut rules_of: BTreeMap<PathBuf, Vec<&'a Rule>> = BTreeMap::new();
     for rule in &site.plan.rules {
-        for path in of_pattern(&rule.pattern).into_iter().filter(|path| is_below(path, given)) {
+        let here = |path: &PathBuf| is_below(path, given) && !is_trial(path);
+        for path in of_pattern(&rule.pattern).into_iter().filter(here) {
             rules_of.entry(path).or_default().push(rule);
         }
     }
@@ -148,14 +169,15 @@ fn leads_into(pattern: &str, parent: &str, last: &str, path: &Path) -> bool {
     matches(parent, directory) || deeper.is_some_and(|up_to| matches(up_to, &[directory, b"/x"].concat()))
 }
 
-/// Adds a directory and all directories below it, without following symbolic links.
+/// Adds a directory and all directories below it but those of trials, without following symbolic
+/// links.
 fn add_below(path: &Path, all: &mut Vec<PathBuf>) {
     if !path.is_dir() {
         return;
     }
     all.push(path.to_owned());
-    for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+    for entry in entries(path) {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !is_trial(entry.file_name().as_ref()) {
             add_below(&entry.path(), all);
         }
     }
@@ -205,12 +227,13 @@ impl Planned<'_> {
 }
 
 /// Plans the layout of every existing file: that of new files in its directory, if these have a
-/// single layout.
+/// single layout. A file whose present layout cannot be read, or that the driver leaves alone, gets
+/// none.
 pub fn plan_files<'a>(
     site: &'a Site<'a>,
     found: Vec<Candidate<'a>>,
     directories: &[Directory<'_>],
-) -> anyhow::Result<Vec<Planned<'a>>> {
+) -> Vec<Planned<'a>> {
     let real = |dir: &'_ Directory<'_>| dir.path.canonicalize().ok();
     let by_path: HashMap<PathBuf, &Directory<'_>> =
         directories.iter().filter_map(|dir| Some((real(dir)?, dir))).collect();
@@ -230,9 +253,17 @@ pub fn plan_files<'a>(
         let maker = layout
             .map(|layout| NativeMaker { driver: &*site.driver, wanted: Wanted::Layout(layout) })
             .map_err(|why| format!("{} cannot give it its layout because {why}", site.system.title()));
-        let actual = actual?;
-        let there = maker.as_ref().is_ok_and(|maker| maker.is_met_by(&actual));
-        Ok(Planned { file, maker, there, exact: actual.exact })
+        let actual = match actual {
+            Ok(Actual { left_alone: Some(why), .. }) => Err(why),
+            actual => actual.map_err(|error| error.to_string()),
+        };
+        match actual {
+            Ok(actual) => {
+                let there = maker.as_ref().is_ok_and(|maker| maker.is_met_by(&actual));
+                Planned { file, maker, there, exact: actual.exact }
+            }
+            Err(why) => Planned { file, maker: Err(why), there: false, exact: None },
+        }
     };
     found.into_iter().zip(looked).map(plan_one).collect()
 }
@@ -242,9 +273,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_killed_driver_left_is_removed() {
+        let top = tempfile::tempdir().unwrap();
+        let trial = top.path().join(format!("{TRIAL_PREFIX}0"));
+        std::fs::create_dir(&trial).unwrap();
+        for empty in [trial.join("file"), top.path().join(format!("{TRIAL_PREFIX}1")), top.path().join("kept")]
+        {
+            std::fs::write(empty, "").unwrap();
+        }
+        let path = top.path().to_owned();
+        Directory { path, rules: Vec::new(), wanted: Err(String::new()), kept: Vec::new() }.sweep();
+        let left: Vec<_> = entries(top.path()).map(|entry| entry.file_name()).collect();
+        assert_eq!(left, ["kept"]);
+    }
+
+    #[test]
     fn directories_of_patterns() {
         let top = tempfile::tempdir().unwrap();
-        for name in ["r1/deep", "r22", "other", "a*b"] {
+        for name in ["r1/deep", "r1/.stripewise-trial-0", "r22", "other", "a*b"] {
             std::fs::create_dir_all(top.path().join(name)).unwrap();
         }
         std::fs::write(top.path().join("file"), "").unwrap();

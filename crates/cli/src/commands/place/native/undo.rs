@@ -150,6 +150,10 @@ fn move_back(
 ) -> (Vec<Value>, bool) {
     let own = |file: &Candidate<'_>| {
         let exact = dir.former.files.get(file.path.file_name()?.to_str()?)?;
+        // The directory may also name servers, which the setting of a file does not.
+        if inheriting.gives(exact) {
+            return None;
+        }
         Some(NativeMaker { driver: inheriting.driver, wanted: Wanted::Exact(exact) })
     };
     let own: Vec<_> = dir.files.iter().map(own).collect();
