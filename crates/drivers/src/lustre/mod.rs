@@ -129,8 +129,9 @@ impl Tooled for Lustre {
     }
 
     /// Servers ignore pools that they do not know, and keep the name (2.15: the client no longer
-    /// checks; composites: no client before 2.16 does). So the OSTs count. Files on certain OSTs may
-    /// get the name of a default's pool (`def_pool` in lod_qos_parse_config), which means nothing.
+    /// checks; composites: no client before 2.16 does). So the OSTs count. Files on certain OSTs
+    /// may get the name of a default's pool (`def_pool` in lod_qos_parse_config), which means
+    /// nothing.
     fn verify(&self, path: &Path, asked: &NativeLayout) -> Result<()> {
         let striping = self.striping(path)?;
         let got = striping.as_ref().and_then(|striping| striping.layout(Some(asked)).ok());

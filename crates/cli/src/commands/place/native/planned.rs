@@ -54,7 +54,7 @@ impl Directory<'_> {
     pub fn sweep(&self) {
         for trial in entries(&self.path).filter(|entry| is_trial(entry.file_name().as_ref())) {
             if trial.file_type().is_ok_and(|kind| kind.is_dir()) {
-                // A driver creates a file in such a directory, and moves it away before it has bytes.
+                // A driver creates a file in such a directory, and moves it away empty.
                 entries(&trial.path()).for_each(|inside| remove_if_empty(&inside));
                 // A leftover is harmless.
                 let _ = std::fs::remove_dir(trial.path());
