@@ -2,6 +2,7 @@
  * success. */
 #define _GNU_SOURCE
 #include "campaign.h"
+#include "../kernel.h"
 
 #include <aio.h>
 #include <errno.h>
@@ -24,18 +25,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utime.h>
-
-/* Bypasses the library, which would serve a call by number. */
-static long call_kernel(long number, long a, long b, long c)
-{
-#ifdef __x86_64__
-    long result;
-    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
-    return result;
-#else
-    return syscall(number, a, b, c);
-#endif
-}
 
 int opened_elsewhere(const char *path)
 {

@@ -5,6 +5,7 @@
  * Each case prints its results. The output and the file must be the same on a plain file without
  * the library and on a managed one with it. */
 #include "cases.h"
+#include "../kernel.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -450,18 +451,6 @@ static void reused_number(void)
     use(fd, 2);
 }
 
-/* Bypasses the library, which would notice the close. */
-static long past(long number, long a, long b, long c)
-{
-#ifdef __x86_64__
-    long result;
-    __asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
-    return result;
-#else
-    return syscall(number, a, b, c);
-#endif
-}
-
 /* Closed past the library, the number becomes another file's, and then the file's again. */
 static void stolen_number(void)
 {
@@ -470,9 +459,9 @@ static void stolen_number(void)
     int plain = open("/dev/zero", O_RDONLY), fd = fresh(), second = open(other, O_RDWR | O_CREAT | O_TRUNC, 0644);
     CHECK(write(fd, "first", 5) == 5 && write(second, "second", 6) == 6);
     CHECK(pread(fd, &byte, 1, 0) == 1 && byte == 'f' && pread(second, &byte, 1, 0) == 1 && byte == 's');
-    CHECK(past(SYS_dup3, second, fd, 0) == fd && pread(fd, &byte, 1, 0) == 1 && byte == 's');
+    CHECK(call_kernel(SYS_dup3, second, fd, 0) == fd && pread(fd, &byte, 1, 0) == 1 && byte == 's');
     CHECK(pwrite(fd, "S", 1, 0) == 1 && lseek(fd, 0, SEEK_CUR) == 6 && read(fd, &byte, 1) == 0);
-    CHECK(past(SYS_dup3, plain, fd, 0) == fd && pread(fd, &byte, 1, 0) == 1 && byte == 0);
+    CHECK(call_kernel(SYS_dup3, plain, fd, 0) == fd && pread(fd, &byte, 1, 0) == 1 && byte == 0);
     CHECK(close(fd) == 0 && close(second) == 0 && (fd = open(path, O_RDONLY)) >= 0);
     CHECK(read(fd, &byte, 1) == 1 && byte == 'f' && read(fd, &byte, 1) == 1 && byte == 'i');
     second = open(other, O_RDONLY);
