@@ -41,11 +41,11 @@ def failed(message):
 
 
 def resolve(path):
-    """Resolves a path like PVFS_util_resolve (src/common/misc/pvfs2-util.c:1654)."""
-    real = os.path.realpath(path)
-    if real != MOUNT and not real.startswith(MOUNT + "/"):
-        return None
-    return real
+    """Resolves a path like PVFS_util_resolve (src/common/misc/pvfs2-util.c:1654): by its text. The
+    attempt to resolve links (line 1717) fails, because its result is no PVFS_path_t (line 2600), as a
+    real OrangeFS 2.10 showed."""
+    text = os.path.abspath(path)
+    return os.path.realpath(text) if text == MOUNT or text.startswith(MOUNT + "/") else None
 
 
 def value(directory, name):

@@ -67,6 +67,16 @@ pub fn absolute(path: &Path) -> Result<PathBuf> {
     })
 }
 
+/// The absolute path without links. Of a path that does not exist, the part that does has none.
+pub fn without_links(path: &Path) -> Result<PathBuf> {
+    match (absolute(path), path.file_name()) {
+        (Err(DriverError::Io { errno: Errno::NOENT, .. }), Some(name)) => {
+            Ok(without_links(parent(path))?.join(name))
+        }
+        (place, _) => place,
+    }
+}
+
 /// Whether a path is a directory. Links are followed.
 pub fn is_directory(sys: &dyn Sys, path: &Path) -> Result<bool> {
     Ok(FileType::from_raw_mode(look(sys, path)?.st_mode) == FileType::Directory)

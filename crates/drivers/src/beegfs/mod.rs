@@ -5,7 +5,7 @@
 
 mod json;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use stripewise_cluster::FileSystem;
 use stripewise_native::{Call, NativeLayout, Stripe};
@@ -93,9 +93,12 @@ impl Tooled for BeeGfs {
         }
     }
 
-    /// As the provided method, with the path without links.
+    /// As the provided method, with the path without links: the tool compares the devices of a
+    /// path's ancestors to find the mount, and takes the child of a link for it (`NewFromPath` in
+    /// common/filesystem/fs.go). 8.0 and 8.1 then look for the rest of the path in the whole file
+    /// system, and change its root or find another file.
     fn set(&self, path: &Path, calls: &[Call]) -> Result<()> {
-        let place = without_links(path)?;
+        let place = files::without_links(path)?;
         calls.iter().try_for_each(|call| {
             let options = call[1..call.len() - 1].iter().map(String::as_str);
             let name = files::for_tools(&place)?;
@@ -162,7 +165,7 @@ impl BeeGfs {
     }
 
     fn entry(&self, path: &Path) -> Result<Entry> {
-        let place = without_links(path)?;
+        let place = files::without_links(path)?;
         let entry = self.ask(&["entry", "info", files::for_tools(&place)?], Entry::parse)?;
         match entry.unavailable {
             Some(reason) => {
@@ -253,19 +256,6 @@ fn is_hidden(variable: &str) -> bool {
     variable
         .strip_prefix(VARIABLES)
         .is_some_and(|name| !REACHING_SERVERS.iter().any(|reaching| name.starts_with(reaching)))
-}
-
-/// The path without symbolic links; of a file that does not exist, that in its directory. The tool
-/// compares the devices of a path's ancestors to find the mount, and takes the child of a link for
-/// it (`NewFromPath` in common/filesystem/fs.go). 8.0 and 8.1 then look for the rest of the path in
-/// the whole file system, and change its root or find another file.
-fn without_links(path: &Path) -> Result<PathBuf> {
-    match files::absolute(path) {
-        Err(DriverError::Io { errno: Errno::NOENT, .. }) => {
-            Ok(files::absolute(files::parent(path))?.join(path.file_name().unwrap_or_default()))
-        }
-        place => place,
-    }
 }
 
 /// Calls that create a file, with the group and the permissions that open(2) would give it. The

@@ -91,6 +91,15 @@ impl Tooled for OrangeFs {
         self.try_out(dir, "layouts", &NativeLayout::even(64 << 10, 1, None), probe);
     }
 
+    /// As the provided method, with the path without links: the tools know a mount by the text of the
+    /// path, and fail where they resolve links (PVFS_util_resolve in pvfs2-util.c).
+    fn calls(layout: &NativeLayout, path: &Path, is_dir: bool) -> Result<Vec<Call>> {
+        let place = files::without_links(path)?;
+        files::for_tools(&place)?;
+        stripewise_native::calls(Self::SYSTEM, layout, &place, is_dir)
+            .map_err(|problem| DriverError::unsupported(Self::SYSTEM, layout, problem))
+    }
+
     /// A file takes its layout from hints on its directory, which must not change for other files.
     fn make(&self, file: &Path, layout: &NativeLayout, _calls: &[Call], mode: u32) -> Result<()> {
         self.require_servers(files::parent(file), layout)?;
@@ -127,7 +136,7 @@ impl Tooled for OrangeFs {
             let hints = self.hints(path)?;
             return Ok(Actual { layout: layout_of(&hints), exact: text_of(&hints), ..Actual::default() });
         }
-        let text = self.tool(VIEWDIST).run(&["-f", files::for_tools(path)?])?;
+        let text = self.tool(VIEWDIST).run(&["-f", files::for_tools(&files::without_links(path)?)?])?;
         Ok(match output::distribution(&text) {
             Ok(stripe) => Actual { layout: Some(NativeLayout::uniform(stripe)), ..Actual::default() },
             Err(what) => Actual { note: Some(what), ..Actual::default() },
@@ -169,10 +178,10 @@ fn without_blanks(path: &Path) -> PathBuf {
 impl OrangeFs {
     /// The hints on a directory.
     fn hints(&self, dir: &Path) -> Result<Hints> {
-        let mut hints = Hints::default();
+        let (mut hints, place) = (Hints::default(), files::without_links(dir)?);
         for (hint, name) in hints.iter_mut().zip(HINTS) {
             let key = format!("user.pvfs2.{name}");
-            let arguments = ["-t", "-k", &key, files::for_tools(dir)?];
+            let arguments = ["-t", "-k", &key, files::for_tools(&place)?];
             *hint = match self.tool(XATTR).ask(&arguments, |text| output::value(text, &key)) {
                 Err(DriverError::Tool { output, .. }) if output.contains(output::NO_HINT) => String::new(),
                 value => value?,
@@ -185,10 +194,10 @@ impl OrangeFs {
     /// new distribution comes last, and a layout by list is never without a list, which would end
     /// `pvfs2fuse`.
     fn change(&self, dir: &Path, mut now: Hints, to: &Hints) -> Result<()> {
-        let [name, layout, list, number, params] = to;
+        let ([name, layout, list, number, params], place) = (to, files::without_links(dir)?);
         for (hint, value) in [(0, ""), (1, ""), (2, list), (1, layout), (3, number), (4, params), (0, name)] {
             if now[hint] != value {
-                self.set(dir, &[orangefs::set(dir, HINTS[hint], value)])?;
+                self.set(dir, &[orangefs::set(&place, HINTS[hint], value)])?;
                 now[hint] = value.to_owned();
             }
         }
