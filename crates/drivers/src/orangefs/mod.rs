@@ -91,8 +91,8 @@ impl Tooled for OrangeFs {
         self.try_out(dir, "layouts", &NativeLayout::even(64 << 10, 1, None), probe);
     }
 
-    /// As the provided method, with the path without links: the tools know a mount by the text of the
-    /// path, and fail where they resolve links (PVFS_util_resolve in pvfs2-util.c).
+    /// As the provided method, with the path without links: the tools know a mount by the text of
+    /// the path, and fail where they resolve links (PVFS_util_resolve in pvfs2-util.c).
     fn calls(layout: &NativeLayout, path: &Path, is_dir: bool) -> Result<Vec<Call>> {
         let place = files::without_links(path)?;
         files::for_tools(&place)?;
