@@ -1,4 +1,4 @@
-/* System calls that the library does not see: it defines `syscall`, too, and serves some numbers. */
+/* System calls past the library, which defines `syscall`, too, and serves some numbers. */
 #ifndef KERNEL_H
 #define KERNEL_H
 
