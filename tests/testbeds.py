@@ -2,10 +2,15 @@
 
 import os
 import shutil
+import signal
 import socket
+import subprocess
 import sys
+import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from conftest import ROOT, run_command
 
@@ -13,6 +18,27 @@ from conftest import ROOT, run_command
 def call(name, command, base, *words, **options):
     """Runs testbed/NAME COMMAND for the testbed in the directory `base`."""
     return run_command(sys.executable, ROOT / "testbed" / name, command, "--base", base, *words, **options)
+
+
+@dataclass(frozen=True)
+class Bed:
+    """The running testbed `name`."""
+
+    name: ClassVar[str]
+    base: Path
+    mount: Path
+
+    def __call__(self, command, *words, **options):
+        """Runs testbed/NAME COMMAND WORDS..."""
+        return call(self.name, command, self.base, *words, **options)
+
+
+def killed(command, seconds):
+    """Runs a command and kills it after so many seconds."""
+    process = subprocess.Popen(command)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
 
 
 @contextmanager

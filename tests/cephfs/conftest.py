@@ -22,17 +22,10 @@ DRIVERS = ["dirs", "cephfs"]
 SECONDS_OF_STATISTICS = 30  # until the monitor has the statistics
 
 
-@dataclass(frozen=True)
-class Bed:
+class Bed(testbeds.Bed):
     """The running testbed."""
 
-    base: Path
-    mount: Path
-
-    def __call__(self, *words, **options):
-        """Runs testbed/cephfs WORDS..."""
-        command, *more = words
-        return testbeds.call("cephfs", command, self.base, *more, **options)
+    name = "cephfs"
 
     def ceph(self, *words):
         """The JSON output of `ceph WORDS...`."""

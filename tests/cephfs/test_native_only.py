@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import pytest
+import testbeds
 
 LAYOUT = "ceph.file.layout"
 
@@ -60,10 +61,7 @@ def test_placed_killed_resumed_and_back(on_ceph, plan, stripewise, bin_dir):
     os.setxattr(data / "f0.dat", "user.note", b"kept")
     before, first = layout(data / "f0.dat"), sums(data)
     for attempt in range(4):
-        process = subprocess.Popen([bin_dir / "stripewise", "place", "--native", "-q", plan])
-        time.sleep(0.5 + attempt)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        testbeds.killed([bin_dir / "stripewise", "place", "--native", "-q", plan], 0.5 + attempt)
         assert sums(data) == first, "whatever was killed, files are whole"
     stripewise("place", "--native", "-q", plan, timeout=300)
     assert sums(data) == first

@@ -6,7 +6,8 @@
 
 /* Bytes of a file before the call; the range that calls write, and the part of it that lies in one
  * object; where a later use writes. */
-enum { SIZE = 40000, WRITE_AT = 4000, WRITE_LEN = 12000, PIECE_LEN = 64, TRUNCATE_TO = 20000, LATER_AT = 100, LATER_LEN = 64 };
+enum { SIZE = 40000, WRITE_AT = 4000, WRITE_LEN = 12000, PIECE_LEN = 64 };
+enum { TRUNCATE_TO = 20000, LATER_AT = 100, LATER_LEN = 64 };
 
 /* The possible effects of a call on the file. */
 enum effect { NOTHING, WRITES, APPENDS, SHORTENS, LENGTHENS, EMPTIES, CREATES, REMOVES, REPLACES };

@@ -4,7 +4,6 @@ Without it these tests are skipped."""
 
 import os
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -17,17 +16,10 @@ HINTS = ("dist_name", "dist_params", "layout", "server_list", "num_dfiles")
 CLASSES = {"hdd": "startup_s = 3e-4, per_byte_s = 8e-8", "ssd": "startup_s = 1e-4, per_byte_s = 2e-8"}
 
 
-@dataclass(frozen=True)
-class Bed:
+class Bed(testbeds.Bed):
     """The running testbed."""
 
-    base: Path
-    mount: Path
-
-    def __call__(self, *words, **options):
-        """Runs testbed/orangefs WORDS..."""
-        command, *more = words
-        return testbeds.call("orangefs", command, self.base, *more, **options)
+    name = "orangefs"
 
     def bytes(self, file):
         """The bytes of a file's contents on each server that has some, by address."""

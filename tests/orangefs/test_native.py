@@ -5,12 +5,10 @@ import hashlib
 import os
 import re
 import shutil
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import pytest
+import testbeds
 from conftest import run_command
 from dealt import expected
 
@@ -87,10 +85,7 @@ def test_placed_killed_resumed_and_back(top, cluster, plan, stripewise, bin_dir)
     (data / "f0.dat").chmod(0o640)
     first = sums(data)
     for attempt in range(4):
-        process = subprocess.Popen([bin_dir / "stripewise", "place", "--native", "-q", plan])
-        time.sleep(0.1 + 0.3 * attempt)  # anywhere
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        testbeds.killed([bin_dir / "stripewise", "place", "--native", "-q", plan], 0.1 + 0.3 * attempt)
         assert sums(data) == first, "whatever was killed, files are whole"
     stripewise("place", "--native", "-q", plan, timeout=300)
     assert sums(data) == first

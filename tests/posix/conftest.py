@@ -127,6 +127,7 @@ def programs(tmp_path_factory):
 
     build(["gcc", *WARNINGS], "conform.c")
     build(["gcc", *WARNINGS], "robust.c", "-pthread", "-ldl")
+    build(["gcc", *WARNINGS], "sharing.c", "-pthread")
     build(["gcc", *WARNINGS], "processes.c", "-pthread")
     build(["gcc", *WARNINGS], "handlers.c", "-pthread")
     build(["gcc", *WARNINGS], "edges.c", "-pthread", "-ldl")
@@ -148,7 +149,7 @@ def cases(program):
 
 # Case of operations on descriptors, processes, threads and signals -> the program that has
 # the case.
-PROGRAM_OF = {case: program for program in ("robust", "processes") for case in cases(program)}
+PROGRAM_OF = {case: program for program in ("robust", "sharing", "processes") for case in cases(program)}
 
 
 def seeds(quick, long):

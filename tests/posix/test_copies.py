@@ -227,7 +227,7 @@ ALL = [(case, "replicas") for case in PROGRAM_OF if LONG and case != "open_and_c
 @pytest.mark.parametrize(("case", "kind"), some(QUICK + ALL))
 def test_processes(copies, programs, case):
     """Operations on descriptors, processes, threads and signals, with a thread of the library
-    next to theirs: robust.c and processes.c."""
+    next to theirs: robust.c, sharing.c and processes.c."""
     copies.both(lambda directory: [programs / PROGRAM_OF[case], case, directory / "file"])
     assert_all_same(copies, "file")
 

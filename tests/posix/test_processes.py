@@ -1,5 +1,5 @@
 """Operations on descriptors, processes, threads and signals, and asynchronous I/O: robust.c,
-processes.c, asynchronous.c."""
+sharing.c, processes.c, asynchronous.c."""
 
 import pytest
 

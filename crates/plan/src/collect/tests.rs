@@ -13,14 +13,9 @@ fn processes(count: u32) -> Vec<ProcessInfo> {
     (0..count).map(process).collect()
 }
 
-/// Six letters, different for every number.
-fn letters(mut number: u32) -> String {
-    let mut name = String::new();
-    for _ in 0..6 {
-        name.push(char::from(b'a' + (number % 26) as u8));
-        number /= 26;
-    }
-    name
+/// Letters, different for every number.
+fn letters(number: u32) -> String {
+    number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'a')).collect()
 }
 
 fn names(count: u32, name: impl Fn(String) -> String) -> Vec<Arc<str>> {

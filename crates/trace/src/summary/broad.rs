@@ -166,13 +166,8 @@ mod tests {
         groups.groups.into_keys().collect()
     }
 
-    fn letters(mut i: usize) -> String {
-        let mut name = String::new();
-        for _ in 0..4 {
-            name.push((b'a' + (i % 26) as u8) as char);
-            i /= 26;
-        }
-        name
+    fn letters(number: usize) -> String {
+        number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'a')).collect()
     }
 
     #[test]
