@@ -1,0 +1,2 @@
+mod brute_force;
+mod cases;
