@@ -57,7 +57,7 @@ fn main() {
         }
         let workload = collector.finish();
         let collected = start.elapsed();
-        let decisions = plan(&workload, &cluster, &Options::default()).expect("there is a plan");
+        let decisions = plan(&workload, &cluster, &Options::default()).expect("there is a plan").decisions;
         let total = start.elapsed();
         println!(
             "{name}: {} requests, {} candidates: opening {:.2} s, grouping {:.2} s, planning {:.2} s, together {:.2} s; \

@@ -57,6 +57,27 @@ impl Decision {
         &self.candidates[self.best]
     }
 
+    /// Takes another candidate for the best one, by its index.
+    pub(crate) fn choose(&mut self, problem: &Problem<'_>, best: usize) {
+        let asked_for = matches!(problem.options.scheme, Scheme::Named(_));
+        self.best = best;
+        self.gain = self.gain_of(problem, best);
+        self.keep = !asked_for && self.gain < problem.options.min_gain;
+        self.reason = if self.keep {
+            reason_against(problem, self.best(), self.gain)
+        } else {
+            reason_for(problem, &self.present, self.best(), self.gain)
+        };
+        self.expected = expected(problem, &self.best().candidate);
+    }
+
+    /// The fraction of the present layout's time (or cost) that a candidate saves.
+    pub(crate) fn gain_of(&self, problem: &Problem<'_>, candidate: usize) -> f64 {
+        let objective = problem.options.objective;
+        let (now_s, then_s) = (objective.of(&self.present), objective.of(&self.candidates[candidate]));
+        if now_s > 0.0 { 1.0 - then_s / now_s } else { 0.0 }
+    }
+
     /// The layout that the files should have: the best candidate's or the present one.
     pub fn chosen(&self) -> &Judged {
         if self.keep { &self.present } else { &self.candidates[self.best] }
@@ -76,18 +97,7 @@ pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
         Scheme::Named(name) => named(&candidates, name)?,
         _ => best_of(problem, &candidates, &picks),
     };
-    let objective = problem.options.objective;
-    let (now_s, then_s) = (objective.of(&present), objective.of(&candidates[best]));
-    let gain = if now_s > 0.0 { 1.0 - then_s / now_s } else { 0.0 };
-    let expected = expected(problem, &candidates[best].candidate);
-    let asked_for = matches!(problem.options.scheme, Scheme::Named(_));
-    let keep = !asked_for && gain < problem.options.min_gain;
-    let reason = if keep {
-        reason_against(problem, &candidates[best], gain)
-    } else {
-        reason_for(problem, &present, &candidates[best], gain)
-    };
-    Ok(Decision {
+    let mut decision = Decision {
         pattern: problem.set.pattern.clone(),
         files: problem.set.files.len(),
         file_bytes: problem.set.total_size(),
@@ -96,12 +106,14 @@ pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
         present,
         candidates,
         best,
-        gain,
-        keep,
-        reason,
+        gain: 0.0,
+        keep: false,
+        reason: String::new(),
         notes,
-        expected,
-    })
+        expected: None,
+    };
+    decision.choose(problem, best);
+    Ok(decision)
 }
 
 /// Predicted use of each copy of a candidate, if it has several. For comparison it includes the

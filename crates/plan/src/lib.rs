@@ -4,8 +4,8 @@
 //! let mut collector = Collector::new(trace.processes(), trace.files()); // one pass over the trace
 //! for request in batch.requests { collector.add(request) }
 //! let workload = collector.finish();
-//! let decisions = plan(&workload, &cluster, &options)?;
-//! let file = to_plan(&decisions, &cluster, &options).to_toml();
+//! let planned = plan(&workload, &cluster, &options)?;
+//! let file = to_plan(&planned.decisions, &cluster, &options).to_toml();
 //! ```
 //!
 //! Every candidate gets two predictions: the papers' overall cost and the expected elapsed time
@@ -24,6 +24,7 @@ mod error;
 mod evaluate;
 mod feasible;
 mod form;
+mod joint;
 mod layouts;
 mod mapping;
 mod native;
@@ -48,10 +49,11 @@ pub use collect::Collector;
 pub use error::PlanError;
 pub use evaluate::judge;
 pub use form::{Form, Shape};
+pub use joint::{Joint, SpaceValue};
 pub use layouts::Layouts;
 pub use native::{Native, OnlyNative, native};
 pub use options::{CopyOptions, MIN_GAIN, Objective, Options, STEP, Scheme};
-pub use plan::{plan, to_plan};
+pub use plan::{Planned, plan, to_plan};
 pub use present::{GRAMMAR as PRESENT_GRAMMAR, Present};
 pub use problem::{PAGE, Problem};
 pub use servers::Servers;

@@ -8,17 +8,28 @@ use stripewise_native::NativeLayout;
 use crate::candidate::Judged;
 use crate::choose::{Decision, decide};
 use crate::error::PlanError;
+use crate::joint::{Joint, jointly};
 use crate::native::OnlyNative;
 use crate::options::{Objective, Options, Scheme};
 use crate::problem::Problem;
 use crate::servers::Servers;
 use crate::workload::{FileSet, Workload};
 
-/// Decides for every file set of the workload, in its order.
+/// The decisions for a workload.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// One per file set, in the workload's order.
+    pub decisions: Vec<Decision>,
+    /// All sets together; `None` if they were not planned jointly: there is only one, or the
+    /// options name a scheme, further copies or native layouts.
+    pub joint: Option<Joint>,
+}
+
+/// Decides for every file set of the workload.
 ///
 /// # Errors
 /// There is nothing to plan, the cluster is unusable, or the requested planner cannot plan for it.
-pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result<Vec<Decision>, PlanError> {
+pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result<Planned, PlanError> {
     if workload.file_sets.is_empty() {
         return Err(PlanError::new("the trace has no reads or writes, so there is nothing to plan"));
     }
@@ -40,7 +51,8 @@ pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result
             (Err(error), _) => return Err(error),
         }
     }
-    keep_what_hardly_counts(&mut decisions);
+    let hardly_counts = keep_what_hardly_counts(&mut decisions);
+    let (mut decisions, joint) = jointly(workload, (cluster, &servers), options, decisions, &hardly_counts)?;
     if let Some(only) = &options.native {
         for (index, layout) in
             layouts_of_directories(only, &decisions, &workload.file_sets, cluster, options.objective)
@@ -50,7 +62,7 @@ pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result
             decisions[index] = of_set(&workload.file_sets[index], &options)?;
         }
     }
-    Ok(decisions)
+    Ok(Planned { decisions, joint })
 }
 
 /// The file sets to decide again because files of their directory need another layout. Each
@@ -106,16 +118,19 @@ fn cheapest_of_all(costs: &[Vec<(NativeLayout, f64)>]) -> Option<&NativeLayout> 
 /// File sets whose I/O takes less than this fraction of the total time are not worth a change.
 const NEGLIGIBLE: f64 = 0.01;
 
-fn keep_what_hardly_counts(decisions: &mut [Decision]) {
+/// Returns for every set whether it keeps its layout for that reason.
+fn keep_what_hardly_counts(decisions: &mut [Decision]) -> Vec<bool> {
     let total: f64 = decisions.iter().map(|decision| decision.present.elapsed_s).sum();
-    for decision in decisions {
+    let of_one = |decision: &mut Decision| {
         let share = decision.present.elapsed_s / total.max(f64::MIN_POSITIVE);
         if share < NEGLIGIBLE {
             decision.keep = true;
             decision.reason =
                 format!("keep the present layout: these files take {:.2} % of the I/O time", 100.0 * share);
         }
-    }
+        share < NEGLIGIBLE
+    };
+    decisions.iter_mut().map(of_one).collect()
 }
 
 /// The plan file: one rule per decision.

@@ -51,7 +51,7 @@ fn striped_now(workload: &Workload) -> Workload {
 }
 
 fn decide(workload: &Workload, cluster: &Cluster, options: &Options) -> Decision {
-    plan(&striped_now(workload), cluster, options).unwrap().remove(0)
+    plan(&striped_now(workload), cluster, options).unwrap().decisions.remove(0)
 }
 
 fn with(options: Options, change: impl FnOnce(&mut CopyOptions)) -> Options {
@@ -167,7 +167,7 @@ fn the_present_layout_is_the_original_where_it_is_one_of_the_copies() {
     let layout_of = Some(HashMap::new());
     let known = Present::Known { name: "now".into(), layouts: vec![layout.clone()], layout_of };
     let workload = now(mixed(Op::Read), &known);
-    let decision = plan(&workload, &disks("1T"), &options("replicas")).unwrap().remove(0);
+    let decision = plan(&workload, &disks("1T"), &options("replicas")).unwrap().decisions.remove(0);
     assert_eq!(decision.chosen().candidate.layouts.build(), [layout]);
     assert_eq!(decision.chosen().candidate.copies().len(), 1);
 }
@@ -250,7 +250,7 @@ fn modes_of_the_cache() {
         decide(workload, &hybrid("1G"), &options).best().clone()
     };
     let off = of(CacheMode::Off, &small);
-    let plain = plan(&small, &hybrid("1G"), &options("overall")).unwrap().remove(0);
+    let plain = plan(&small, &hybrid("1G"), &options("overall")).unwrap().decisions.remove(0);
     let plain = plain.candidates.iter().find(|judged| judged.candidate.name == "stripe 64K on hdd").unwrap();
     assert!(off.elapsed_s <= plain.elapsed_s * 1.01 && off.background.bytes == 0, "nothing is cached");
     assert!(of(CacheMode::Sla, &small).elapsed_s < 0.1 * off.elapsed_s);

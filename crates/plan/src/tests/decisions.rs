@@ -18,7 +18,7 @@ fn mixed() -> Cluster {
 }
 
 fn decide(workload: &Workload, cluster: &Cluster, options: &Options) -> Decision {
-    plan(workload, cluster, options).unwrap().remove(0)
+    plan(workload, cluster, options).unwrap().decisions.remove(0)
 }
 
 #[test]
@@ -140,11 +140,11 @@ fn files_with_hardly_any_io_stay() {
     log.pattern = "/data/log".into();
     log.files[0].name = "/data/log".into();
     workload.file_sets.push(log);
-    let decisions = plan(&workload, &mixed(), &Options::default()).unwrap();
+    let decisions = plan(&workload, &mixed(), &Options::default()).unwrap().decisions;
     assert!(!decisions[0].keep && decisions[1].keep);
     assert!(decisions[1].reason.contains("of the I/O time"), "{}", decisions[1].reason);
     let named = Options { scheme: Scheme::Named("stripe 128K".into()), ..Options::default() };
-    let decisions = plan(&workload, &mixed(), &named).unwrap();
+    let decisions = plan(&workload, &mixed(), &named).unwrap().decisions;
     assert_eq!(decisions[0].chosen().candidate.name, "stripe 128K");
     assert!(decisions[1].keep, "it is too small to have such a candidate");
 }
@@ -154,7 +154,7 @@ fn the_same_input_gives_the_same_plan() {
     let workload = ior(Pattern::Random, Op::Write, 8, 256 * K, 128);
     let text = || {
         let options = Options::default();
-        to_plan(&plan(&workload, &mixed(), &options).unwrap(), &mixed(), &options).to_toml()
+        to_plan(&plan(&workload, &mixed(), &options).unwrap().decisions, &mixed(), &options).to_toml()
     };
     assert_eq!(text(), text());
 }

@@ -118,7 +118,7 @@ fn interleaved_blocks_are_in_order_on_servers_of_their_own() {
     let (size, blocks, alpha, beta) = (64u64 << 10, 256u64, 2e-3, 8e-9);
     for transfers in [1, 4] {
         let ior = Ior { direction: Direction::Read, ..interleaved(size / transfers, blocks, transfers) };
-        let decision = plan(&traced(&ior), &equal(alpha, beta), &Options::default()).unwrap().remove(0);
+        let decision = plan(&traced(&ior), &equal(alpha, beta), &Options::default()).unwrap().decisions.remove(0);
         let requests = blocks * transfers;
         let of_process = |random: u64| {
             let startups = alpha * random as f64 + alpha / 4.0 * (requests - random) as f64;
@@ -145,7 +145,7 @@ fn interleaved_blocks_are_in_order_on_servers_of_their_own() {
 fn what_is_in_order_in_the_file_is_in_order_in_every_object() {
     let (size, requests, alpha) = (64u64 << 10, 512u64, 2e-3);
     let ior = Ior { direction: Direction::Write, ..interleaved(size, 1, requests) };
-    let decision = plan(&traced(&ior), &equal(alpha, 0.0), &Options::default()).unwrap().remove(0);
+    let decision = plan(&traced(&ior), &equal(alpha, 0.0), &Options::default()).unwrap().decisions.remove(0);
     for (stripe, touched) in [(size, 1), (size / 4, 4), (size / 8, 8)] {
         // Every process starts once on each server.
         let begin = (alpha - alpha / 4.0) * 8.0;

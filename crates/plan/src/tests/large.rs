@@ -84,7 +84,7 @@ fn the_reduced_list_has_a_best_group_count() {
 /// Names of the candidates of `overall` on `servers` servers.
 fn candidates(workload: &Workload, servers: usize) -> Vec<String> {
     let cluster = cluster((servers, 3e-3, 8e-9), (0, 0.0, 0.0), ("1T", "1T"), (0.0, 0.0));
-    let decision = plan(workload, &cluster, &Options::default()).unwrap().swap_remove(0);
+    let decision = plan(workload, &cluster, &Options::default()).unwrap().decisions.swap_remove(0);
     decision.candidates.into_iter().map(|judged| judged.candidate.name).collect()
 }
 

@@ -50,7 +50,7 @@ fn every_candidate_is_one_that_the_file_system_has() {
                 assert!(error.to_string().contains("pool = "), "{error}");
                 continue;
             }
-            let decision = decisions.unwrap().remove(0);
+            let decision = decisions.unwrap().decisions.remove(0);
             for judged in &decision.candidates {
                 // The layout can be expressed even if the file size is unknown.
                 let native = express_spread(system, &judged.candidate.layouts.build(), &cluster, u64::MAX);
@@ -64,7 +64,7 @@ fn every_candidate_is_one_that_the_file_system_has() {
 fn what_is_left_out_is_said_with_the_rule_of_the_file_system() {
     let cluster = on(FileSystem::CephFs, true);
     let workload = ior(Pattern::Random, Op::Write, 8, 1024 * K, 32);
-    let decision = plan(&workload, &cluster, &options(&cluster)).unwrap().remove(0);
+    let decision = plan(&workload, &cluster, &options(&cluster)).unwrap().decisions.remove(0);
     let said = |text: &str| decision.notes.iter().any(|note| note.contains(text));
     assert!(said("CephFS has no such layout: a file lies in one pool"), "{:?}", decision.notes);
     let with = Options { scheme: Scheme::Planner("cache".into()), ..options(&cluster) };
@@ -84,7 +84,7 @@ fn files_of_one_directory_get_one_layout() {
         let file_sets = vec![renamed(small(), prefixes[0]), renamed(large(), prefixes[1])];
         let workload = Workload { file_sets };
         let options = options(&cluster);
-        let plan = to_plan(&plan(&workload, &cluster, &options).unwrap(), &cluster, &options);
+        let plan = to_plan(&plan(&workload, &cluster, &options).unwrap().decisions, &cluster, &options);
         let rules = plan.rules.iter().filter(|rule| !rule.layouts.is_empty());
         rules
             .map(|rule| express_spread(FileSystem::CephFs, &rule.layouts, &cluster, u64::MAX).unwrap())

@@ -116,7 +116,7 @@ fn by_cost(set: FileSet, cluster: &Cluster) -> Decision {
     let scheme = Scheme::Planner("overall".into());
     let options =
         Options { scheme, objective: Objective::Cost, min_gain: f64::NEG_INFINITY, ..Options::default() };
-    plan(&Workload { file_sets: vec![set] }, cluster, &options).unwrap().remove(0)
+    plan(&Workload { file_sets: vec![set] }, cluster, &options).unwrap().decisions.remove(0)
 }
 
 /// Index of the least sum. Among equal ones the least elapsed time decides, then the fewest

@@ -30,7 +30,7 @@ fn all_candidates_can_be_folded_whatever_the_request() {
         for size in [16 * K, 256 * K, 1000 * K, 1024 * K] {
             for pattern in [Pattern::Random, Pattern::FilePerProcess] {
                 let workload = ior(pattern, Op::Write, 8, size, 32);
-                let decision = plan(&workload, &cluster, &options("overall")).unwrap().remove(0);
+                let decision = plan(&workload, &cluster, &options("overall")).unwrap().decisions.remove(0);
                 for judged in &decision.candidates {
                     for layout in &judged.candidate.layouts.build() {
                         let folded = cluster.clone().fold(layout);
@@ -48,11 +48,11 @@ fn all_candidates_can_be_folded_whatever_the_request() {
 #[test]
 fn what_the_file_system_cannot_be_told_is_left_out_and_said() {
     let workload = ior(Pattern::Random, Op::Write, 8, 64 * K, 32);
-    let decision = plan(&workload, &pools(FileSystem::CephFs), &options("overall")).unwrap().remove(0);
+    let decision = plan(&workload, &pools(FileSystem::CephFs), &options("overall")).unwrap().decisions.remove(0);
     assert!(decision.candidates.iter().all(|judged| judged.candidate.name != "1-DH"));
     let note = decision.notes.iter().find(|note| note.contains("cannot be told")).unwrap();
     assert!(note.contains("1-DH") && note.contains("multiples of 64K"), "{note}");
-    let whole = plan(&workload, &pools(FileSystem::OrangeFs), &options("overall")).unwrap().remove(0);
+    let whole = plan(&workload, &pools(FileSystem::OrangeFs), &options("overall")).unwrap().decisions.remove(0);
     assert!(whole.candidates.iter().any(|judged| judged.candidate.name == "1-DH"), "any width will do");
 }
 
@@ -60,7 +60,7 @@ fn what_the_file_system_cannot_be_told_is_left_out_and_said() {
 fn psa_keeps_to_widths_that_there_are() {
     let workload = ior(Pattern::Random, Op::Write, 8, 1024 * K, 32);
     for scheme in ["psa", "pa", "def"] {
-        let decisions = plan(&workload, &pools(FileSystem::CephFs), &options(scheme)).unwrap();
+        let decisions = plan(&workload, &pools(FileSystem::CephFs), &options(scheme)).unwrap().decisions;
         let plan = to_plan(&decisions, &pools(FileSystem::CephFs), &options(scheme));
         let folded = plan.folded().unwrap();
         assert!(!folded.cluster.native_targets.is_empty());
@@ -77,7 +77,7 @@ fn files_that_are_spread_unevenly_are_on_the_servers_that_were_predicted() {
     let workload = ior(Pattern::FilePerProcess, Op::Write, 16, 256 * K, 64);
     let options =
         Options { scheme: Scheme::Named("1-DV weighted".into()), min_gain: 0.0, ..Options::default() };
-    let made = to_plan(&plan(&workload, &cluster, &options).unwrap(), &cluster, &options);
+    let made = to_plan(&plan(&workload, &cluster, &options).unwrap().decisions, &cluster, &options);
     assert!(made.rules[0].layouts.len() > 8);
     assert_eq!(made.folded().unwrap().unfolded(), made);
 }
@@ -86,7 +86,7 @@ fn files_that_are_spread_unevenly_are_on_the_servers_that_were_predicted() {
 fn copies_in_pools_can_be_folded_too() {
     let workload = ior(Pattern::Random, Op::Read, 8, 256 * K, 64);
     for scheme in ["cache", "replicas"] {
-        let decisions = plan(&workload, &pools(FileSystem::CephFs), &options(scheme)).unwrap();
+        let decisions = plan(&workload, &pools(FileSystem::CephFs), &options(scheme)).unwrap().decisions;
         let plan = to_plan(&decisions, &pools(FileSystem::CephFs), &options(scheme));
         let text = plan.folded().unwrap().to_toml();
         let read = stripewise_cluster::Plan::parse(&text, "plan.toml").unwrap();

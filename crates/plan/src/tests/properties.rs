@@ -118,7 +118,8 @@ proptest! {
     fn plans_are_sound(set in file_sets(), cluster in clusters(), scheme in schemes(), step in 1u64..100_000) {
         let options = Options { scheme, step, stripes: vec![4096, 65536, 1 << 20], ..Options::default() };
         let workload = Workload { file_sets: vec![set] };
-        let Ok(decisions) = plan(&workload, &cluster, &options) else { return Ok(()) };
+        let Ok(planned) = plan(&workload, &cluster, &options) else { return Ok(()) };
+        let decisions = planned.decisions;
         let set = &workload.file_sets[0];
         let decision = &decisions[0];
         let targets = cluster.targets();

@@ -20,7 +20,7 @@ fn planned(scheme: &str) -> Decision {
     let workload = ior(Pattern::Random, Op::Read, 16, 512 << 10, 2048);
     let scheme = Scheme::Planner(scheme.into());
     let options = Options { scheme, objective: Objective::Elapsed, ..Options::default() };
-    plan(&workload, &published(), &options).unwrap().remove(0)
+    plan(&workload, &published(), &options).unwrap().decisions.remove(0)
 }
 
 fn predicted(decision: &Decision, name: &str) -> f64 {
@@ -88,7 +88,7 @@ fn pa_minimises_the_heterogeneous_cost_alone() {
 
         let options = Options { scheme: Scheme::Planner("pa".into()), ..Options::default() };
         let workload = ior(Pattern::Random, Op::Read, 16, 512 << 10, 64);
-        let decision = plan(&workload, &cluster, &options).unwrap().remove(0);
+        let decision = plan(&workload, &cluster, &options).unwrap().decisions.remove(0);
         let layouts = decision.candidates[decision.best].candidate.layouts.build();
         let widths = &layouts[0].regions()[0].cycle;
         assert_eq!((widths[0].width as f64, widths[4].width as f64), best);
