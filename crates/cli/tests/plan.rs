@@ -286,3 +286,36 @@ fn bad_input_is_named() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
     }
 }
+
+/// A small file that is read at random gets the little fast space, not a large one that is written
+/// in order.
+#[test]
+fn files_share_the_space_by_what_it_saves() {
+    let place = Place::new();
+    let disk = [5e-3, 1e-4, 5e-3, 1e-4].map(|startup_s| (startup_s, 1.0 / (150.0 * MIB)));
+    let text = tier("hdd", disk, &directories("/disks/h", 4), "1T", false)
+        + &tier("ssd", [(5e-5, 1.0 / (500.0 * MIB)); 4], &directories("/disks/s", 2), "12M", false);
+    place.write("cluster.toml", &text);
+    let random = (0..4096u64).map(|i| (i * 2741 % 4096) << 12);
+    let small = random.zip(0u32..).map(|(offset, i)| (i % 4, "/data/small", Op::Read, offset, 4096));
+    let large = (0..240u32).map(|i| (i / 60, "/data/large", Op::Write, u64::from(i) << 20, 1 << 20));
+    place.trace("t", &large.chain(small).collect::<Vec<_>>(), &[]);
+    let json = place.json("plan t -q --json");
+    let (joint, files) = (&json["joint"], json["files"].as_array().unwrap());
+    let small = files.iter().find(|files| files["pattern"] == "/data/small").unwrap();
+    assert_eq!(small["stripes"]["hdd"], 0, "all of it is on the SSDs: {small}");
+    let seconds = |name: &str| joint[name].as_f64().unwrap();
+    assert!(
+        seconds("planned_s") < seconds("now_s") / 4.0 && seconds("bound_s") <= seconds("planned_s"),
+        "{joint}"
+    );
+    assert!(joint["space"][1]["tier"] == "ssd" && joint["space"][1]["saves_s_per_byte"].as_f64() > Some(0.0));
+    let simulated =
+        place.json("sim t plan.toml -q --json")["plans"][0]["runs"][0]["elapsed_s"].as_f64().unwrap();
+    assert!((simulated / seconds("planned_s") - 1.0).abs() < 0.1, "{simulated} simulated: {joint}");
+    let text = place.text("plan t -q");
+    assert!(
+        text.contains("\nAll files together: ") && text.contains("\nAnother 1M on ssd would save about "),
+        "{text}"
+    );
+}

@@ -33,6 +33,7 @@ mod plan;
 pub mod planners;
 mod present;
 mod problem;
+mod regions;
 mod sampled;
 mod servers;
 mod serving;

@@ -128,6 +128,12 @@ impl Group {
         self.count as f64 / sampled.max(1) as f64
     }
 
+    /// The group with an empty sample.
+    pub(crate) fn clone_without_sample(&self) -> Self {
+        let &Self { op, access, procs, procs_per_node, collective, count, bytes, .. } = self;
+        Self { op, access, procs, procs_per_node, collective, count, bytes, sample: Vec::new() }
+    }
+
     /// About `limit` requests, in evenly spaced windows of `window` neighbors; the whole sample if
     /// it is no longer than that.
     ///

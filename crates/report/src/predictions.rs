@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use stripewise_cluster::{Cluster, format_cycle, size};
 use stripewise_layout::Stripe;
 use stripewise_model::Cost;
-use stripewise_plan::{Background, Expected, Method, Native};
+use stripewise_plan::{Background, Expected, Joint, Method, Native};
 
 use crate::{Candidate, InputError};
 
@@ -44,6 +44,9 @@ pub struct Predictions {
     /// Tiers whose servers are paced by parameters instead of by devices.
     #[serde(default)]
     pub emulated: Vec<String>,
+    /// All files together, if their patterns were planned jointly.
+    #[serde(default)]
+    pub joint: Option<Joint>,
     /// One entry per file-name pattern.
     pub files: Vec<FilesPrediction>,
 }

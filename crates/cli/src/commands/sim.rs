@@ -105,7 +105,7 @@ fn candidates(args: &Args, trace: &Trace) -> anyhow::Result<Vec<(String, Plan)>>
     let (cluster, _) = args.cluster.read()?;
     let workload = read_workload(trace, args.quiet)?;
     let options = stripewise_plan::Options::default();
-    let decisions = plan(&workload, &cluster, &options)?;
+    let decisions = plan(&workload, &cluster, &options)?.decisions;
     let Some(largest) = decisions.iter().max_by_key(|decision| decision.requests) else {
         return Ok(Vec::new());
     };

@@ -118,7 +118,8 @@ fn interleaved_blocks_are_in_order_on_servers_of_their_own() {
     let (size, blocks, alpha, beta) = (64u64 << 10, 256u64, 2e-3, 8e-9);
     for transfers in [1, 4] {
         let ior = Ior { direction: Direction::Read, ..interleaved(size / transfers, blocks, transfers) };
-        let decision = plan(&traced(&ior), &equal(alpha, beta), &Options::default()).unwrap().decisions.remove(0);
+        let decision =
+            plan(&traced(&ior), &equal(alpha, beta), &Options::default()).unwrap().decisions.remove(0);
         let requests = blocks * transfers;
         let of_process = |random: u64| {
             let startups = alpha * random as f64 + alpha / 4.0 * (requests - random) as f64;

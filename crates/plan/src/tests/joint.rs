@@ -1,13 +1,15 @@
 //! Several file sets that want the same space.
 
-use super::{Pattern, cluster, ior};
-use crate::workload::{FileSet, Workload};
-use crate::{Options, Planned, Present, plan};
 use proptest::prelude::*;
-use stripewise_cluster::Cluster;
-use stripewise_layout::Layout;
+use stripewise_cluster::{Cluster, Plan, Spread};
 use stripewise_layout::constructors::striped;
+use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_model::Op;
+use stripewise_sim::{Lists, Simulator, Step};
+
+use super::{Pattern, cluster, ior};
+use crate::workload::{FileSet, Request, Workload};
+use crate::{Options, Planned, Present, plan, to_plan};
 
 const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;
@@ -86,6 +88,110 @@ fn a_share_of_the_space_in_proportion_to_the_size_would_be_worse() {
     let shares_s: f64 = workload.file_sets.iter().map(of_share).sum();
     let joint_s = planned(&workload, &cluster).joint.unwrap().planned_s;
     assert!(joint_s < 0.5 * shares_s, "{joint_s} and {shares_s}");
+}
+
+/// A file of 64 MiB, read at random, 5 times as much in 4 MiB in its middle as everywhere else.
+fn hot_in_the_middle() -> (Workload, Cluster) {
+    let mut file = set("file", Pattern::Random, (64 * K, 256));
+    let mut random = stripewise_random::Random(3);
+    let group = &mut file.groups[0];
+    for (index, request) in group.sample.iter_mut().enumerate() {
+        (request.size, request.offset) = (4 * K, random.below(64 * M / (4 * K)) * 4 * K);
+        if index % 6 > 0 {
+            request.offset = 30 * M + request.offset % (4 * M);
+        }
+    }
+    group.bytes = group.count * 4 * K;
+    file.files[0].size = 64 * M;
+    (Workload { file_sets: vec![file] }, hybrid("2M"))
+}
+
+#[test]
+fn a_hot_part_of_a_file_gets_the_fast_servers() {
+    let (mut workload, cluster) = hot_in_the_middle();
+    workload.file_sets[0].present = Present::Plain;
+    let planned = planned(&workload, &cluster);
+    let chosen = planned.decisions[0].chosen();
+    let layout = chosen.candidate.layouts.build().remove(0);
+    let on_ssd: Vec<(u64, Option<u64>)> = (layout.regions().iter())
+        .filter(|region| region.cycle.iter().all(|stripe| stripe.target >= 4))
+        .map(|region| (region.start, region.end))
+        .collect();
+    assert_eq!(on_ssd, [(30 * M, Some(34 * M))], "{} {:?}", chosen.candidate.name, layout.regions());
+    let joint_plan = to_plan(&planned.decisions, &cluster, &Options::default());
+    let joint_s = simulated(&workload, &joint_plan);
+    assert!((joint_s / chosen.elapsed_s - 1.0).abs() < 0.05, "{joint_s} instead of {}", chosen.elapsed_s);
+    let mut best_s = f64::INFINITY;
+    for (slow, fast) in [(64 * K, 4 * K), (M, 4 * K), (64 * K, 64 * K), (16 * M, 64 * K), (M, 2 * M)] {
+        let cycle =
+            |targets: std::ops::Range<u32>, width| targets.map(|target| Stripe { target, width }).collect();
+        let region = |start, end, cycle| Region { start, end, cycle };
+        let by_hand = Layout::new(vec![
+            region(0, Some(30 * M), cycle(0..4, slow)),
+            region(30 * M, Some(34 * M), cycle(4..6, fast)),
+            region(34 * M, None, cycle(0..4, slow)),
+        ]);
+        let mut plan = joint_plan.clone();
+        plan.rules[0].layouts = vec![by_hand.unwrap()];
+        best_s = best_s.min(simulated(&workload, &plan));
+    }
+    assert!(joint_s < 1.05 * best_s, "{joint_s} and {best_s} by hand");
+    assert!(
+        joint_s
+            < 0.4
+                * planned.decisions[0]
+                    .candidates
+                    .iter()
+                    .filter(|it| it.candidate.scheme != "joint")
+                    .map(|it| it.elapsed_s)
+                    .fold(f64::INFINITY, f64::min)
+    );
+}
+
+/// Seconds in the simulator, one file set after the other.
+fn simulated(workload: &Workload, plan: &Plan) -> f64 {
+    let step = |file: usize, request: &Request| Step::Request {
+        file: file as u32,
+        op: Op::Read,
+        offset: request.offset,
+        size: request.size,
+    };
+    let mut steps = vec![Vec::new(); 4];
+    for (file, set) in workload.file_sets.iter().enumerate() {
+        for request in &set.groups[0].sample {
+            steps[request.process as usize].push(step(file, request));
+        }
+        steps.iter_mut().for_each(|steps| steps.push(Step::Barrier));
+    }
+    let mut simulator = Simulator::new(&plan.cluster, stripewise_sim::Options::default()).unwrap();
+    let names: Vec<&str> = workload.file_sets.iter().map(|set| &*set.files[0].name).collect();
+    simulator.open(plan, &names, 4, 2).unwrap();
+    simulator.run(&mut Lists::new(steps, 2)).elapsed_s
+}
+
+#[test]
+fn the_simulator_agrees_with_the_plan_and_with_the_best_made_by_hand() {
+    let (mut workload, cluster) = small_and_large();
+    workload.file_sets.iter_mut().for_each(|set| set.present = Present::Plain);
+    let planned = planned(&workload, &cluster);
+    let joint = planned.joint.as_ref().unwrap();
+    let joint_plan = to_plan(&planned.decisions, &cluster, &Options::default());
+    let joint_s = simulated(&workload, &joint_plan);
+    assert!((joint_s / joint.planned_s - 1.0).abs() < 0.05, "{joint_s} instead of {}", joint.planned_s);
+    // By hand: the small file on the SSDs, the large one over all disks or each process's part on
+    // one of them.
+    let mut best_s = f64::INFINITY;
+    for large in [striped(&[0, 1, 2, 3], 64 * K), striped(&[0, 1, 2, 3], M), striped(&[0, 1, 2, 3], 60 * M)] {
+        for small in [striped(&[4, 5], 4 * K), striped(&[4, 5], 64 * K)] {
+            let mut by_hand = joint_plan.clone();
+            for (name, layout) in [("/data/large", &large), ("/data/small", &small)] {
+                let rule = by_hand.rules.iter_mut().find(|rule| rule.pattern == name).unwrap();
+                (rule.layouts, rule.spread) = (vec![layout.clone().unwrap()], Spread::default());
+            }
+            best_s = best_s.min(simulated(&workload, &by_hand));
+        }
+    }
+    assert!(joint_s < 1.05 * best_s, "{joint_s} and {best_s} by hand");
 }
 
 #[test]

@@ -48,7 +48,8 @@ fn all_candidates_can_be_folded_whatever_the_request() {
 #[test]
 fn what_the_file_system_cannot_be_told_is_left_out_and_said() {
     let workload = ior(Pattern::Random, Op::Write, 8, 64 * K, 32);
-    let decision = plan(&workload, &pools(FileSystem::CephFs), &options("overall")).unwrap().decisions.remove(0);
+    let decision =
+        plan(&workload, &pools(FileSystem::CephFs), &options("overall")).unwrap().decisions.remove(0);
     assert!(decision.candidates.iter().all(|judged| judged.candidate.name != "1-DH"));
     let note = decision.notes.iter().find(|note| note.contains("cannot be told")).unwrap();
     assert!(note.contains("1-DH") && note.contains("multiples of 64K"), "{note}");

@@ -27,7 +27,8 @@ pub struct Args {
     pub trace: PathBuf,
     #[command(flatten)]
     pub cluster: ClusterFlags,
-    /// auto (the best of all schemes except replicas and cache), overall (1-DH, 1-DV, 2-D, every
+    /// auto (the best of all schemes except replicas and cache; several patterns of files share the
+    /// space of the servers by what it saves), overall (1-DH, 1-DV, 2-D, every
     /// stripe size), psa, pa, def, replicas (several copies with different layouts), cache (ranges
     /// of the files on the fastest servers), or the name of one candidate
     #[arg(long, env = "STRIPEWISE_SCHEME", default_value = "auto")]

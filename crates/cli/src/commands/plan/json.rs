@@ -35,6 +35,7 @@ pub fn report(planned: &Planned, args: &Args) -> Predictions {
         incomplete: planned.trace.incomplete(),
         failed: planned.trace.meta().failure(),
         emulated: emulated.map(|tier| tier.name.clone()).collect(),
+        joint: planned.joint.clone(),
         files: sets.map(|(set, decision)| files(set, decision, planned, args.candidates)).collect(),
     }
 }

@@ -7,7 +7,7 @@ use anyhow::{bail, ensure};
 use stripewise_cluster::Cluster;
 use stripewise_cluster::pattern::match_path;
 use stripewise_console::progress;
-use stripewise_plan::{Collector, Decision, Options, Present, Workload, plan};
+use stripewise_plan::{Collector, Decision, Joint, Options, Present, Workload, plan};
 use stripewise_trace::Trace;
 
 use super::args::Args;
@@ -22,6 +22,8 @@ pub struct Planned {
     pub options: Options,
     pub workload: Workload,
     pub decisions: Vec<Decision>,
+    /// All file sets together, if they were planned jointly.
+    pub joint: Option<Joint>,
     /// Warnings about executables, by the pattern of their set.
     pub executables: HashMap<String, String>,
 }
@@ -43,9 +45,9 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
         read_only(&trace, &args.only, args.quiet)?
     };
     present::find(&mut workload, &cluster, &present)?;
-    let decisions = plan(&workload, &cluster, &options)?;
+    let stripewise_plan::Planned { decisions, joint } = plan(&workload, &cluster, &options)?;
     let executables = if args.native { HashMap::new() } else { present::executables(&workload) };
-    Ok(Planned { trace, cluster, profile, options, workload, decisions, executables })
+    Ok(Planned { trace, cluster, profile, options, workload, decisions, joint, executables })
 }
 
 /// Reads the trace and groups the requests by kind.

@@ -7,7 +7,7 @@ use stripewise_cluster::{format_cycle, size};
 use stripewise_layout::{Layout, Region};
 use stripewise_model::{Access, Op};
 use stripewise_plan::workload::FileSet;
-use stripewise_plan::{Decision, Expected, Judged, RequestClass, native};
+use stripewise_plan::{Decision, Expected, Joint, Judged, Objective, RequestClass, native};
 
 use super::args::Args;
 use super::planned::Planned;
@@ -38,6 +38,9 @@ pub fn print(planned: &Planned, args: &Args) {
         println!("The traced program failed: {failure}\n");
     }
     sets(planned, args.candidates);
+    if let Some(joint) = &planned.joint {
+        print!("{}", whole(joint, planned));
+    }
     let emulated = planned.cluster.tiers.iter().filter(|tier| tier.emulate);
     let emulated: Vec<&str> = emulated.map(|tier| tier.name.as_str()).collect();
     println!(
@@ -51,6 +54,34 @@ pub fn print(planned: &Planned, args: &Args) {
         None => println!("Server parameters as written in {}", args.cluster.path.display()),
     }
     println!("Plan written to {}", args.output.display());
+}
+
+/// Describes the whole workload: now, planned, the bound, and what more space is worth.
+fn whole(joint: &Joint, planned: &Planned) -> String {
+    let Joint { now_s, planned_s, bound_s, space } = joint;
+    let what = match planned.options.objective {
+        Objective::Elapsed => "elapsed",
+        Objective::Cost => "overall cost",
+    };
+    let gap = 1.0 - bound_s / planned_s.max(f64::MIN_POSITIVE);
+    let mut text = format!(
+        "All files together: {now_s:.3} s {what} now, {planned_s:.3} s planned; no choice of these candidates takes less \
+         than {bound_s:.3} s ({} less).\n",
+        percent(gap)
+    );
+    for value in space {
+        let tier = planned.cluster.tiers.iter().position(|tier| tier.name == value.tier);
+        let servers = tier.map_or(0..0, |tier| planned.cluster.targets_of(tier));
+        let targets = planned.cluster.targets();
+        let capacity = servers.map(|server| targets[server as usize].capacity).fold(0, u64::saturating_add);
+        // An amount that the tier has several times.
+        let unit = 1u64 << (capacity.max(1).ilog2() / 10 * 10);
+        let saves_s = value.saves_s_per_byte * unit as f64;
+        if saves_s > NEGLIGIBLE * planned_s {
+            text += &format!("Another {} on {} would save about {saves_s:.3} s.\n", about(unit), value.tier);
+        }
+    }
+    text + "\n"
 }
 
 /// Prints the file sets with the most bytes, as many as fit into [`LINES_MAX`] lines, but at least

@@ -1,0 +1,137 @@
+//! A further candidate for every set: layouts of the regions of its files, put together.
+//!
+//! Each region is planned as if it were a file. All regions of all sets share the space in one
+//! linear program, which may cut a region, because its work is even. So the candidates suit one
+//! another; each is then judged by a replay of all requests of its set.
+
+use stripewise_allocation::{Choice, Column, Program, Region, Row, solve};
+use stripewise_layout::Layout;
+
+use super::rows::Rows;
+use super::set::{Set, column};
+use crate::candidate::{Candidate, Method, Proposal, bytes_by_target};
+use crate::choose::{Decision, decide};
+use crate::evaluate::judge;
+use crate::feasible;
+use crate::options::Objective;
+use crate::problem::Problem;
+use crate::regions::{Part, Piece, composed, parts, whole};
+
+/// Maximum number of sets whose files are divided into regions where their work changes: those with
+/// the most bytes of requests. The files of other sets are one region each.
+const DIVIDED_MAX: usize = 64;
+
+/// Adds to the sets the candidates that share `space` best, bytes by server.
+pub fn compose(sets: &mut [Set<'_>], rows: &Rows, space: &[u64]) {
+    let divided: Vec<Divided> =
+        sets.iter().enumerate().map(|(index, set)| Divided::new(set, rows, index < DIVIDED_MAX)).collect();
+    let program = Program {
+        weights: Vec::new(),
+        rows: rows.sums(space).iter().map(|&bytes| Row::Space { bytes: bytes as f64 }).collect(),
+        regions: divided.iter().flat_map(|divided| divided.regions.iter().cloned()).collect(),
+    };
+    let Ok(solution) = solve(&program) else { return };
+    let mut choices = &solution.choices[..];
+    for (set, divided) in sets.iter_mut().zip(&divided) {
+        let (own, others) = choices.split_at(divided.regions.len());
+        choices = others;
+        let candidate = divided.candidate(&set.problem, own);
+        let judged = candidate.and_then(|candidate| judge(&set.problem, vec![candidate]).pop());
+        judged.into_iter().for_each(|judged| set.add(judged, rows));
+    }
+}
+
+/// The regions of a set's files.
+struct Divided {
+    /// Empty if the set gets no candidate.
+    parts: Vec<Part>,
+    /// By part and column of its region.
+    layouts: Vec<Vec<Layout>>,
+    /// One for each part; one for the whole set if there are no parts.
+    regions: Vec<Region>,
+}
+
+impl Divided {
+    fn new(set: &Set<'_>, rows: &Rows, is_divided: bool) -> Self {
+        let problem = &set.problem;
+        // Layouts of private files differ from file to file.
+        let changes = !set.is_fixed && !problem.set.private && set.plans.len() > 1;
+        let mut divided = Self { parts: Vec::new(), layouts: Vec::new(), regions: Vec::new() };
+        let parts = match (changes, is_divided) {
+            (false, _) => Vec::new(),
+            (true, true) => parts(problem),
+            (true, false) => vec![whole(problem.set)],
+        };
+        let is_whole = parts.len() == 1;
+        for part in parts {
+            let of_part = if is_whole || part.set.groups.is_empty() { None } else { planned(problem, &part) };
+            let decision = of_part.as_ref().or(set.plans.last());
+            let Some((layouts, columns)) = decision.map(|of| columns(problem, &part, of, rows)) else {
+                continue;
+            };
+            divided.layouts.push(layouts);
+            divided.regions.push(Region { columns, divisible: true });
+            divided.parts.push(part);
+        }
+        if divided.regions.is_empty() || divided.regions.iter().any(|region| region.columns.is_empty()) {
+            return Self { parts: Vec::new(), layouts: Vec::new(), regions: vec![set.region()] };
+        }
+        divided
+    }
+
+    /// The candidate for these choices; `None` if there is none that is possible.
+    fn candidate(&self, problem: &Problem<'_>, choices: &[Choice]) -> Option<Candidate> {
+        if self.parts.is_empty() {
+            return None;
+        }
+        let of_parts = self.parts.iter().zip(&self.layouts).zip(&self.regions).zip(choices);
+        let pieces: Vec<Piece<'_>> =
+            of_parts.map(|(((part, layouts), region), choice)| piece(part, layouts, region, choice)).collect();
+        let layout = composed(&pieces, problem.set.largest(), problem.align())?;
+        let name = match layout.regions().len() {
+            1 => "1 region".to_owned(),
+            several => format!("{several} regions"),
+        };
+        let mut candidate = Candidate::single("joint", name, layout);
+        candidate.notable = true;
+        let mut proposal = Proposal { candidates: vec![candidate], pick: None };
+        feasible::filter(problem, "joint", &mut proposal);
+        proposal.candidates.pop()
+    }
+}
+
+/// A part in the layouts of a choice. If it is cut, the faster layout comes first: where the cut is
+/// rounded down, it gets less of the space that it needs, not more.
+fn piece<'l>(part: &'l Part, layouts: &'l [Layout], region: &Region, choice: &Choice) -> Piece<'l> {
+    let (other, fraction) = choice.other.unwrap_or((choice.column, 0.0));
+    let mut both = vec![(other, fraction), (choice.column, 1.0 - fraction)];
+    both.retain(|(_, fraction)| *fraction > 0.0);
+    both.sort_by(|a, b| region.columns[a.0 as usize].seconds.total_cmp(&region.columns[b.0 as usize].seconds));
+    let of = |(column, fraction): (u32, f64)| (&layouts[column as usize], fraction);
+    Piece { part, layouts: both.into_iter().map(of).collect() }
+}
+
+/// A plan for a part as if it were a file of its own with all the space.
+fn planned(problem: &Problem<'_>, part: &Part) -> Option<Decision> {
+    let &Problem { cluster, servers, options, .. } = problem;
+    decide(&Problem::new(&part.set, cluster, servers, options, part.set.total_size())).ok()
+}
+
+/// The layouts that a part may get, and their columns. Requests on a part without any take no time.
+fn columns(problem: &Problem<'_>, part: &Part, decision: &Decision, rows: &Rows) -> (Vec<Layout>, Vec<Column>) {
+    let objective = problem.options.objective;
+    let (mut layouts, mut columns) = (Vec::new(), Vec::new());
+    for judged in &decision.candidates {
+        let is_judged = judged.method == Method::Full || objective == Objective::Cost;
+        if !is_judged || judged.candidate.layouts.len() != 1 || judged.candidate.overlay.is_some() {
+            continue;
+        }
+        let all = judged.candidate.layouts.build();
+        let layout_of = vec![0; part.set.files.len()];
+        let bytes = bytes_by_target(&part.set.files, (&all, &layout_of), rows.capacities.len(), u64::MAX);
+        let seconds = if part.set.groups.is_empty() { 0.0 } else { objective.of(judged) };
+        columns.push(column(seconds, &rows.sums(&bytes)));
+        layouts.extend(all);
+    }
+    (layouts, columns)
+}

@@ -1,0 +1,120 @@
+//! One plan for all file sets: the space of the servers goes where it saves the most.
+//!
+//! First every set is planned as if it had a share of the space in proportion to its size. If the
+//! space is scarce, every set is planned once more as if it had all of it, and gets one more
+//! candidate that is composed of layouts for the regions of its files. All candidates are columns
+//! of a linear program whose rows are the space of the servers (`stripewise_allocation`). Its
+//! solution takes no longer than the sets with their shares do, and its bound tells how much longer
+//! it takes than any other choice of these candidates could (`docs/decisions/0011-joint-plan.md`).
+
+mod composed;
+mod rows;
+mod set;
+
+use stripewise_allocation::{Program, Row, Solution, solve};
+use stripewise_cluster::Cluster;
+
+pub use rows::SpaceValue;
+
+use crate::choose::{Decision, decide};
+use crate::error::PlanError;
+use crate::options::{Options, Scheme};
+use crate::problem::Problem;
+use crate::servers::Servers;
+use crate::workload::{FileSet, Workload};
+use composed::compose;
+use rows::Rows;
+use set::Set;
+
+/// Fractions of the space to plan for, one after the other, where it counts by tier, until the
+/// files fit on every server.
+const SPACES: [f64; 3] = [1.0, 0.9, 0.75];
+
+/// The whole workload under a plan.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Joint {
+    /// The time (or cost) in the present layouts, seconds.
+    pub now_s: f64,
+    /// The time (or cost) in the planned layouts, seconds.
+    pub planned_s: f64,
+    /// No choice of the candidates that fits takes less, seconds.
+    pub bound_s: f64,
+    /// What more space is worth.
+    pub space: Vec<SpaceValue>,
+}
+
+/// Plans all sets together. `shared` are the decisions for sets that share the space in proportion
+/// to their sizes; `fixed` tells which sets keep their present layout whatever is possible.
+///
+/// # Errors
+/// A set that can be planned in its share cannot be planned in all of the space, which is a defect.
+pub fn jointly(
+    workload: &Workload,
+    (cluster, servers): (&Cluster, &Servers),
+    options: &Options,
+    shared: Vec<Decision>,
+    fixed: &[bool],
+) -> Result<(Vec<Decision>, Option<Joint>), PlanError> {
+    let is_for_all = options.scheme == Scheme::Auto && options.native.is_none() && options.with.is_empty();
+    let needed = workload.file_sets.iter().map(FileSet::total_size).fold(0, u64::saturating_add);
+    let is_scarce = servers.capacities.iter().any(|&capacity| capacity < needed);
+    if !is_for_all || shared.len() < 2 && !is_scarce {
+        return Ok((shared, None));
+    }
+    let rows = Rows::new(cluster, servers, shared.len());
+    let mut sets = Vec::with_capacity(shared.len());
+    for ((set, decision), &is_fixed) in workload.file_sets.iter().zip(shared).zip(fixed) {
+        let problem = Problem::new(set, cluster, servers, options, set.total_size());
+        let mut plans = vec![decision];
+        if is_scarce && !is_fixed {
+            plans.push(decide(&problem)?);
+        }
+        sets.push(Set::new(problem, plans, &rows, is_fixed));
+    }
+    let space = space(&sets, &rows);
+    if is_scarce {
+        compose(&mut sets, &rows, &space);
+    }
+    let Some(solution) = solution(&sets, &rows, &space) else {
+        return Ok((sets.into_iter().map(Set::in_its_share).collect(), None));
+    };
+    let now_s = sets.iter().map(|set| options.objective.of(&set.plans[0].present)).sum();
+    let joint = Joint {
+        now_s,
+        planned_s: solution.seconds,
+        bound_s: solution.bound_s,
+        space: rows.values(cluster, &solution.prices),
+    };
+    let chosen = sets.into_iter().zip(&solution.choices).map(|(set, choice)| set.chosen(*choice)).collect();
+    Ok((chosen, Some(joint)))
+}
+
+/// The space of each server, bytes. What the files use now, or would use in their shares, counts as
+/// fitting.
+fn space(sets: &[Set<'_>], rows: &Rows) -> Vec<u64> {
+    let mut space = rows.capacities.clone();
+    for of_set in [|_: &Set<'_>| 0, |set: &Set<'_>| set.share()] {
+        let used = rows.used(sets.iter().map(|set| set.bytes(of_set(set))));
+        space.iter_mut().zip(used).for_each(|(space, used)| *space = used.max(*space));
+    }
+    space
+}
+
+/// The solution, if one is found whose files fit on every server.
+fn solution(sets: &[Set<'_>], rows: &Rows, space: &[u64]) -> Option<Solution> {
+    let sums = rows.sums(space);
+    let regions = sets.iter().map(Set::region).collect();
+    let mut program = Program { weights: Vec::new(), rows: Vec::new(), regions };
+    let mut bound_s = None;
+    for fraction in SPACES {
+        program.rows = sums.iter().map(|&bytes| Row::Space { bytes: bytes as f64 * fraction }).collect();
+        let solution = solve(&program).ok()?;
+        let bound_s = *bound_s.get_or_insert(solution.bound_s);
+        let chosen = sets.iter().zip(&solution.choices);
+        let used = rows.used(chosen.map(|(set, choice)| set.bytes(choice.column as usize)));
+        if used.iter().zip(space).all(|(used, space)| used <= space) {
+            return Some(Solution { bound_s, ..solution });
+        }
+    }
+    None
+}

@@ -1,0 +1,74 @@
+//! The space of the servers as rows of the linear program.
+
+use stripewise_allocation::Prices;
+use stripewise_cluster::Cluster;
+
+use crate::servers::Servers;
+
+/// Maximum number of servers whose space is counted one by one, and of servers times file sets. In
+/// larger clusters the space of a tier counts as one.
+const SERVERS_MAX: usize = 256;
+const SERVERS_OF_SETS_MAX: usize = 1 << 18;
+
+/// What more space on a tier is worth.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct SpaceValue {
+    /// The tier.
+    pub tier: String,
+    /// Seconds that one more byte saves, if it is spread evenly over the tier's servers. It is a
+    /// price: it holds for the next bytes, on average over many file sets.
+    pub saves_s_per_byte: f64,
+}
+
+/// The space of the servers as rows of the program.
+pub struct Rows {
+    /// By server.
+    row_of: Vec<u32>,
+    /// By server, bytes.
+    pub capacities: Vec<u64>,
+    /// Number of rows.
+    pub count: usize,
+}
+
+impl Rows {
+    /// The rows for a plan of so many file sets.
+    pub fn new(cluster: &Cluster, servers: &Servers, sets: usize) -> Self {
+        let tier = |server: u32| cluster.tier_of(server).unwrap_or(0) as u32;
+        let all = 0..servers.count() as u32;
+        let is_large = servers.count() > SERVERS_MAX || servers.count() * sets > SERVERS_OF_SETS_MAX;
+        let row_of: Vec<u32> = all.map(|server| if is_large { tier(server) } else { server }).collect();
+        let count = row_of.iter().map(|row| row + 1).max().unwrap_or(0) as usize;
+        Self { row_of, capacities: servers.capacities.clone(), count }
+    }
+
+    /// Bytes by row.
+    pub fn sums(&self, bytes: &[u64]) -> Vec<u64> {
+        let mut sums = vec![0u64; self.count];
+        for (&row, &bytes) in self.row_of.iter().zip(bytes) {
+            sums[row as usize] = sums[row as usize].saturating_add(bytes);
+        }
+        sums
+    }
+
+    /// The bytes on each server, summed.
+    pub fn used(&self, all: impl Iterator<Item = Vec<u64>>) -> Vec<u64> {
+        all.fold(vec![0u64; self.capacities.len()], |mut sums, bytes| {
+            sums.iter_mut().zip(bytes).for_each(|(sum, bytes)| *sum = sum.saturating_add(bytes));
+            sums
+        })
+    }
+
+    /// What more space on each tier is worth.
+    pub fn values(&self, cluster: &Cluster, prices: &Prices) -> Vec<SpaceValue> {
+        let mean_price = |tier: usize| {
+            let targets = cluster.targets_of(tier);
+            let prices = targets.clone().map(|server| prices.0[self.row_of[server as usize] as usize]);
+            prices.sum::<f64>() / targets.len().max(1) as f64
+        };
+        let value = |(tier, name): (usize, &String)| SpaceValue {
+            tier: name.clone(),
+            saves_s_per_byte: mean_price(tier),
+        };
+        cluster.tiers.iter().map(|tier| &tier.name).enumerate().map(value).collect()
+    }
+}

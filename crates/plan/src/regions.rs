@@ -1,0 +1,334 @@
+//! Regions of files: parts in which the work is even, and layouts composed of theirs.
+//!
+//! The work of a request is the time that it would take longer on the slowest class of servers than
+//! on the fastest. A file is cut where the work per stored byte changes.
+
+use std::sync::Arc;
+
+use stripewise_layout::{Layout, Region};
+use stripewise_model::Access;
+use stripewise_trace::summary::Past;
+
+use crate::problem::{PAGE, Problem};
+use crate::workload::{File, FileSet, Group, Request};
+
+/// Number of bins in which the work is counted before neighbors are joined.
+const BINS: u64 = 256;
+/// Maximum number of regions of a file.
+const REGIONS_MAX: usize = 8;
+/// Neighbors whose work per byte differs by less than this factor are one region.
+const FACTOR: f64 = 2.0;
+/// Neighbors are one region, too, if a sample shows such a difference by chance with a probability
+/// above e^-12. There are up to 255 pairs of neighbors.
+const EVIDENCE: f64 = 12.0;
+
+/// A part of all files of a set, by offset.
+pub struct Part {
+    /// First byte.
+    pub start: u64,
+    /// One past the last byte; `None` in the last part.
+    pub end: Option<u64>,
+    /// The part of every file, as files of their own, and the requests on it.
+    pub set: FileSet,
+}
+
+/// The parts of a set's files, in file order; a single one if the work is even.
+pub fn parts(problem: &Problem<'_>) -> Vec<Part> {
+    let starts = starts(problem);
+    let ends = starts.iter().skip(1).map(|&start| Some(start)).chain([None]);
+    starts.iter().zip(ends).map(|(&start, end)| part(problem.set, start, end)).collect()
+}
+
+/// All of the files as one part.
+pub fn whole(set: &FileSet) -> Part {
+    part(set, 0, None)
+}
+
+/// Neighboring bins.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    start: u64,
+    /// Seconds of work.
+    work_s: f64,
+    /// Bytes of all files in it.
+    stored: f64,
+}
+
+impl Span {
+    /// How surely the work per byte differs from the next span's by more than [`FACTOR`]: the
+    /// negative logarithm of the probability (Chernoff's bound) that a sample shows this if it does
+    /// not; negative if the sample shows less. `one_s` is the mean work of a sampled request.
+    fn differs(&self, next: &Span, one_s: f64) -> f64 {
+        let density = |span: &Span| span.work_s / span.stored.max(1.0);
+        let (more, less) = if density(self) > density(next) { (self, next) } else { (next, self) };
+        let count = (more.work_s + less.work_s) / one_s;
+        if count == 0.0 {
+            return f64::NEG_INFINITY;
+        }
+        // The denser one gets each request with at most this probability.
+        let expected = FACTOR * more.stored / (FACTOR * more.stored + less.stored);
+        let seen = more.work_s / (more.work_s + less.work_s);
+        let divergence =
+            |seen: f64, expected: f64| if seen > 0.0 { seen * (seen / expected).ln() } else { 0.0 };
+        let sum = divergence(seen, expected) + divergence(1.0 - seen, 1.0 - expected);
+        if seen > expected { count * sum } else { -count * sum }
+    }
+
+    fn join(&mut self, next: &Span) {
+        self.work_s += next.work_s;
+        self.stored += next.stored;
+    }
+}
+
+/// The first bytes of the parts.
+fn starts(problem: &Problem<'_>) -> Vec<u64> {
+    let mut spans = spans(problem);
+    let work_s: f64 = spans.iter().map(|span| span.work_s).sum();
+    if work_s <= 0.0 {
+        return vec![0];
+    }
+    let one_s = work_s / problem.set.groups.iter().map(|group| group.sample.len() as f64).sum::<f64>();
+    loop {
+        let pairs = spans.windows(2).map(|pair| pair[0].differs(&pair[1], one_s)).enumerate();
+        match pairs.min_by(|a, b| a.1.total_cmp(&b.1)) {
+            Some((index, differs)) if differs < EVIDENCE || spans.len() > REGIONS_MAX => {
+                let next = spans.remove(index + 1);
+                spans[index].join(&next);
+            }
+            _ => return spans.iter().map(|span| span.start).collect(),
+        }
+    }
+}
+
+/// The work in each bin. Bins are whole requests, so that few requests lie in two of them.
+fn spans(problem: &Problem<'_>) -> Vec<Span> {
+    let set = problem.set;
+    let unit = problem.size.max(1).next_multiple_of(problem.align().max(PAGE));
+    let width = set.largest().div_ceil(BINS).max(1).next_multiple_of(unit);
+    let count = set.largest().div_ceil(width).max(1);
+    let mut spans: Vec<Span> = (0..count).map(|bin| Span { start: bin * width, ..Span::default() }).collect();
+    for file in &set.files {
+        for span in spans.iter_mut().take_while(|span| span.start < file.size) {
+            span.stored += (file.size - span.start).min(width) as f64;
+        }
+    }
+    for group in &set.groups {
+        let weight = group.weight(group.sample.len());
+        for request in &group.sample {
+            let bin = (request.offset / width).min(count - 1) as usize;
+            spans[bin].work_s += weight * work_s(problem, group, request);
+        }
+    }
+    spans
+}
+
+/// The seconds that a request takes longer on the slowest server than on the fastest.
+fn work_s(problem: &Problem<'_>, group: &Group, request: &Request) -> f64 {
+    let access = if request.past.run > 0 { Access::Sequential } else { Access::Random };
+    let servers = problem.servers;
+    let busy_s = |tier| {
+        let server = problem.cluster.targets_of(tier).next()?;
+        Some(servers.busy_s(server, group.op, access, request.size))
+    };
+    let all = (0..problem.cluster.tiers.len()).filter_map(busy_s);
+    let (least, most) = all.fold((f64::INFINITY, 0.0f64), |(least, most), s| (least.min(s), most.max(s)));
+    (most - least).max(0.0)
+}
+
+fn part(set: &FileSet, start: u64, end: Option<u64>) -> Part {
+    let end_or_last = end.unwrap_or(u64::MAX);
+    let file = |file: &File| File {
+        name: Arc::clone(&file.name),
+        size: file.size.min(end_or_last).saturating_sub(start),
+    };
+    let groups = set.groups.iter().filter_map(|group| group_in(group, start, end_or_last)).collect();
+    let files = set.files.iter().map(file).collect();
+    let (pattern, private, mapped) = (set.pattern.clone(), set.private, set.mapped);
+    let set = FileSet { pattern, files, groups, private, mapped, ..FileSet::default() };
+    Part { start, end, set }
+}
+
+/// The requests of a group in a range of the files; `None` if there are none.
+fn group_in(group: &Group, start: u64, end: u64) -> Option<Group> {
+    let clip = |request: &Request| {
+        let first = request.offset.max(start);
+        let size = request.offset.saturating_add(request.size).min(end).saturating_sub(first);
+        (size > 0).then(|| {
+            let offset = first - start;
+            Request { offset, size, past: clipped(request.past, offset), ..*request }
+        })
+    };
+    let sample: Vec<Request> = group.sample.iter().filter_map(clip).collect();
+    let weight = group.weight(group.sample.len());
+    let bytes = sample.iter().map(|request| request.size as f64).sum::<f64>() * weight;
+    let count = (sample.len() as f64 * weight).round() as u64;
+    (!sample.is_empty()).then(|| Group {
+        count,
+        bytes: bytes.round() as u64,
+        sample,
+        ..group.clone_without_sample()
+    })
+}
+
+/// What a past says about the bytes before a request at `offset`.
+fn clipped(past: Past, offset: u64) -> Past {
+    let run = past.run.min(offset);
+    let runs = (offset - run) / past.stride.max(1);
+    let count = u64::from(past.count).min(runs) as u32;
+    if count == 0 { Past { run, ..Past::default() } } else { Past { run, count, ..past } }
+}
+
+/// A layout for a part of a file: another one up to a fraction of it, if it is cut.
+pub struct Piece<'l> {
+    /// The part.
+    pub part: &'l Part,
+    /// The layouts, one after the other, each with the fraction of the part that it has. They begin
+    /// at the first byte that they have.
+    pub layouts: Vec<(&'l Layout, f64)>,
+}
+
+/// The layout of whole files that consists of these pieces; `None` if it is not valid. Cuts are
+/// rounded down to whole cycles, or at least to multiples of `align` bytes.
+pub fn composed(pieces: &[Piece<'_>], largest: u64, align: u64) -> Option<Layout> {
+    let mut regions: Vec<Region> = Vec::new();
+    for Piece { part, layouts } in pieces {
+        let len = part.end.unwrap_or(largest.max(part.start)) - part.start;
+        let (mut from, mut fraction) = (part.start, 0.0);
+        for (index, (layout, of_part)) in layouts.iter().enumerate() {
+            fraction += of_part;
+            let is_last = index + 1 == layouts.len();
+            let (bytes, cycle) = ((len as f64 * fraction) as u64, layout.regions()[0].cycle_len());
+            let unit = if cycle <= bytes { cycle.next_multiple_of(align) } else { align };
+            let cut = part.start + bytes / unit * unit;
+            let end = if is_last { part.end } else { Some(cut) };
+            if end.is_none_or(|end| end > from) {
+                regions.extend(shifted(layout, from, end));
+                from = end.unwrap_or(from);
+            }
+        }
+    }
+    // Neighbors with the same cycle are one region if the cycle goes on.
+    let mut joined: Vec<Region> = Vec::new();
+    for region in regions {
+        match joined.last_mut() {
+            Some(last)
+                if last.cycle == region.cycle
+                    && (region.start - last.start).is_multiple_of(last.cycle_len()) =>
+            {
+                last.end = region.end;
+            }
+            _ => joined.push(region),
+        }
+    }
+    Layout::new(joined).ok()
+}
+
+/// The regions of a layout from byte `from` of a file to `end`, as if the file began at `from`.
+fn shifted(layout: &Layout, from: u64, end: Option<u64>) -> impl Iterator<Item = Region> {
+    layout.regions().iter().filter_map(move |region| {
+        let start = from + region.start;
+        let own_end = region.end.map(|own| from.saturating_add(own));
+        let ends = match (own_end, end) {
+            (Some(own), Some(end)) => Some(own.min(end)),
+            (own, end) => own.or(end),
+        };
+        let is_there = end.is_none_or(|end| start < end);
+        is_there.then(|| Region { start, end: ends, cycle: region.cycle.clone() })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Pattern, cluster, ior};
+    use crate::{Options, Servers};
+    use stripewise_layout::constructors::{striped, two_part};
+    use stripewise_model::Op;
+
+    /// The starts of the parts of a file with these requests, (offset, count) of 4 KiB each.
+    fn starts_of(size: u64, ranges: &[(u64, u64, u64)]) -> Vec<u64> {
+        let cluster = cluster((4, 6e-3, 8e-9), (2, 5e-5, 2e-9), ("1G", "1M"), (0.0, 0.0));
+        let mut set = ior(Pattern::Random, Op::Read, 4, 4096, 1).file_sets.remove(0);
+        set.files[0].size = size;
+        let mut random = stripewise_random::Random(7);
+        let sample: Vec<Request> = (ranges.iter())
+            .flat_map(|&(from, to, count)| (0..count).map(move |_| (from, to)))
+            .map(|(from, to)| Request {
+                offset: from + random.below((to - from) / 4096) * 4096,
+                size: 4096,
+                ..Request::default()
+            })
+            .collect();
+        let group = &mut set.groups[0];
+        (group.count, group.bytes) = (sample.len() as u64, sample.len() as u64 * 4096);
+        group.sample = sample;
+        let (servers, options) = (Servers::of(&cluster).unwrap(), Options::default());
+        starts(&Problem::new(&set, &cluster, &servers, &options, size))
+    }
+
+    const M: u64 = 1 << 20;
+
+    #[test]
+    fn even_work_is_one_region() {
+        for count in [1, 10, 1000, 50_000] {
+            assert_eq!(starts_of(256 * M, &[(0, 256 * M, count)]), [0], "{count} requests");
+        }
+    }
+
+    #[test]
+    fn a_hot_part_is_a_region() {
+        assert_eq!(starts_of(256 * M, &[(0, 256 * M, 1000), (96 * M, 112 * M, 8000)]), [0, 96 * M, 112 * M]);
+        assert_eq!(starts_of(256 * M, &[(0, 64 * M, 2000)]), [0, 64 * M], "the rest is cold");
+        assert_eq!(starts_of(256 * M, &[(240 * M, 256 * M, 2000)]), [0, 240 * M]);
+    }
+
+    #[test]
+    fn regions_are_few() {
+        let hot: Vec<(u64, u64, u64)> = (0..64).map(|i| (i * 4 * M, (i * 4 + 2) * M, 2000)).collect();
+        assert!(starts_of(256 * M, &hot).len() <= REGIONS_MAX);
+    }
+
+    #[test]
+    fn parts_have_all_bytes_and_requests() {
+        let set = ior(Pattern::Strided, Op::Write, 4, 10_000, 64).file_sets.remove(0);
+        let cuts = [0, 77_777, 1_000_000];
+        let parts: Vec<Part> = (0..3).map(|i| part(&set, cuts[i], cuts.get(i + 1).copied())).collect();
+        assert_eq!(parts.iter().map(|part| part.set.total_size()).sum::<u64>(), set.total_size());
+        assert_eq!(parts.iter().map(|part| part.set.bytes()).sum::<u64>(), set.bytes());
+        for request in parts.iter().flat_map(|part| &part.set.groups[0].sample) {
+            assert!(request.past.reach() <= request.offset, "{request:?}");
+        }
+    }
+
+    #[test]
+    fn layouts_of_parts_are_composed() {
+        let set = FileSet::default();
+        let part = |start, end| Part { start, end, set: set.clone() };
+        let (slow, fast) = (striped(&[0, 1], 10).unwrap(), striped(&[4, 5], 5).unwrap());
+        let until_full = two_part(&[(4, 5)], 20, &[(0, 10)]).unwrap();
+        let parts = [part(0, Some(100)), part(100, Some(200)), part(200, None)];
+        let layouts =
+            [vec![(&slow, 1.0)], vec![(&until_full, 0.5), (&slow, 0.5)], vec![(&fast, 0.25), (&slow, 0.75)]];
+        let pieces: Vec<Piece<'_>> =
+            parts.iter().zip(layouts).map(|(part, layouts)| Piece { part, layouts }).collect();
+        let layout = composed(&pieces, 400, 10).unwrap();
+        let bounds: Vec<(u64, Option<u64>, u32)> =
+            layout.regions().iter().map(|region| (region.start, region.end, region.cycle[0].target)).collect();
+        let expected = [
+            (0, Some(100), 0),
+            (100, Some(120), 4),
+            (120, Some(150), 0),
+            (150, Some(200), 0),
+            (200, Some(250), 4),
+            (250, None, 0),
+        ];
+        assert_eq!(bounds, expected);
+        let same = [
+            Piece { part: &parts[0], layouts: vec![(&slow, 1.0)] },
+            Piece { part: &parts[1], layouts: vec![(&slow, 1.0)] },
+        ];
+        let last = Piece { part: &parts[2], layouts: vec![(&slow, 1.0)] };
+        let [first, second] = same;
+        assert_eq!(composed(&[first, second, last], 400, 10).unwrap().regions().len(), 1, "it is one layout");
+    }
+}
