@@ -7,6 +7,7 @@ default build/), STRIPEWISE_LONG=1 (long variants), STRIPEWISE_KEEP=1 (keep the 
 tests).
 """
 
+import atexit
 import contextlib
 import itertools
 import json
@@ -37,6 +38,13 @@ HANGS_S = 3600
 # A shell's background jobs ignore SIGINT, and so would all programs under test.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Temporary files of the programs under test. Open MPI keeps a directory of all jobs of a user there,
+# which a job that ends removes at the moment at which another one needs it. So each test process has
+# a place of its own; a test may run programs of other users.
+TEMPORARY = tempfile.mkdtemp(prefix="stripewise-tmp.")
+os.chmod(TEMPORARY, 0o1777)
+atexit.register(shutil.rmtree, TEMPORARY, ignore_errors=True)
+
 # Both MPIs need these settings for 2 cores, up to 16 ranks, and root in a container.
 MPI_ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -44,6 +52,7 @@ MPI_ENVIRONMENT = {
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+    "TMPDIR": TEMPORARY,
 }
 
 

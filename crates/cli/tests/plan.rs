@@ -311,7 +311,7 @@ fn files_share_the_space_by_what_it_saves() {
     );
     assert!(joint["space"][1]["tier"] == "ssd" && joint["space"][1]["saves_s_per_byte"].as_f64() > Some(0.0));
     let simulated =
-        place.json("sim t plan.toml -q --json")["plans"][0]["runs"][0]["elapsed_s"].as_f64().unwrap();
+        place.json("sim t -p plan.toml -q --json")["plans"][0]["runs"][0]["elapsed_s"].as_f64().unwrap();
     assert!((simulated / seconds("planned_s") - 1.0).abs() < 0.1, "{simulated} simulated: {joint}");
     let text = place.text("plan t -q");
     assert!(
