@@ -38,9 +38,9 @@ HANGS_S = 3600
 # A shell's background jobs ignore SIGINT, and so would all programs under test.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Temporary files of the programs under test. Open MPI keeps a directory of all jobs of a user there,
-# which a job that ends removes at the moment at which another one needs it. So each test process has
-# a place of its own; a test may run programs of other users.
+# Temporary files of the programs under test. Open MPI keeps a directory of all jobs of a user
+# there, and a job that ends may remove it just when another one begins. So each test process has a
+# place of its own; some run programs of other users.
 TEMPORARY = tempfile.mkdtemp(prefix="stripewise-tmp.")
 os.chmod(TEMPORARY, 0o1777)
 atexit.register(shutil.rmtree, TEMPORARY, ignore_errors=True)

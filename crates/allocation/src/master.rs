@@ -12,7 +12,7 @@ pub struct Proposal {
     /// For each region of the block.
     pub columns: Vec<u32>,
     pub seconds: f64,
-    /// By row.
+    /// Bytes or seconds of each row.
     pub uses: Vec<f64>,
 }
 

@@ -10,7 +10,7 @@ const EXACT: f64 = 1e-9;
 pub(crate) struct Usage<'p> {
     pub program: &'p Program,
     pub choices: Vec<Choice>,
-    /// By row.
+    /// Seconds or bytes used of each row.
     used: Vec<f64>,
     /// Sum over the regions of what they take by themselves.
     alone_s: f64,

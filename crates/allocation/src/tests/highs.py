@@ -45,7 +45,8 @@ def random_program(seed):
         return seconds, uses
 
     columns = 5 if count <= 4 else 3
-    return [1.0 + phase for phase in range(phases)], rows, [[column(i == 0) for i in range(columns)] for _ in range(count)]
+    regions = [[column(i == 0) for i in range(columns)] for _ in range(count)]
+    return [1.0 + phase for phase in range(phases)], rows, regions
 
 
 def least(weights, rows, regions):
@@ -66,8 +67,8 @@ def least(weights, rows, regions):
     once = numpy.zeros((len(regions), len(costs)))
     for variable, (region, _, _) in enumerate(columns):
         once[region, variable] = 1.0
-    found = linprog(costs, most if rows else None, limits if rows else None, once, numpy.ones(len(regions)), method="highs")
-    return found.fun
+    most, limits = (most, limits) if rows else (None, None)
+    return linprog(costs, most, limits, once, numpy.ones(len(regions)), method="highs").fun
 
 
 for seed in range(PROGRAMS):

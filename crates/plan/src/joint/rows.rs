@@ -22,9 +22,9 @@ pub struct SpaceValue {
 
 /// The space of the servers as rows of the program.
 pub struct Rows {
-    /// By server.
+    /// The row that each server's space is in.
     row_of: Vec<u32>,
-    /// By server, bytes.
+    /// The space of each server, bytes.
     pub capacities: Vec<u64>,
     /// Number of rows.
     pub count: usize,
@@ -41,7 +41,7 @@ impl Rows {
         Self { row_of, capacities: servers.capacities.clone(), count }
     }
 
-    /// Bytes by row.
+    /// Sums up what servers hold by row, bytes.
     pub fn sums(&self, bytes: &[u64]) -> Vec<u64> {
         let mut sums = vec![0u64; self.count];
         for (&row, &bytes) in self.row_of.iter().zip(bytes) {

@@ -27,7 +27,7 @@ pub struct Pick {
     candidate: Option<(usize, usize)>,
     /// The time (or cost).
     pub seconds: f64,
-    /// Bytes by row.
+    /// The bytes that the files need of each row.
     pub bytes: Vec<u64>,
 }
 
