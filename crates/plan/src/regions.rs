@@ -226,7 +226,7 @@ pub fn composed(pieces: &[Piece<'_>], largest: u64, align: u64) -> Option<Layout
 /// The regions of a layout from byte `from` of a file to `end`, as if the file began at `from`.
 fn shifted(layout: &Layout, from: u64, end: Option<u64>) -> impl Iterator<Item = Region> {
     layout.regions().iter().filter_map(move |region| {
-        let start = from + region.start;
+        let start = from.saturating_add(region.start);
         let own_end = region.end.map(|own| from.saturating_add(own));
         let ends = match (own_end, end) {
             (Some(own), Some(end)) => Some(own.min(end)),

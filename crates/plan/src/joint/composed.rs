@@ -16,6 +16,7 @@ use crate::feasible;
 use crate::options::Objective;
 use crate::problem::Problem;
 use crate::regions::{Part, Piece, composed, parts, whole};
+use crate::workload::FileSet;
 
 /// Maximum number of sets whose files are divided into regions where their work changes: those with
 /// the most bytes of requests. The files of other sets are one region each.
@@ -35,7 +36,7 @@ pub fn compose(sets: &mut [Set<'_>], rows: &Rows, space: &[u64]) {
     for (set, divided) in sets.iter_mut().zip(&divided) {
         let (own, others) = choices.split_at(divided.regions.len());
         choices = others;
-        let candidate = divided.candidate(&set.problem, own);
+        let candidate = divided.candidate(&set.problem, own).filter(|candidate| !set.has(candidate));
         let judged = candidate.and_then(|candidate| judge(&set.problem, vec![candidate]).pop());
         judged.into_iter().for_each(|judged| set.add(judged, rows));
     }
@@ -63,14 +64,15 @@ impl Divided {
             (true, false) => vec![whole(problem.set)],
         };
         let is_whole = parts.len() == 1;
-        for part in parts {
-            let of_part = if is_whole || part.set.groups.is_empty() { None } else { planned(problem, &part) };
-            let decision = of_part.as_ref().or(set.plans.last());
-            let Some((layouts, columns)) = decision.map(|of| columns(problem, &part, of, rows)) else {
-                continue;
-            };
+        for mut part in parts {
+            let of_whole = is_whole || part.set.groups.is_empty();
+            let of_part = if of_whole { None } else { planned(problem, &part) };
+            let decision = if of_whole { set.plans.last() } else { of_part.as_ref() };
+            let (layouts, columns) = decision.map(|of| columns(problem, &part, of, rows)).unwrap_or_default();
             divided.layouts.push(layouts);
             divided.regions.push(Region { columns, divisible: true });
+            // Its requests are not needed any more.
+            part.set = FileSet::default();
             divided.parts.push(part);
         }
         if divided.regions.is_empty() || divided.regions.iter().any(|region| region.columns.is_empty()) {

@@ -56,8 +56,7 @@ pub fn jointly(
     fixed: &[bool],
 ) -> Result<(Vec<Decision>, Option<Joint>), PlanError> {
     let is_for_all = options.scheme == Scheme::Auto && options.native.is_none() && options.with.is_empty();
-    let needed = workload.file_sets.iter().map(FileSet::total_size).fold(0, u64::saturating_add);
-    let is_scarce = servers.capacities.iter().any(|&capacity| capacity < needed);
+    let is_scarce = is_scarce(workload, cluster, servers);
     if !is_for_all || shared.len() < 2 && !is_scarce {
         return Ok((shared, None));
     }
@@ -87,6 +86,16 @@ pub fn jointly(
     };
     let chosen = sets.into_iter().zip(&solution.choices).map(|(set, choice)| set.chosen(*choice)).collect();
     Ok((chosen, Some(joint)))
+}
+
+/// Whether there is a tier on which not all files fit.
+fn is_scarce(workload: &Workload, cluster: &Cluster, servers: &Servers) -> bool {
+    let needed = workload.file_sets.iter().map(FileSet::total_size).fold(0, u64::saturating_add);
+    let space = |tier| {
+        let capacities = cluster.targets_of(tier).map(|server| servers.capacities[server as usize]);
+        capacities.fold(0, u64::saturating_add)
+    };
+    (0..cluster.tiers.len()).map(space).any(|space| space < needed)
 }
 
 /// The space of each server, bytes. What the files use now, or would use in their shares, counts as

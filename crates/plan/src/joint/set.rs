@@ -42,6 +42,14 @@ impl<'p> Set<'p> {
         set
     }
 
+    /// Whether the last plan has a candidate with the same layouts.
+    pub fn has(&self, candidate: &Candidate) -> bool {
+        let same = |judged: &Judged| {
+            judged.candidate.layouts == candidate.layouts && judged.candidate.overlay == candidate.overlay
+        };
+        self.plans.last().is_some_and(|plan| plan.candidates.iter().any(same))
+    }
+
     /// Adds a candidate to the last plan.
     pub fn add(&mut self, judged: Judged, rows: &Rows) {
         let plan = self.plans.len() - 1;
