@@ -57,6 +57,12 @@ impl Servers {
         self.classes.len()
     }
 
+    /// The space of all servers of a tier, bytes.
+    pub(crate) fn space_of(&self, cluster: &Cluster, tier: usize) -> u64 {
+        let capacities = cluster.targets_of(tier).map(|target| self.capacities[target as usize]);
+        capacities.fold(0, u64::saturating_add)
+    }
+
     /// α and β of a target for one operation and access.
     pub fn service(&self, target: u32, op: Op, access: Access) -> Service {
         self.classes[target as usize].service(op, access)

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use stripewise_cluster::{OverlayKind, Plan, Rule};
-use stripewise_plan::{Background, Expected, Native};
+use stripewise_plan::{Background, Expected, Joint, Native};
 
+use crate::predictions::FilesPrediction;
 use crate::{Activity, Candidate, FileStatistics, Predictions, Results};
 
 /// Everything that a page shows. A section without input is replaced by a sentence that says how to
@@ -51,6 +52,8 @@ pub struct PlanView {
     pub plan: Plan,
     /// One entry per rule, in the plan's order.
     pub details: Vec<RuleDetails>,
+    /// All files together, if they were planned jointly.
+    pub joint: Option<Joint>,
 }
 
 /// Information on a rule that is not in the plan file.
@@ -83,11 +86,15 @@ impl PlanView {
                 *known = (*known).max((file.extent_bytes > 0).then_some(file.extent_bytes));
             }
         }
-        Self { name: name.to_owned(), plan, details }
+        Self { name: name.to_owned(), plan, details, joint: None }
     }
 
     /// Adds the planner's predictions for the patterns that the plan has, too.
     pub fn add_predictions(&mut self, predictions: &Predictions) {
+        let are_of = |files: &FilesPrediction| self.plan.rules.iter().any(|rule| rule.pattern == files.pattern);
+        if predictions.files.iter().all(are_of) {
+            self.joint.clone_from(&predictions.joint);
+        }
         for (rule, details) in self.plan.rules.iter().zip(&mut self.details) {
             if let Some(files) = predictions.of(&rule.pattern) {
                 details.candidates = files.candidates(&self.plan.cluster);

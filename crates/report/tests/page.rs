@@ -288,7 +288,11 @@ fn layouts_are_drawn_to_scale() {
     }
 }
 
-const PREDICTIONS: &str = r#"{"plan": "plan.toml", "scheme": "auto", "files": [{
+const PREDICTIONS: &str = r#"{"plan": "plan.toml", "scheme": "auto",
+    "joint": {"now_s": 9.5, "planned_s": 0.66, "bound_s": 0.65, "space": [
+        {"tier": "hdd", "bytes": 4398046511104, "saves_s_per_byte": 0.0},
+        {"tier": "ssd", "bytes": 25165824, "saves_s_per_byte": 1e-8}]},
+    "files": [{
     "pattern": "/data/shared.dat", "name": "PSA", "gain": 0.4, "predicted_s": 2.5, "elapsed_s": 2.0, "regions": [],
     "present": {"name": "plain", "predicted_s": 4.5, "elapsed_s": 4.0, "regions": [
         {"start": 0, "end": null, "cycle": [{"target": "hdd/0", "bytes": 1073741824}]}]},
@@ -316,6 +320,22 @@ fn predictions_of_the_planner_are_shown_beside_its_choice() {
         let error = Predictions::parse(text, "plan.json").unwrap_err().to_string();
         assert!(error.starts_with("plan.json: not the output of `stripewise plan --json"), "{error}");
     }
+}
+
+#[test]
+fn the_whole_workload_comes_first() {
+    let predictions = Predictions::parse(PREDICTIONS, "plan.json").unwrap();
+    let mut view = PlanView::new("plan.toml", plan(), &[]);
+    view.add_predictions(&predictions);
+    let html = render(&report(&[], &[view], None));
+    let sentence = "All files together: 9.500 s expected now, 0.660 s planned. No choice of these candidates takes \
+                    less than 0.650 s. Another 1\u{a0}MiB on ssd would save about 0.010 s.";
+    assert!(html.contains(sentence), "{sentence}");
+    let mut other = plan();
+    other.rules.remove(0);
+    let mut view = PlanView::new("plan.toml", other, &[]);
+    view.add_predictions(&predictions);
+    assert_eq!(view.joint, None, "it is another plan");
 }
 
 #[test]

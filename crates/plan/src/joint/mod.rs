@@ -82,7 +82,7 @@ pub fn jointly(
         now_s,
         planned_s: solution.seconds,
         bound_s: solution.bound_s,
-        space: rows.values(cluster, &solution.prices),
+        space: rows.values(cluster, servers, &solution.prices),
     };
     let chosen = sets.into_iter().zip(&solution.choices).map(|(set, choice)| set.chosen(*choice)).collect();
     Ok((chosen, Some(joint)))
@@ -91,11 +91,7 @@ pub fn jointly(
 /// Whether there is a tier on which not all files fit.
 fn is_scarce(workload: &Workload, cluster: &Cluster, servers: &Servers) -> bool {
     let needed = workload.file_sets.iter().map(FileSet::total_size).fold(0, u64::saturating_add);
-    let space = |tier| {
-        let capacities = cluster.targets_of(tier).map(|server| servers.capacities[server as usize]);
-        capacities.fold(0, u64::saturating_add)
-    };
-    (0..cluster.tiers.len()).map(space).any(|space| space < needed)
+    (0..cluster.tiers.len()).any(|tier| servers.space_of(cluster, tier) < needed)
 }
 
 /// The space of each server, bytes. What the files use now, or would use in their shares, counts as

@@ -15,9 +15,20 @@ const SERVERS_OF_SETS_MAX: usize = 1 << 18;
 pub struct SpaceValue {
     /// The tier.
     pub tier: String,
+    /// The space that it has, bytes.
+    pub bytes: u64,
     /// Seconds that one more byte saves, if it is spread evenly over the tier's servers. It is a
     /// price: it holds for the next bytes, on average over many file sets.
     pub saves_s_per_byte: f64,
+}
+
+impl SpaceValue {
+    /// An amount of space in round numbers that the tier has several times, bytes, and the seconds
+    /// that so much more of it saves.
+    pub fn worth(&self) -> (u64, f64) {
+        let unit = 1u64 << (self.bytes.max(1).ilog2() / 10 * 10);
+        (unit, unit as f64 * self.saves_s_per_byte)
+    }
 }
 
 /// The space of the servers as rows of the program.
@@ -59,7 +70,7 @@ impl Rows {
     }
 
     /// What more space on each tier is worth.
-    pub fn values(&self, cluster: &Cluster, prices: &Prices) -> Vec<SpaceValue> {
+    pub fn values(&self, cluster: &Cluster, servers: &Servers, prices: &Prices) -> Vec<SpaceValue> {
         let mean_price = |tier: usize| {
             let targets = cluster.targets_of(tier);
             let prices = targets.clone().map(|server| prices.0[self.row_of[server as usize] as usize]);
@@ -67,6 +78,7 @@ impl Rows {
         };
         let value = |(tier, name): (usize, &String)| SpaceValue {
             tier: name.clone(),
+            bytes: servers.space_of(cluster, tier),
             saves_s_per_byte: mean_price(tier),
         };
         cluster.tiers.iter().map(|tier| &tier.name).enumerate().map(value).collect()

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use stripewise_cluster::{Cluster, Rule, Tier};
 use stripewise_model::Service;
-use stripewise_plan::Native;
+use stripewise_plan::{Joint, Native};
 
 use super::bars::Bars;
 use super::parts::{Table, anchor, contents, exact, facts, sentence, soft};
@@ -14,6 +14,9 @@ use crate::{PlanView, Report, RuleDetails, units};
 
 /// Maximum number of candidate kinds drawn as bars.
 const KINDS_DRAWN: usize = 14;
+
+/// Savings below this fraction of the time are not shown.
+const NEGLIGIBLE: f64 = 0.0005;
 
 const MIB: f64 = 1048576.0;
 
@@ -39,7 +42,24 @@ fn plan(view: &PlanView, index: usize, with_storage: bool) -> Markup {
                 (units::counted(rules, "pattern of file names", "patterns of file names")) "."
                 @if !with_storage { " The storage is that of the plan before." }
             }
+            @if let Some(joint) = &view.joint { (together(joint)) }
             @if with_storage { (storage(&view.plan.cluster)) }
+        }
+    }
+}
+
+/// All files of a plan: now, planned, the bound, and what more space is worth.
+fn together(joint: &Joint) -> Markup {
+    let worth = joint.space.iter().map(|value| (&value.tier, value.worth()));
+    let worth = worth.filter(|(_, (_, saves_s))| *saves_s > NEGLIGIBLE * joint.planned_s);
+    html! {
+        p {
+            "All files together: " (units::seconds(joint.now_s)) " expected now, "
+            (units::seconds(joint.planned_s)) " planned. No choice of these candidates takes less than "
+            (units::seconds(joint.bound_s)) "."
+            @for (tier, (bytes, saves_s)) in worth {
+                " Another " (units::bytes(bytes)) " on " (tier) " would save about " (units::seconds(saves_s)) "."
+            }
         }
     }
 }

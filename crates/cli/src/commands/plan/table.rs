@@ -70,13 +70,7 @@ fn whole(joint: &Joint, planned: &Planned) -> String {
         percent(gap)
     );
     for value in space {
-        let tier = planned.cluster.tiers.iter().position(|tier| tier.name == value.tier);
-        let servers = tier.map_or(0..0, |tier| planned.cluster.targets_of(tier));
-        let targets = planned.cluster.targets();
-        let capacity = servers.map(|server| targets[server as usize].capacity).fold(0, u64::saturating_add);
-        // An amount that the tier has several times.
-        let unit = 1u64 << (capacity.max(1).ilog2() / 10 * 10);
-        let saves_s = value.saves_s_per_byte * unit as f64;
+        let (unit, saves_s) = value.worth();
         if saves_s > NEGLIGIBLE * planned_s {
             text += &format!("Another {} on {} would save about {saves_s:.3} s.\n", about(unit), value.tier);
         }
