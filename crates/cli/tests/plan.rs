@@ -222,7 +222,7 @@ fn a_trace_of_a_program_that_failed_is_refused_unless_accepted() {
     assert!(error.contains("t: the traced program failed (exit code 255)"), "{error}");
     assert!(error.contains("--accept-failed") && !place.path("plan.toml").exists(), "{error}");
     assert_eq!(place.json("plan t --accept-failed --json")["failed"], "exit code 255");
-    assert!(place.text("plan t --accept-failed").contains("The traced program failed: exit code 255"));
+    assert!(place.text("plan t --accept-failed").contains("t: the traced program failed: exit code 255"));
     assert!(place.text("trace --summary t").contains("FAILED: exit code 255"));
     for code in [Some(0), None] {
         ended_with(&place, "t", code);
@@ -318,4 +318,31 @@ fn files_share_the_space_by_what_it_saves() {
         text.contains("\nAll files together: ") && text.contains("\nAnother 1M on ssd would save about "),
         "{text}"
     );
+}
+
+#[test]
+fn several_applications_are_planned_together() {
+    let place = Place::with_cluster();
+    place.shared_trace("nightly", 64);
+    let block = |i: u64| (0, "/data/own", Op::Write, i << 20, 1 << 20);
+    place.trace("hourly", &(0..32).map(block).collect::<Vec<_>>(), &[]);
+    let text = place.text("plan nightly hourly=24 -q");
+    for part in ["\nAll files together: ", "\nnightly: ", "\nhourly, 24 runs: "] {
+        assert!(text.contains(part), "{part:?} in {text}");
+    }
+    let json = place.json("plan nightly hourly=24 -q --json");
+    let applications = json["applications"].as_array().unwrap();
+    assert_eq!((&applications[1]["trace"], &applications[1]["times"]), (&"hourly".into(), &24.into()));
+    let sum = |name: &str| applications.iter().map(|of| of[name].as_f64().unwrap()).sum::<f64>();
+    let joint = |name: &str| json["joint"][name].as_f64().unwrap();
+    assert!((sum("planned_s") / joint("planned_s") - 1.0).abs() < 0.01, "{json}");
+    let one = place.json("plan hourly -q --json")["files"][0]["elapsed_s"].as_f64().unwrap();
+    let often = json["files"].as_array().unwrap().iter().find(|files| files["pattern"] == "/data/own").unwrap();
+    assert!((often["elapsed_s"].as_f64().unwrap() / one / 24.0 - 1.0).abs() < 0.01);
+    std::fs::copy(place.path("hourly"), place.path("a=b")).unwrap();
+    assert_eq!(place.json("plan a=b -q --json")["trace"], "a=b");
+    for wrong in ["hourly=0", "hourly=x", "=3"] {
+        let output = place.output(format!("plan {wrong}").as_str());
+        assert!(!output.status.success(), "{wrong}");
+    }
 }

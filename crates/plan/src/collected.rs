@@ -219,6 +219,7 @@ impl Key {
         let mut sample = sampled.into_requests();
         sample.iter_mut().for_each(|request| request.file = index_of[request.file as usize]);
         Group {
+            application: 0,
             op: if self.kind.write { Op::Write } else { Op::Read },
             access,
             procs: self.procs,

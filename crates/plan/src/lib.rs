@@ -14,6 +14,7 @@
 //! The crate does no I/O and uses neither clock nor randomness: the same input gives the same plan.
 //! All types are plain data that threads can share.
 
+mod applications;
 mod candidate;
 mod choose;
 mod collect;
@@ -44,6 +45,7 @@ pub mod workload;
 #[cfg(test)]
 mod tests;
 
+pub use applications::{ApplicationTimes, times_of};
 pub use candidate::{Background, Candidate, Judged, Method, Proposal};
 pub use choose::{Decision, decide};
 pub use collect::Collector;

@@ -77,6 +77,7 @@ mod tests {
         let sample: Vec<Request> = (0..files.len() as u32).map(request).collect();
         let count = sample.len() as u64;
         let group = Group {
+            application: 0,
             op: Op::Read,
             access: Access::Random,
             procs: 16,

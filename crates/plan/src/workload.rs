@@ -47,6 +47,8 @@ pub struct File {
 /// of two.
 #[derive(Clone, Debug)]
 pub struct Group {
+    /// Index of the application that issues the requests, if there are several.
+    pub application: u32,
     /// Read or write.
     pub op: Op,
     /// Whether most of the requests continue in the file where their process's previous one ended.
@@ -85,6 +87,13 @@ pub struct Request {
 }
 
 impl FileSet {
+    /// The set without its requests.
+    pub(crate) fn clone_without_groups(&self) -> Self {
+        let Self { pattern, files, private, mapped, present, .. } = self;
+        let (pattern, files, present) = (pattern.clone(), files.clone(), present.clone());
+        Self { pattern, files, groups: Vec::new(), private: *private, mapped: *mapped, present }
+    }
+
     /// Total size of the files, bytes.
     pub fn total_size(&self) -> u64 {
         self.files.iter().fold(0, |sum, file| sum.saturating_add(file.size))
@@ -130,8 +139,8 @@ impl Group {
 
     /// The group with an empty sample.
     pub(crate) fn clone_without_sample(&self) -> Self {
-        let &Self { op, access, procs, procs_per_node, collective, count, bytes, .. } = self;
-        Self { op, access, procs, procs_per_node, collective, count, bytes, sample: Vec::new() }
+        let &Self { application, op, access, procs, procs_per_node, collective, count, bytes, .. } = self;
+        Self { application, op, access, procs, procs_per_node, collective, count, bytes, sample: Vec::new() }
     }
 
     /// About `limit` requests, in evenly spaced windows of `window` neighbors; the whole sample if
@@ -162,6 +171,7 @@ mod tests {
         let request = |offset| Request { offset, size: 1, ..Request::default() };
         let sample = (0..kept as u64).map(request).collect();
         Group {
+            application: 0,
             op: Op::Read,
             access: Access::Random,
             procs: 1,

@@ -8,16 +8,19 @@ use serde::{Deserialize, Serialize};
 use stripewise_cluster::{Cluster, format_cycle, size};
 use stripewise_layout::Stripe;
 use stripewise_model::Cost;
-use stripewise_plan::{Background, Expected, Joint, Method, Native};
+use stripewise_plan::{ApplicationTimes, Background, Expected, Joint, Method, Native};
 
 use crate::{Candidate, InputError};
 
 /// The output of `plan --json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Predictions {
-    /// The trace.
+    /// The traces.
     #[serde(default)]
     pub trace: String,
+    /// The applications, if there are several.
+    #[serde(default)]
+    pub applications: Vec<PredictedApplication>,
     /// The cluster file.
     #[serde(default)]
     pub cluster: String,
@@ -49,6 +52,18 @@ pub struct Predictions {
     pub joint: Option<Joint>,
     /// One entry per file-name pattern.
     pub files: Vec<FilesPrediction>,
+}
+
+/// One of several applications that are planned together.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PredictedApplication {
+    /// Its trace.
+    pub trace: String,
+    /// How often it runs.
+    pub times: u64,
+    /// The time of all its runs.
+    #[serde(flatten)]
+    pub seconds: ApplicationTimes,
 }
 
 /// The files of one pattern.

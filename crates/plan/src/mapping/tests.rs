@@ -160,6 +160,7 @@ fn order_is_lost_to_others_on_servers_with_one_arm() {
         let mapped = Mapped::new(&sample, &Placement { layouts: vec![layout].into(), layout_of: vec![0, 0] });
         let count = requests.len() as u64;
         let group = Group {
+            application: 0,
             op: Op::Read,
             access: Access::Sequential,
             procs: processes,
@@ -237,6 +238,7 @@ fn over_a_network_it_matters_where_the_requests_of_a_round_begin() {
             );
             let count = requests.len() as u64;
             let group = Group {
+                application: 0,
                 op: Op::Read,
                 access: Access::Sequential,
                 procs: 8,

@@ -130,6 +130,7 @@ pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) ->
         Pattern::Segmented | Pattern::FilePerProcess => Access::Sequential,
     };
     let group = Group {
+        application: 0,
         op,
         access,
         procs,

@@ -1,6 +1,6 @@
 //! Flags of `plan`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use stripewise_cluster::{CacheAdmission, CacheMode, Cluster, Durability};
 use stripewise_plan::{CopyOptions, Objective, OnlyNative, Options, Scheme, planners};
@@ -21,10 +21,13 @@ use crate::flags::{ClusterFlags, one_of, positive_size};
   stripewise plan app.trace -c cluster.toml --scheme cache --cache-capacity 1G --cache-mode sla
   stripewise plan app.trace -c cluster.toml --with replicas,cache          auto, with these
   stripewise plan app.trace -c cluster.toml --native                       for place --native
+  stripewise plan nightly.trace hourly.trace=24 -c cluster.toml            several applications
   stripewise plan app.trace -c cluster.toml --only '/scratch/run7/**' --present 1-DH:64K")]
 pub struct Args {
-    /// The trace, from `stripewise trace` or `stripewise synth`
-    pub trace: PathBuf,
+    /// The trace, from `stripewise trace` or `stripewise synth`. Several traces are planned
+    /// together; nightly.trace=10 counts ten times, for an application that runs ten times as often
+    #[arg(required = true, value_name = "TRACE[=TIMES]", value_parser = traced)]
+    pub traces: Vec<Traced>,
     #[command(flatten)]
     pub cluster: ClusterFlags,
     /// auto (the best of all schemes except replicas and cache; several patterns of files share the
@@ -110,6 +113,26 @@ pub struct Args {
     /// Show no progress bar
     #[arg(short, long, env = "STRIPEWISE_QUIET")]
     pub quiet: bool,
+}
+
+/// A trace, and how often its application runs.
+#[derive(Clone, Debug)]
+pub struct Traced {
+    pub path: PathBuf,
+    pub times: u64,
+}
+
+/// Parses `FILE` or `FILE=TIMES`. A file whose name ends like that is taken as it is.
+fn traced(text: &str) -> Result<Traced, String> {
+    let whole = || Traced { path: text.into(), times: 1 };
+    let Some((path, times)) = text.rsplit_once('=') else { return Ok(whole()) };
+    if Path::new(text).exists() {
+        return Ok(whole());
+    }
+    match times.parse::<u64>() {
+        Ok(times) if times > 0 => Ok(Traced { path: path.into(), times }),
+        _ => Err(format!("there is no such file, and {times:?} is not a whole number of runs, 1 or more")),
+    }
 }
 
 impl Args {

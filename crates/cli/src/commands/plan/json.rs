@@ -7,12 +7,12 @@ use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_plan::workload::FileSet;
 use stripewise_plan::{Decision, Judged, Objective, native};
 use stripewise_report::predictions::{
-    FilesPrediction, PredictedCopy, PredictedLayout, PredictedRegion, PredictedScheme, PredictedStripe,
-    Predictions,
+    FilesPrediction, PredictedApplication, PredictedCopy, PredictedLayout, PredictedRegion, PredictedScheme,
+    PredictedStripe, Predictions,
 };
 
 use super::args::Args;
-use super::planned::Planned;
+use super::planned::{Application, Planned};
 
 /// Cycles with more stripes are written with neighbors joined.
 const CYCLE_MAX: usize = 128;
@@ -21,7 +21,8 @@ pub fn report(planned: &Planned, args: &Args) -> Predictions {
     let emulated = planned.cluster.tiers.iter().filter(|tier| tier.emulate);
     let sets = planned.workload.file_sets.iter().zip(&planned.decisions);
     Predictions {
-        trace: args.trace.display().to_string(),
+        trace: planned.applications.iter().map(|of| of.path.as_str()).collect::<Vec<_>>().join(" "),
+        applications: planned.applications.iter().filter_map(application).collect(),
         cluster: args.cluster.path.display().to_string(),
         profile: planned.profile.as_ref().map(|path| path.display().to_string()),
         plan: args.output.display().to_string(),
@@ -32,12 +33,17 @@ pub fn report(planned: &Planned, args: &Args) -> Predictions {
         }
         .to_owned(),
         min_gain: Some(args.min_gain).filter(|gain| gain.is_finite()),
-        incomplete: planned.trace.incomplete(),
-        failed: planned.trace.meta().failure(),
+        incomplete: planned.applications.iter().find_map(|of| of.trace.incomplete()),
+        failed: planned.applications.iter().find_map(|of| of.trace.meta().failure()),
         emulated: emulated.map(|tier| tier.name.clone()).collect(),
         joint: planned.joint.clone(),
         files: sets.map(|(set, decision)| files(set, decision, planned, args.candidates)).collect(),
     }
+}
+
+/// One of several applications.
+fn application(of: &Application) -> Option<PredictedApplication> {
+    Some(PredictedApplication { trace: of.path.clone(), times: of.times, seconds: of.seconds? })
 }
 
 fn files(set: &FileSet, decision: &Decision, planned: &Planned, all: bool) -> FilesPrediction {

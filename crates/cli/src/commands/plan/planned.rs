@@ -7,16 +7,18 @@ use anyhow::{bail, ensure};
 use stripewise_cluster::Cluster;
 use stripewise_cluster::pattern::match_path;
 use stripewise_console::progress;
-use stripewise_plan::{Collector, Decision, Joint, Options, Present, Workload, plan};
+use stripewise_plan::{
+    ApplicationTimes, Collector, Decision, Joint, Options, Present, Workload, plan, times_of,
+};
 use stripewise_trace::Trace;
 
-use super::args::Args;
+use super::args::{Args, Traced};
 use super::present;
 use crate::files;
 
 /// Everything the command prints.
 pub struct Planned {
-    pub trace: Trace,
+    pub applications: Vec<Application>,
     pub cluster: Cluster,
     pub profile: Option<PathBuf>,
     pub options: Options,
@@ -28,26 +30,63 @@ pub struct Planned {
     pub executables: HashMap<String, String>,
 }
 
+/// A traced application.
+pub struct Application {
+    /// The path of its trace.
+    pub path: String,
+    /// How often it runs.
+    pub times: u64,
+    pub trace: Trace,
+    /// The time of all its runs, if there are several applications.
+    pub seconds: Option<ApplicationTimes>,
+}
+
 pub fn make(args: &Args) -> anyhow::Result<Planned> {
-    let trace = files::trace(&args.trace, args.accept_incomplete, "plan")?;
+    let mut applications: Vec<Application> =
+        args.traces.iter().map(|traced| application(traced, args)).collect::<Result<_, _>>()?;
+    let (cluster, profile) = args.cluster.read()?;
+    let (options, present) = (args.options(&cluster)?, Present::parse(&args.present, &cluster)?);
+    let mut workload = workload(&applications, args)?;
+    present::find(&mut workload, &cluster, &present)?;
+    let stripewise_plan::Planned { decisions, joint } = plan(&workload, &cluster, &options)?;
+    if applications.len() > 1 {
+        let times = times_of(&workload, &decisions, &cluster, &options)?;
+        applications.iter_mut().zip(times).for_each(|(of, times)| of.seconds = Some(times));
+    }
+    let executables = if args.native { HashMap::new() } else { present::executables(&workload) };
+    Ok(Planned { applications, cluster, profile, options, workload, decisions, joint, executables })
+}
+
+fn application(traced: &Traced, args: &Args) -> anyhow::Result<Application> {
+    let trace = files::trace(&traced.path, args.accept_incomplete, "plan")?;
     if let (Some(failure), false) = (trace.meta().failure(), args.accept_failed) {
         bail!(
             "{}: the traced program failed ({failure}), and may have done a part of its I/O only; trace a run that \
              succeeds, or plan with --accept-failed",
-            args.trace.display()
+            traced.path.display()
         );
     }
-    let (cluster, profile) = args.cluster.read()?;
-    let (options, present) = (args.options(&cluster)?, Present::parse(&args.present, &cluster)?);
-    let mut workload = if args.only.is_empty() {
-        read_workload(&trace, args.quiet)?
-    } else {
-        read_only(&trace, &args.only, args.quiet)?
+    let path = traced.path.display().to_string();
+    Ok(Application { path, times: traced.times, trace, seconds: None })
+}
+
+/// The requests of all applications, grouped by kind.
+fn workload(applications: &[Application], args: &Args) -> anyhow::Result<Workload> {
+    let read = |of: &Application| {
+        let workload = match args.only.is_empty() {
+            true => read_workload(&of.trace, args.quiet)?,
+            false => read_only(&of.trace, &args.only, args.quiet)?,
+        };
+        Ok((workload, of.times))
     };
-    present::find(&mut workload, &cluster, &present)?;
-    let stripewise_plan::Planned { decisions, joint } = plan(&workload, &cluster, &options)?;
-    let executables = if args.native { HashMap::new() } else { present::executables(&workload) };
-    Ok(Planned { trace, cluster, profile, options, workload, decisions, joint, executables })
+    let all = applications.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    let only = args.only.join(" ");
+    let workload = Workload::of_applications(all);
+    ensure!(
+        args.only.is_empty() || !workload.file_sets.is_empty(),
+        "no file of the trace matches --only {only}"
+    );
+    Ok(workload)
 }
 
 /// Reads the trace and groups the requests by kind.
@@ -61,9 +100,7 @@ fn read_only(trace: &Trace, patterns: &[String], quiet: bool) -> anyhow::Result<
     let is_wanted = |name: &str| {
         patterns.iter().any(|pattern| match_path(pattern.as_bytes(), name.as_bytes(), None).is_some())
     };
-    let workload = collect(trace, Collector::only(trace.processes(), trace.files(), is_wanted), quiet)?;
-    ensure!(!workload.file_sets.is_empty(), "no file of the trace matches --only {}", patterns.join(" "));
-    Ok(workload)
+    collect(trace, Collector::only(trace.processes(), trace.files(), is_wanted), quiet)
 }
 
 fn collect(trace: &Trace, mut collector: Collector<'_>, quiet: bool) -> anyhow::Result<Workload> {

@@ -7,10 +7,10 @@ use stripewise_cluster::{format_cycle, size};
 use stripewise_layout::{Layout, Region};
 use stripewise_model::{Access, Op};
 use stripewise_plan::workload::FileSet;
-use stripewise_plan::{Decision, Expected, Joint, Judged, Objective, RequestClass, native};
+use stripewise_plan::{ApplicationTimes, Decision, Expected, Joint, Judged, Objective, RequestClass, native};
 
 use super::args::Args;
-use super::planned::Planned;
+use super::planned::{Application, Planned};
 use crate::output;
 
 /// Maximum number of lines about file sets, unless those of the first set are more.
@@ -31,15 +31,23 @@ const CLASSES_MAX: usize = 8;
 const NEGLIGIBLE: f64 = 0.0005;
 
 pub fn print(planned: &Planned, args: &Args) {
-    if let Some(reason) = planned.trace.incomplete() {
-        println!("The trace is incomplete: {reason}\n");
-    }
-    if let Some(failure) = planned.trace.meta().failure() {
-        println!("The traced program failed: {failure}\n");
+    for Application { path, trace, .. } in &planned.applications {
+        if let Some(reason) = trace.incomplete() {
+            println!("{path}: the trace is incomplete: {reason}\n");
+        }
+        if let Some(failure) = trace.meta().failure() {
+            println!("{path}: the traced program failed: {failure}\n");
+        }
     }
     sets(planned, args.candidates);
     if let Some(joint) = &planned.joint {
         print!("{}", whole(joint, planned));
+    }
+    for Application { path, times, seconds, .. } in &planned.applications {
+        if let Some(ApplicationTimes { now_s, planned_s }) = seconds {
+            let runs = if *times == 1 { String::new() } else { format!(", {times} runs") };
+            println!("{path}{runs}: {now_s:.3} s now, {planned_s:.3} s planned");
+        }
     }
     let emulated = planned.cluster.tiers.iter().filter(|tier| tier.emulate);
     let emulated: Vec<&str> = emulated.map(|tier| tier.name.as_str()).collect();

@@ -1,0 +1,185 @@
+//! Several applications that use the same servers: their traces as one workload, and the time of
+//! each.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use stripewise_cluster::Cluster;
+
+use crate::choose::Decision;
+use crate::error::PlanError;
+use crate::evaluate::judge;
+use crate::options::Options;
+use crate::problem::Problem;
+use crate::servers::Servers;
+use crate::workload::{File, FileSet, Group, Workload};
+
+/// The times (or costs) of one application.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct ApplicationTimes {
+    /// In the present layouts, seconds of all its runs.
+    pub now_s: f64,
+    /// In the planned layouts, seconds of all its runs.
+    pub planned_s: f64,
+}
+
+impl Workload {
+    /// The workload of several applications, each with the number of times that it runs. Their
+    /// groups get the indices of the applications.
+    pub fn of_applications(applications: impl IntoIterator<Item = (Workload, u64)>) -> Self {
+        let mut all = Self::default();
+        let mut known: HashMap<String, usize> = HashMap::new();
+        for (application, (workload, times)) in (0..).zip(applications) {
+            for mut set in workload.file_sets {
+                for group in &mut set.groups {
+                    group.application = application;
+                    group.count = group.count.saturating_mul(times);
+                    group.bytes = group.bytes.saturating_mul(times);
+                }
+                let next = all.file_sets.len();
+                let place = *known.entry(set.pattern.clone()).or_insert(next);
+                if place == next { all.file_sets.push(set) } else { all.file_sets[place].join(set) }
+            }
+        }
+        all.file_sets.sort_by_key(|set| std::cmp::Reverse(set.bytes()));
+        all
+    }
+}
+
+impl FileSet {
+    /// Adds the files and requests of another application with the same pattern.
+    fn join(&mut self, other: Self) {
+        let mut known: HashMap<Arc<str>, u32> =
+            (0..).zip(&self.files).map(|(index, file)| (file.name.clone(), index)).collect();
+        let mut index_of = Vec::with_capacity(other.files.len());
+        for File { name, size } in other.files {
+            let next = self.files.len() as u32;
+            let index = *known.entry(name.clone()).or_insert(next);
+            if index == next {
+                self.files.push(File { name, size });
+            } else {
+                let file = &mut self.files[index as usize];
+                file.size = file.size.max(size);
+            }
+            index_of.push(index);
+        }
+        for mut group in other.groups {
+            group.sample.iter_mut().for_each(|request| request.file = index_of[request.file as usize]);
+            self.groups.push(group);
+        }
+        self.private = self.private && other.private && self.files.len() > 1;
+        self.mapped |= other.mapped;
+    }
+
+    /// The files with the requests of one application.
+    fn of(&self, application: u32) -> Self {
+        let groups = self.groups.iter().filter(|group| group.application == application).cloned().collect();
+        Self { groups, ..self.clone_without_groups() }
+    }
+}
+
+/// The times of each application, by index.
+///
+/// # Errors
+/// The cluster is unusable.
+pub fn times_of(
+    workload: &Workload,
+    decisions: &[Decision],
+    cluster: &Cluster,
+    options: &Options,
+) -> Result<Vec<ApplicationTimes>, PlanError> {
+    let servers = Servers::of(cluster)?;
+    let groups = || workload.file_sets.iter().flat_map(|set| &set.groups);
+    let count = groups().map(|group: &Group| group.application + 1).max().unwrap_or(0);
+    let mut times = vec![ApplicationTimes::default(); count as usize];
+    for (set, decision) in workload.file_sets.iter().zip(decisions) {
+        for (application, times) in (0..).zip(&mut times) {
+            let of_one = set.of(application);
+            if of_one.groups.is_empty() {
+                continue;
+            }
+            let problem = Problem::new(&of_one, cluster, &servers, options, of_one.total_size());
+            let candidates = [&decision.present, decision.chosen()].map(|judged| judged.candidate.clone());
+            let judged = judge(&problem, candidates.to_vec());
+            times.now_s += options.objective.of(&judged[0]);
+            times.planned_s += options.objective.of(&judged[1]);
+        }
+    }
+    Ok(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::{Pattern, cluster, ior};
+    use crate::{Present, plan};
+    use stripewise_model::Op;
+
+    fn renamed(mut workload: Workload, name: &str) -> Workload {
+        let set = &mut workload.file_sets[0];
+        set.pattern = name.into();
+        set.files.iter_mut().for_each(|file| file.name = name.into());
+        workload
+    }
+
+    #[test]
+    fn applications_are_one_workload() {
+        let writer = ior(Pattern::Segmented, Op::Write, 4, 1 << 20, 8);
+        let reader = ior(Pattern::Random, Op::Read, 2, 4096, 100);
+        let other = renamed(ior(Pattern::Random, Op::Read, 2, 4096, 10), "/data/other");
+        let both = Workload::of_applications([(writer.clone(), 1), (reader.clone(), 10), (other, 1)]);
+        assert_eq!(both.file_sets.len(), 2, "two of them use the same file");
+        let set = &both.file_sets[0];
+        assert_eq!(set.files, writer.file_sets[0].files, "the larger size counts");
+        assert_eq!(set.bytes(), writer.file_sets[0].bytes() + 10 * reader.file_sets[0].bytes());
+        let applications: Vec<u32> = set.groups.iter().map(|group| group.application).collect();
+        assert_eq!(applications, [0, 1]);
+    }
+
+    #[test]
+    fn files_are_joined_by_name() {
+        let (one, mut two) = (
+            ior(Pattern::FilePerProcess, Op::Write, 4, 4096, 8),
+            ior(Pattern::FilePerProcess, Op::Read, 8, 4096, 8),
+        );
+        two.file_sets[0].files.reverse();
+        let both = Workload::of_applications([(one, 1), (two.clone(), 1)]);
+        let set = &both.file_sets[0];
+        assert_eq!(set.files.len(), 8);
+        for (request, joined) in two.file_sets[0].groups[0].sample.iter().zip(&set.groups[1].sample) {
+            let name = &two.file_sets[0].files[request.file as usize].name;
+            assert_eq!(&set.files[joined.file as usize].name, name);
+        }
+        assert!(set.private);
+    }
+
+    #[test]
+    fn an_application_that_runs_often_counts_as_often() {
+        let cluster = cluster((4, 5e-3, 8e-9), (2, 5e-5, 2e-9), ("1G", "4M"), (0.0, 0.0));
+        // Each of two applications would fill the fast servers.
+        let of = |name: &str| renamed(ior(Pattern::Random, Op::Read, 4, 64 << 10, 32), name);
+        let options = Options::default();
+        for (times, wins) in [([1, 10], "/data/two"), ([10, 1], "/data/one")] {
+            let workload =
+                Workload::of_applications([(of("/data/one"), times[0]), (of("/data/two"), times[1])]);
+            let workload = Workload {
+                file_sets: workload
+                    .file_sets
+                    .into_iter()
+                    .map(|set| FileSet { present: Present::Plain, ..set })
+                    .collect(),
+            };
+            let planned = plan(&workload, &cluster, &options).unwrap();
+            let on_ssd =
+                |decision: &&Decision| decision.chosen().candidate.layouts.targets().all(|target| target >= 4);
+            let winners: Vec<&str> =
+                planned.decisions.iter().filter(on_ssd).map(|decision| decision.pattern.as_str()).collect();
+            assert_eq!(winners, [wins]);
+            let of_each = times_of(&workload, &planned.decisions, &cluster, &options).unwrap();
+            let joint = planned.joint.unwrap();
+            let sum = |of: fn(&ApplicationTimes) -> f64| of_each.iter().map(of).sum::<f64>();
+            assert!((sum(|times| times.now_s) / joint.now_s - 1.0).abs() < 0.01);
+            assert!((sum(|times| times.planned_s) / joint.planned_s - 1.0).abs() < 0.01);
+        }
+    }
+}
