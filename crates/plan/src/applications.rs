@@ -78,7 +78,7 @@ impl FileSet {
     }
 }
 
-/// The times of each application, by index.
+/// The times of each application, by index, up to the last one that has requests.
 ///
 /// # Errors
 /// The cluster is unusable.

@@ -51,6 +51,8 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
     let stripewise_plan::Planned { decisions, joint } = plan(&workload, &cluster, &options)?;
     if applications.len() > 1 {
         let times = times_of(&workload, &decisions, &cluster, &options)?;
+        // Those at the end may have no requests.
+        let times = times.into_iter().chain(std::iter::repeat_with(ApplicationTimes::default));
         applications.iter_mut().zip(times).for_each(|(of, times)| of.seconds = Some(times));
     }
     let executables = if args.native { HashMap::new() } else { present::executables(&workload) };
