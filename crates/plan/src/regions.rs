@@ -39,11 +39,6 @@ pub fn parts(problem: &Problem<'_>) -> Vec<Part> {
     starts.iter().zip(ends).map(|(&start, end)| part(problem.set, start, end)).collect()
 }
 
-/// All of the files as one part.
-pub fn whole(set: &FileSet) -> Part {
-    part(set, 0, None)
-}
-
 /// Neighboring bins.
 #[derive(Clone, Copy, Default)]
 struct Span {

@@ -15,11 +15,11 @@ use crate::evaluate::judge;
 use crate::feasible;
 use crate::options::Objective;
 use crate::problem::Problem;
-use crate::regions::{Part, Piece, composed, parts, whole};
+use crate::regions::{Part, Piece, composed, parts};
 use crate::workload::FileSet;
 
-/// Maximum number of sets whose files are divided into regions where their work changes: those with
-/// the most bytes of requests. The files of other sets are one region each.
+/// Maximum number of sets whose files are divided into regions: those with the most bytes of
+/// requests.
 const DIVIDED_MAX: usize = 64;
 
 /// Adds to the sets the candidates that share `space` best, bytes by server.
@@ -55,14 +55,10 @@ struct Divided {
 impl Divided {
     fn new(set: &Set<'_>, rows: &Rows, is_divided: bool) -> Self {
         let problem = &set.problem;
-        // Layouts of private files differ from file to file.
-        let changes = !set.is_fixed && !problem.set.private && set.plans.len() > 1;
         let mut divided = Self { parts: Vec::new(), layouts: Vec::new(), regions: Vec::new() };
-        let parts = match (changes, is_divided) {
-            (false, _) => Vec::new(),
-            (true, true) => parts(problem),
-            (true, false) => vec![whole(problem.set)],
-        };
+        // Layouts of private files differ from file to file.
+        let changes = is_divided && !set.is_fixed && !problem.set.private;
+        let parts = if changes { parts(problem) } else { Vec::new() };
         let is_whole = parts.len() == 1;
         for mut part in parts {
             let of_whole = is_whole || part.set.groups.is_empty();
