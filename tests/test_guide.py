@@ -90,10 +90,7 @@ RESULTS = """{"version": 1, "date": "2026-11-21T01:00:00Z", "command": "stripewi
 # A trace of out.dat, a plan for it, and out.dat in that plan's layout.
 PREPARATION = """
 stripewise synth ior --procs 4 --transfer 64K --total 1M --shared --access random --file $PWD/out.dat -o t
-cp t app.trace
-cp t job.trace
-cp t before.trace
-cp t after.trace
+for trace in app job before after nightly hourly; do cp t $trace.trace; done
 head -c 1M /dev/urandom > out.dat
 stripewise plan t -c cluster.toml --scheme def --min-gain none
 stripewise place plan.toml
