@@ -18,14 +18,14 @@ use crate::problem::Problem;
 use crate::regions::{Part, Piece, composed, parts};
 use crate::workload::FileSet;
 
-/// Maximum number of sets whose files are divided into regions: those with the most bytes of
-/// requests.
-const DIVIDED_MAX: usize = 64;
+/// Maximum number of regions of all sets together, each of which is planned like a file set. The
+/// sets with the most bytes of requests are divided first.
+const PARTS_MAX: usize = 64;
 
 /// Adds to the sets the candidates that share `space` best, bytes by server.
 pub fn compose(sets: &mut [Set<'_>], rows: &Rows, space: &[u64]) {
-    let divided: Vec<Divided> =
-        sets.iter().enumerate().map(|(index, set)| Divided::new(set, rows, index < DIVIDED_MAX)).collect();
+    let mut left = PARTS_MAX;
+    let divided: Vec<Divided> = sets.iter().map(|set| Divided::new(set, rows, &mut left)).collect();
     let program = Program {
         weights: Vec::new(),
         rows: rows.sums(space).iter().map(|&bytes| Row::Space { bytes: bytes as f64 }).collect(),
@@ -53,12 +53,17 @@ struct Divided {
 }
 
 impl Divided {
-    fn new(set: &Set<'_>, rows: &Rows, is_divided: bool) -> Self {
+    /// The regions of a set, if not more than `left` are needed; `left` is what remains then.
+    fn new(set: &Set<'_>, rows: &Rows, left: &mut usize) -> Self {
         let problem = &set.problem;
         let mut divided = Self { parts: Vec::new(), layouts: Vec::new(), regions: Vec::new() };
-        // Layouts of private files differ from file to file.
-        let changes = is_divided && !set.is_fixed && !problem.set.private;
-        let parts = if changes { parts(problem) } else { Vec::new() };
+        // Layouts of private files differ from file to file; in large clusters planning takes long.
+        let is_divided = *left > 0 && !set.is_fixed && !problem.set.private && !problem.is_large();
+        let mut parts = if is_divided { parts(problem) } else { Vec::new() };
+        if parts.len() > *left {
+            parts.clear();
+        }
+        *left -= parts.len();
         let is_whole = parts.len() == 1;
         for mut part in parts {
             let of_whole = is_whole || part.set.groups.is_empty();

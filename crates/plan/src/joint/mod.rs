@@ -60,12 +60,14 @@ pub fn jointly(
     if !is_for_all || shared.len() < 2 && !is_scarce {
         return Ok((shared, None));
     }
+    // The share of a single set is all of the space.
+    let has_shares = shared.len() > 1;
     let rows = Rows::new(cluster, servers, shared.len());
     let mut sets = Vec::with_capacity(shared.len());
     for ((set, decision), &is_fixed) in workload.file_sets.iter().zip(shared).zip(fixed) {
         let problem = Problem::new(set, cluster, servers, options, set.total_size());
         let mut plans = vec![decision];
-        if is_scarce && !is_fixed {
+        if is_scarce && has_shares && !is_fixed {
             plans.push(decide(&problem)?);
         }
         sets.push(Set::new(problem, plans, &rows, is_fixed));
