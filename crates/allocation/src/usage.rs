@@ -3,7 +3,7 @@
 use crate::program::{Choice, Program, Row};
 
 /// Overuse of space up to this fraction of it is rounding.
-const EXACT: f64 = 1e-9;
+const EXACT: f64 = 1e-12;
 
 /// A plan whose choices change one at a time.
 #[derive(Clone)]

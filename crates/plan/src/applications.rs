@@ -8,7 +8,7 @@ use stripewise_cluster::Cluster;
 
 use crate::choose::Decision;
 use crate::error::PlanError;
-use crate::evaluate::judge;
+use crate::evaluate::judge_among;
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::servers::Servers;
@@ -33,8 +33,7 @@ impl Workload {
             for mut set in workload.file_sets {
                 for group in &mut set.groups {
                     group.application = application;
-                    group.count = group.count.saturating_mul(times);
-                    group.bytes = group.bytes.saturating_mul(times);
+                    group.times = times;
                 }
                 let next = all.file_sets.len();
                 let place = *known.entry(set.pattern.clone()).or_insert(next);
@@ -100,7 +99,7 @@ pub fn times_of(
             }
             let problem = Problem::new(&of_one, cluster, &servers, options, of_one.total_size());
             let candidates = [&decision.present, decision.chosen()].map(|judged| judged.candidate.clone());
-            let judged = judge(&problem, candidates.to_vec());
+            let judged = judge_among(&problem, candidates.to_vec(), decision.candidates.len() + 1);
             times.now_s += options.objective.of(&judged[0]);
             times.planned_s += options.objective.of(&judged[1]);
         }
@@ -151,6 +150,22 @@ mod tests {
             assert_eq!(&set.files[joined.file as usize].name, name);
         }
         assert!(set.private);
+    }
+
+    #[test]
+    fn many_runs_take_many_times_as_long() {
+        let cluster = cluster((4, 5e-3, 8e-9), (2, 5e-5, 2e-9), ("1G", "1G"), (0.0, 0.0));
+        for (procs, per_process) in [(64, 2), (4, 525)] {
+            let seconds = |times| {
+                let once = ior(Pattern::Random, Op::Read, procs, 4096, per_process);
+                let workload = Workload::of_applications([(once, times)]);
+                let decision = plan(&workload, &cluster, &Options::default()).unwrap().decisions.remove(0);
+                (decision.present.elapsed_s, decision.present.predicted_s())
+            };
+            let (once, often) = (seconds(1), seconds(10));
+            assert!((often.0 / once.0 / 10.0 - 1.0).abs() < 1e-9, "{once:?} {often:?}");
+            assert!((often.1 / once.1 / 10.0 - 1.0).abs() < 1e-9, "{once:?} {often:?}");
+        }
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub struct Decision {
     pub present: Judged,
     /// All candidates, in the order of the planners.
     pub candidates: Vec<Judged>,
+    /// Indices of the candidates that compete.
+    pub(crate) picks: Vec<usize>,
     /// Index of the best candidate in `candidates`.
     pub best: usize,
     /// The fraction of the present layout's time (or cost) that the best candidate saves; negative
@@ -105,6 +107,7 @@ pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
         request_size: problem.size,
         present,
         candidates,
+        picks,
         best,
         gain: 0.0,
         keep: false,

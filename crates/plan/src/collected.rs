@@ -220,6 +220,7 @@ impl Key {
         sample.iter_mut().for_each(|request| request.file = index_of[request.file as usize]);
         Group {
             application: 0,
+            times: 1,
             op: if self.kind.write { Op::Write } else { Op::Read },
             access,
             procs: self.procs,

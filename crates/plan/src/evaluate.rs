@@ -66,6 +66,12 @@ impl Effort {
 /// Judges all candidates and keeps their order. Candidates with the same layouts are judged once.
 pub fn judge(problem: &Problem<'_>, candidates: Vec<Candidate>) -> Vec<Judged> {
     let count = candidates.len();
+    judge_among(problem, candidates, count)
+}
+
+/// As [`judge`], for some of `count` candidates that will be compared: all of them are judged by
+/// the same sample of the requests.
+pub fn judge_among(problem: &Problem<'_>, candidates: Vec<Candidate>, count: usize) -> Vec<Judged> {
     let first = first_with_layouts(&candidates);
     let mut judged: Vec<Judged> = candidates
         .into_par_iter()
@@ -175,7 +181,7 @@ pub fn elapsed(serving: &Serving<'_>, effort: Effort) -> f64 {
         } else {
             replay(&flow, group.count)
         };
-        servers_s.max(problem.client_link_s(group))
+        group.times as f64 * servers_s.max(problem.client_link_s(group))
     };
     problem.set.groups.iter().map(of_group).sum::<f64>() + serving.wait_at_close_s()
 }

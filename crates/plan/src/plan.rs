@@ -20,8 +20,9 @@ use crate::workload::{FileSet, Workload};
 pub struct Planned {
     /// One per file set, in the workload's order.
     pub decisions: Vec<Decision>,
-    /// All sets together; `None` if they were not planned jointly: there is only one, or the
-    /// options name a scheme, further copies or native layouts.
+    /// All sets together; `None` if they were not planned jointly: there is only one, and space for
+    /// it on every tier; the options name a scheme, further copies or native layouts; or no joint
+    /// plan was found.
     pub joint: Option<Joint>,
 }
 

@@ -98,7 +98,7 @@ impl<'a> Problem<'a> {
 
     /// The group that moves the most bytes. Servers are compared by its kind of requests.
     pub fn main_group(&self) -> &'a Group {
-        self.set.groups.iter().max_by_key(|group| group.bytes).expect("a planned set has requests")
+        self.set.groups.iter().max_by_key(|group| group.all_bytes()).expect("a planned set has requests")
     }
 
     /// The numbers of processes and of their files, which the groups of 2-D divide among

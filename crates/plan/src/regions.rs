@@ -154,7 +154,7 @@ fn group_in(group: &Group, start: u64, end: u64) -> Option<Group> {
         })
     };
     let sample: Vec<Request> = group.sample.iter().filter_map(clip).collect();
-    let weight = group.weight(group.sample.len());
+    let weight = group.count as f64 / group.sample.len().max(1) as f64;
     let bytes = sample.iter().map(|request| request.size as f64).sum::<f64>() * weight;
     let count = (sample.len() as f64 * weight).round() as u64;
     (!sample.is_empty()).then(|| Group {

@@ -78,6 +78,7 @@ mod tests {
         let count = sample.len() as u64;
         let group = Group {
             application: 0,
+            times: 1,
             op: Op::Read,
             access: Access::Random,
             procs: 16,

@@ -49,6 +49,8 @@ pub struct File {
 pub struct Group {
     /// Index of the application that issues the requests, if there are several.
     pub application: u32,
+    /// How often that application runs, at least 1. All other numbers are of one run.
+    pub times: u64,
     /// Read or write.
     pub op: Op,
     /// Whether most of the requests continue in the file where their process's previous one ended.
@@ -104,14 +106,14 @@ impl FileSet {
         self.files.iter().map(|file| file.size).max().unwrap_or(0)
     }
 
-    /// Number of data requests.
+    /// Number of data requests in all runs.
     pub fn requests(&self) -> u64 {
-        self.groups.iter().map(|group| group.count).sum()
+        self.groups.iter().fold(0, |sum, group| sum.saturating_add(group.count.saturating_mul(group.times)))
     }
 
-    /// Bytes of the data requests.
+    /// Bytes of the data requests in all runs.
     pub fn bytes(&self) -> u64 {
-        self.groups.iter().map(|group| group.bytes).sum()
+        self.groups.iter().fold(0, |sum, group| sum.saturating_add(group.all_bytes()))
     }
 
     /// The request size that moves the most bytes; of equal ones the larger. 0 without requests.
@@ -132,15 +134,22 @@ impl FileSet {
 pub(crate) const RUN: usize = 1024;
 
 impl Group {
-    /// Number of requests that each of `sampled` requests stands for.
+    /// Number of requests of all runs that each of `sampled` requests stands for.
     pub(crate) fn weight(&self, sampled: usize) -> f64 {
-        self.count as f64 / sampled.max(1) as f64
+        self.times as f64 * self.count as f64 / sampled.max(1) as f64
+    }
+
+    /// Bytes of the requests in all runs.
+    pub(crate) fn all_bytes(&self) -> u64 {
+        self.bytes.saturating_mul(self.times)
     }
 
     /// The group with an empty sample.
     pub(crate) fn clone_without_sample(&self) -> Self {
-        let &Self { application, op, access, procs, procs_per_node, collective, count, bytes, .. } = self;
-        Self { application, op, access, procs, procs_per_node, collective, count, bytes, sample: Vec::new() }
+        let &Self { application, times, op, access, procs, procs_per_node, collective, count, bytes, .. } =
+            self;
+        let sample = Vec::new();
+        Self { application, times, op, access, procs, procs_per_node, collective, count, bytes, sample }
     }
 
     /// About `limit` requests, in evenly spaced windows of `window` neighbors; the whole sample if
@@ -172,6 +181,7 @@ mod tests {
         let sample = (0..kept as u64).map(request).collect();
         Group {
             application: 0,
+            times: 1,
             op: Op::Read,
             access: Access::Random,
             procs: 1,

@@ -330,8 +330,8 @@ fn the_whole_workload_comes_first() {
     let html = render(&report(&[], &[view], None));
     let start = html.find("All files together").unwrap();
     let sentence = &html[start..start + html[start..].find("</p>").unwrap()];
-    let expected = "All files together: 9.5\u{a0}s expected now, 660\u{a0}ms planned. No choice of these candidates takes \
-                    less than 650\u{a0}ms. Another 1\u{a0}MiB on ssd would save about 10.49\u{a0}ms.";
+    let expected = "All files together: 9.5\u{a0}s expected now, 660\u{a0}ms planned. No choice of changes worth making takes \
+                    less than 650\u{a0}ms. Another 1\u{a0}MiB on ssd would save at most about 10.49\u{a0}ms.";
     assert_eq!(sentence, expected);
     let mut other = plan();
     other.rules.remove(0);

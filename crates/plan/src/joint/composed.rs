@@ -11,7 +11,7 @@ use super::rows::Rows;
 use super::set::{Set, column};
 use crate::candidate::{Candidate, Method, Proposal, bytes_by_target};
 use crate::choose::{Decision, decide};
-use crate::evaluate::judge;
+use crate::evaluate::judge_among;
 use crate::feasible;
 use crate::options::Objective;
 use crate::problem::Problem;
@@ -37,7 +37,9 @@ pub fn compose(sets: &mut [Set<'_>], rows: &Rows, space: &[u64]) {
         let (own, others) = choices.split_at(divided.regions.len());
         choices = others;
         let candidate = divided.candidate(&set.problem, own).filter(|candidate| !set.has(candidate));
-        let judged = candidate.and_then(|candidate| judge(&set.problem, vec![candidate]).pop());
+        let known = set.plans.last().map_or(0, |plan| plan.candidates.len());
+        // With the present layout, as the others were.
+        let judged = candidate.and_then(|new| judge_among(&set.problem, vec![new], known + 1).pop());
         judged.into_iter().for_each(|judged| set.add(judged, rows));
     }
 }
@@ -104,7 +106,8 @@ impl Divided {
 }
 
 /// A part in the layouts of a choice. If it is cut, the faster layout comes first: where the cut is
-/// rounded down, it gets less of the space that it needs, not more.
+/// rounded down, it gets less of the space that it needs, not more. (If files differ in size, a
+/// fraction of the largest one is not that fraction of all bytes, and the candidate may not fit.)
 fn piece<'l>(part: &'l Part, layouts: &'l [Layout], region: &Region, choice: &Choice) -> Piece<'l> {
     let (other, fraction) = choice.other.unwrap_or((choice.column, 0.0));
     let mut both = vec![(other, fraction), (choice.column, 1.0 - fraction)];
@@ -124,7 +127,7 @@ fn planned(problem: &Problem<'_>, part: &Part) -> Option<Decision> {
 fn columns(problem: &Problem<'_>, part: &Part, decision: &Decision, rows: &Rows) -> (Vec<Layout>, Vec<Column>) {
     let objective = problem.options.objective;
     let (mut layouts, mut columns) = (Vec::new(), Vec::new());
-    for judged in &decision.candidates {
+    for judged in decision.picks.iter().map(|&pick| &decision.candidates[pick]) {
         let is_judged = judged.method == Method::Full || objective == Objective::Cost;
         if !is_judged || judged.candidate.layouts.len() != 1 || judged.candidate.overlay.is_some() {
             continue;

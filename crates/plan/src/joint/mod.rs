@@ -16,6 +16,7 @@ use stripewise_cluster::Cluster;
 
 pub use rows::SpaceValue;
 
+use crate::candidate::Judged;
 use crate::choose::{Decision, decide};
 use crate::error::PlanError;
 use crate::options::{Options, Scheme};
@@ -37,7 +38,8 @@ pub struct Joint {
     pub now_s: f64,
     /// The time (or cost) in the planned layouts, seconds.
     pub planned_s: f64,
-    /// No choice of the candidates that fits takes less, seconds.
+    /// No choice of the changes that are worth it takes less, seconds: of the candidates that save
+    /// `min_gain` of their files' time, for files that take 1 % of all time.
     pub bound_s: f64,
     /// What more space is worth.
     pub space: Vec<SpaceValue>,
@@ -79,15 +81,16 @@ pub fn jointly(
     let Some(solution) = solution(&sets, &rows, &space) else {
         return Ok((sets.into_iter().map(Set::in_its_share).collect(), None));
     };
-    let now_s = sets.iter().map(|set| options.objective.of(&set.plans[0].present)).sum();
-    let joint = Joint {
-        now_s,
-        planned_s: solution.seconds,
-        bound_s: solution.bound_s,
-        space: rows.values(cluster, servers, &solution.prices),
+    let shares_s: f64 = sets.iter().map(|set| set.options[set.share()].seconds).sum();
+    let chosen: Vec<Decision> = match shares_s <= solution.seconds {
+        true => sets.into_iter().map(Set::in_its_share).collect(),
+        false => sets.into_iter().zip(&solution.choices).map(|(set, choice)| set.chosen(*choice)).collect(),
     };
-    let chosen = sets.into_iter().zip(&solution.choices).map(|(set, choice)| set.chosen(*choice)).collect();
-    Ok((chosen, Some(joint)))
+    let sum = |of: fn(&Decision) -> &Judged| chosen.iter().map(|it| options.objective.of(of(it))).sum::<f64>();
+    let (now_s, planned_s) = (sum(|decision| &decision.present), sum(Decision::chosen));
+    let bound_s = solution.bound_s.min(planned_s);
+    let space = rows.values(cluster, servers, &solution.prices);
+    Ok((chosen, Some(Joint { now_s, planned_s, bound_s, space })))
 }
 
 /// Whether there is a tier on which not all files fit.
@@ -96,15 +99,11 @@ fn is_scarce(workload: &Workload, cluster: &Cluster, servers: &Servers) -> bool 
     (0..cluster.tiers.len()).any(|tier| servers.space_of(cluster, tier) < needed)
 }
 
-/// The space of each server, bytes. What the files use now, or would use in their shares, counts as
-/// fitting.
+/// The space of each server, bytes. What the files would use in their shares counts as fitting:
+/// those that stay where they are may already use more than the capacity.
 fn space(sets: &[Set<'_>], rows: &Rows) -> Vec<u64> {
-    let mut space = rows.capacities.clone();
-    for of_set in [|_: &Set<'_>| 0, |set: &Set<'_>| set.share()] {
-        let used = rows.used(sets.iter().map(|set| set.bytes(of_set(set))));
-        space.iter_mut().zip(used).for_each(|(space, used)| *space = used.max(*space));
-    }
-    space
+    let used = rows.used(sets.iter().map(|set| set.bytes(set.share())));
+    rows.capacities.iter().zip(used).map(|(&capacity, used)| capacity.max(used)).collect()
 }
 
 /// The solution, if one is found whose files fit on every server.

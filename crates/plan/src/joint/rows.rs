@@ -23,10 +23,10 @@ pub struct SpaceValue {
 }
 
 impl SpaceValue {
-    /// An amount of space in round numbers that the tier has several times, bytes, and the seconds
-    /// that so much more of it saves.
+    /// A small part of the tier's space in round numbers, bytes, and the most that so much more of
+    /// it saves, seconds.
     pub fn worth(&self) -> (u64, f64) {
-        let unit = 1u64 << (self.bytes.max(1).ilog2() / 10 * 10);
+        let unit = 1u64 << ((self.bytes / 16).max(1).ilog2() / 10 * 10);
         (unit, unit as f64 * self.saves_s_per_byte)
     }
 }

@@ -37,7 +37,7 @@ impl<'p> Set<'p> {
         let mut set = Self { problem, plans, options: Vec::new(), is_fixed };
         set.options.push(set.pick(None, rows));
         for plan in 0..set.plans.len() {
-            (0..set.plans[plan].candidates.len()).for_each(|index| set.admit(plan, index, rows));
+            set.plans[plan].picks.clone().into_iter().for_each(|index| set.admit(plan, index, rows));
         }
         set
     }
@@ -104,20 +104,23 @@ impl<'p> Set<'p> {
             let is_better = |option: &Pick| option.seconds < self.options[0].seconds;
             let loses = self.options.iter().any(is_better);
             let mut decision = self.in_its_share();
-            if loses {
-                decision.keep = true;
-                decision.reason =
-                    "keep the present layout: the space that a better one needs saves more on other files"
-                        .into();
+            if !decision.keep {
+                let why = match loses {
+                    true => "the space that a better one needs saves more on other files",
+                    false => "no candidate is better",
+                };
+                (decision.keep, decision.reason) = (true, format!("keep the present layout: {why}"));
             }
             return decision;
         };
         let alike: Vec<usize> = self.as_small(index, plan).collect();
+        let has_rivals = self.plans.len() > 1;
         let mut decision = self.plans.swap_remove(plan);
         let best = best_of(&self.problem, &decision.candidates, &alike);
         decision.choose(&self.problem, if alike.is_empty() { candidate } else { best });
         let least_s = self.options.iter().map(|option| option.seconds).fold(f64::INFINITY, f64::min);
-        if least_s < self.options[index].seconds * (1.0 - self.problem.options.min_gain.max(0.0)) {
+        if has_rivals && least_s < self.options[index].seconds * (1.0 - self.problem.options.min_gain.max(0.0))
+        {
             decision.reason += "; with more of the fast servers' space these files would take less time, but it saves more on other files";
         }
         decision
@@ -131,11 +134,12 @@ impl<'p> Set<'p> {
 
     /// The candidates of a plan that need no more space on any server than the option `index`.
     fn as_small(&self, index: usize, plan: usize) -> impl Iterator<Item = usize> {
-        let most = &self.options[index].bytes;
-        self.options.iter().filter_map(move |option| {
-            let (of, candidate) = option.candidate?;
-            let is_small = option.bytes.iter().zip(most).all(|(bytes, most)| bytes <= most);
-            (of == plan && is_small).then_some(candidate)
+        // A row may be a whole tier.
+        let most = self.bytes(index);
+        (0..self.options.len()).filter_map(move |option| {
+            let (of, candidate) = self.options[option].candidate?;
+            let is_small = || self.bytes(option).iter().zip(&most).all(|(bytes, most)| bytes <= most);
+            (of == plan && is_small()).then_some(candidate)
         })
     }
 }

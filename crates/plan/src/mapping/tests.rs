@@ -161,6 +161,7 @@ fn order_is_lost_to_others_on_servers_with_one_arm() {
         let count = requests.len() as u64;
         let group = Group {
             application: 0,
+            times: 1,
             op: Op::Read,
             access: Access::Sequential,
             procs: processes,
@@ -239,6 +240,7 @@ fn over_a_network_it_matters_where_the_requests_of_a_round_begin() {
             let count = requests.len() as u64;
             let group = Group {
                 application: 0,
+                times: 1,
                 op: Op::Read,
                 access: Access::Sequential,
                 procs: 8,

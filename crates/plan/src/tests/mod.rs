@@ -131,6 +131,7 @@ pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) ->
     };
     let group = Group {
         application: 0,
+        times: 1,
         op,
         access,
         procs,

@@ -48,6 +48,7 @@ fn groups(files: u32) -> impl Strategy<Value = Group> {
     (sample, any::<bool>(), any::<bool>(), 1u32..20, 1u64..1000).prop_map(
         |(sample, write, random, procs, more)| Group {
             application: 0,
+            times: 1,
             op: if write { Op::Write } else { Op::Read },
             access: if random { Access::Random } else { Access::Sequential },
             procs,

@@ -55,10 +55,10 @@ fn together(joint: &Joint) -> Markup {
     html! {
         p {
             "All files together: " (units::seconds(joint.now_s)) " expected now, "
-            (units::seconds(joint.planned_s)) " planned. No choice of these candidates takes less than "
+            (units::seconds(joint.planned_s)) " planned. No choice of changes worth making takes less than "
             (units::seconds(joint.bound_s)) "."
             @for (tier, (bytes, saves_s)) in worth {
-                " Another " (units::bytes(bytes)) " on " (tier) " would save about " (units::seconds(saves_s)) "."
+                " Another " (units::bytes(bytes)) " on " (tier) " would save at most about " (units::seconds(saves_s)) "."
             }
         }
     }

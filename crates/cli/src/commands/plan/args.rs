@@ -1,7 +1,9 @@
 //! Flags of `plan`.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use stripewise_cluster::{CacheAdmission, CacheMode, Cluster, Durability};
 use stripewise_plan::{CopyOptions, Objective, OnlyNative, Options, Scheme, planners};
 
@@ -26,7 +28,7 @@ use crate::flags::{ClusterFlags, one_of, positive_size};
 pub struct Args {
     /// The trace, from `stripewise trace` or `stripewise synth`. Several traces are planned
     /// together; nightly.trace=10 counts ten times, for an application that runs ten times as often
-    #[arg(required = true, value_name = "TRACE[=TIMES]", value_parser = traced)]
+    #[arg(required = true, value_name = "TRACE[=TIMES]", value_parser = OsStringValueParser::new().try_map(traced))]
     pub traces: Vec<Traced>,
     #[command(flatten)]
     pub cluster: ClusterFlags,
@@ -115,6 +117,9 @@ pub struct Args {
     pub quiet: bool,
 }
 
+/// Maximum number of runs of an application.
+const TIMES_MAX: u64 = 1_000_000;
+
 /// A trace, and how often its application runs.
 #[derive(Clone, Debug)]
 pub struct Traced {
@@ -123,15 +128,14 @@ pub struct Traced {
 }
 
 /// Parses `FILE` or `FILE=TIMES`. A file whose name ends like that is taken as it is.
-fn traced(text: &str) -> Result<Traced, String> {
-    let whole = || Traced { path: text.into(), times: 1 };
-    let Some((path, times)) = text.rsplit_once('=') else { return Ok(whole()) };
-    if Path::new(text).exists() {
-        return Ok(whole());
-    }
+fn traced(text: OsString) -> Result<Traced, String> {
+    let named = text.to_str().and_then(|text| text.rsplit_once('='));
+    let Some((path, times)) = named.filter(|_| !Path::new(&text).exists()) else {
+        return Ok(Traced { path: text.into(), times: 1 });
+    };
     match times.parse::<u64>() {
-        Ok(times) if times > 0 => Ok(Traced { path: path.into(), times }),
-        _ => Err(format!("there is no such file, and {times:?} is not a whole number of runs, 1 or more")),
+        Ok(times) if (1..=TIMES_MAX).contains(&times) => Ok(Traced { path: path.into(), times }),
+        _ => Err(format!("there is no such file, and {times:?} is no number of runs from 1 to {TIMES_MAX}")),
     }
 }
 

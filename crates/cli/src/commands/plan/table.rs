@@ -73,14 +73,18 @@ fn whole(joint: &Joint, planned: &Planned) -> String {
     };
     let gap = 1.0 - bound_s / planned_s.max(f64::MIN_POSITIVE);
     let mut text = format!(
-        "All files together: {now_s:.3} s {what} now, {planned_s:.3} s planned; no choice of these candidates takes less \
+        "All files together: {now_s:.3} s {what} now, {planned_s:.3} s planned; no choice of changes worth making takes less \
          than {bound_s:.3} s ({} less).\n",
         percent(gap)
     );
     for value in space {
         let (unit, saves_s) = value.worth();
         if saves_s > NEGLIGIBLE * planned_s {
-            text += &format!("Another {} on {} would save about {saves_s:.3} s.\n", about(unit), value.tier);
+            text += &format!(
+                "Another {} on {} would save at most about {saves_s:.3} s.\n",
+                about(unit),
+                value.tier
+            );
         }
     }
     text + "\n"
