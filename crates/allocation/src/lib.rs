@@ -25,7 +25,7 @@
 //!    prices are.
 //! 2. `generate`: finds the prices with the highest bound by column generation (Dantzig and Wolfe
 //!    1960). The restricted program is solved by Clarabel, an interior-point solver.
-//! 3. `round`: makes a plan of the fractional solution and improves it by exchanges.
+//! 3. `round`: makes a plan of the fractional solution and improves it, one region at a time.
 //! 4. `branch`: if the bound leaves a gap, searches the columns that the gap does not rule out, as
 //!    far as a budget allows.
 //!
