@@ -38,7 +38,7 @@ pub struct Rows {
     /// The space of each server, bytes.
     pub capacities: Vec<u64>,
     /// Number of rows.
-    pub count: usize,
+    count: usize,
 }
 
 impl Rows {
