@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use stripewise_cluster::Cluster;
 
+use crate::candidate::Judged;
 use crate::choose::Decision;
 use crate::error::PlanError;
 use crate::evaluate::judge_among;
+use crate::joint::Stage;
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::servers::Servers;
@@ -70,9 +72,11 @@ impl FileSet {
         self.mapped |= other.mapped;
     }
 
-    /// The files with the requests of one application.
-    fn of(&self, application: u32) -> Self {
-        let groups = self.groups.iter().filter(|group| group.application == application).cloned().collect();
+    /// The files with the requests of one application that are in none of these stages.
+    fn outside(&self, application: u32, stages: &[Stage]) -> Self {
+        let is_outside =
+            |group: &&Group| group.application == application && !stages.iter().any(|stage| stage.has(group));
+        let groups = self.groups.iter().filter(is_outside).cloned().collect();
         Self { groups, ..self.clone_without_groups() }
     }
 }
@@ -91,9 +95,10 @@ pub fn times_of(
     let groups = || workload.file_sets.iter().flat_map(|set| &set.groups);
     let count = groups().map(|group: &Group| group.application + 1).max().unwrap_or(0);
     let mut times = vec![ApplicationTimes::default(); count as usize];
+    let stages = Stage::all_of(&workload.file_sets, options.objective);
     for (set, decision) in workload.file_sets.iter().zip(decisions) {
         for (application, times) in (0..).zip(&mut times) {
-            let of_one = set.of(application);
+            let of_one = set.outside(application, &stages);
             if of_one.groups.is_empty() {
                 continue;
             }
@@ -103,6 +108,16 @@ pub fn times_of(
             times.now_s += options.objective.of(&judged[0]);
             times.planned_s += options.objective.of(&judged[1]);
         }
+    }
+    let problem = |set| Problem::new(set, cluster, &servers, options, FileSet::total_size(set));
+    let problems: Vec<Problem<'_>> = workload.file_sets.iter().map(problem).collect();
+    for stage in &stages {
+        let seconds = |of: fn(&Decision) -> &Judged| {
+            stage.elapsed_s(|set| decisions[set].placed(&problems[set], of(&decisions[set])))
+        };
+        let times = &mut times[stage.application as usize];
+        times.now_s += seconds(|decision| &decision.present);
+        times.planned_s += seconds(Decision::chosen);
     }
     Ok(times)
 }

@@ -9,6 +9,7 @@ use crate::error::PlanError;
 use crate::evaluate::{best_of, judge};
 use crate::feasible;
 use crate::form::{Form, Shape};
+use crate::joint::Placed;
 use crate::options::Scheme;
 use crate::planners::{self, Planner};
 use crate::present::Present;
@@ -83,6 +84,11 @@ impl Decision {
     /// The layout that the files should have: the best candidate's or the present one.
     pub fn chosen(&self) -> &Judged {
         if self.keep { &self.present } else { &self.candidates[self.best] }
+    }
+
+    /// The set in a layout that was judged among the candidates.
+    pub(crate) fn placed<'a>(&self, problem: &'a Problem<'a>, judged: &'a Judged) -> Placed<'a> {
+        Placed { problem, judged, count: self.candidates.len() + 1 }
     }
 }
 

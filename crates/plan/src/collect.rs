@@ -25,6 +25,7 @@ use stripewise_cluster::pattern::{escape, match_path};
 use stripewise_trace::summary::Breadth;
 use stripewise_trace::{Classifier, ProcessInfo, Request as Call, pattern_of};
 
+use crate::activity::Timeline;
 use crate::collected::{Collected, Kind, Size};
 use crate::workload::{File, FileSet, Request, Workload};
 
@@ -64,6 +65,8 @@ pub struct Collector<'a> {
     uses: Vec<Use>,
     /// By number of the file's group in the trace.
     sets: Vec<Collected>,
+    /// When the sets are used.
+    timeline: Timeline,
     /// The groups of open phases in all sets.
     open: Size,
     /// The groups of closed phases in all sets.
@@ -111,12 +114,14 @@ impl<'a> Collector<'a> {
         numbers: Option<Vec<Option<u32>>>,
     ) -> Self {
         let classifier = Classifier::new(processes, &files);
+        let timeline = Timeline::new(classifier.groups().len());
         Self {
             numbers,
             uses: vec![Use::default(); files.len()],
             sets: classifier.groups().map(|_| Collected::default()).collect(),
-            files,
+            timeline,
             classifier,
+            files,
             open: Size::default(),
             closed: Size::default(),
             open_limit: GROUP_SAMPLE_MAX,
@@ -145,6 +150,7 @@ impl<'a> Collector<'a> {
         };
         self.note_use(call);
         let index = class.group as usize;
+        self.timeline.note(index, call);
         if self.classifier.closed(class.group) != self.sets[index].first_open() {
             self.join_closed(index);
         }
@@ -259,6 +265,7 @@ impl<'a> Collector<'a> {
             set.mapped = collected.mapped;
             set.groups = collected.into_groups(&index_of);
         }
+        self.timeline.assign_lanes(&mut sets);
         pass_on_mappings(&mut sets);
         sets.retain(|set| !set.groups.is_empty());
         sets.sort_by_key(|set| std::cmp::Reverse(set.bytes()));

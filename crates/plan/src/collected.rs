@@ -221,6 +221,7 @@ impl Key {
         Group {
             application: 0,
             times: 1,
+            lane: None,
             op: if self.kind.write { Op::Write } else { Op::Read },
             access,
             procs: self.procs,

@@ -167,23 +167,55 @@ fn judge_one(problem: &Problem<'_>, candidate: Candidate, wanted: bool, candidat
 
 /// Expected wall-clock seconds of a candidate, including the wait at close for replicas.
 pub fn elapsed(serving: &Serving<'_>, effort: Effort) -> f64 {
+    let groups = serving.problem.set.groups.iter();
+    groups.map(|group| elapsed_of(serving, group, effort)).sum::<f64>() + serving.wait_at_close_s()
+}
+
+/// Expected wall-clock seconds of all runs of one group.
+fn elapsed_of(serving: &Serving<'_>, group: &Group, effort: Effort) -> f64 {
     let problem = serving.problem;
-    let of_group = |group: &Group| {
-        let requests = effort.sample(serving, group);
-        let mapped = serving.serve(group, &requests).mapped;
-        let flow = mapped.flow(group, &requests, problem.servers, effort.sub_requests(problem));
-        // With too few requests per process the sample says nothing about their order.
-        let per_process = SHORT.per_process as u64 * u64::from(group.procs);
-        let servers_s = if (flow.len() as u64) < group.count.min(per_process) {
-            let estimate_s = group.count as f64 * estimate(&flow, group.procs);
-            // Thousands of connections per request are more than the closed form can leave out.
-            if problem.is_large() { estimate_s.max(problem.connect_s(group, &flow)) } else { estimate_s }
-        } else {
-            replay(&flow, group.count)
-        };
-        group.times as f64 * servers_s.max(problem.client_link_s(group))
+    let requests = effort.sample(serving, group);
+    let mapped = serving.serve(group, &requests).mapped;
+    let flow = mapped.flow(group, &requests, problem.servers, effort.sub_requests(problem));
+    // With too few requests per process the sample says nothing about their order.
+    let per_process = SHORT.per_process as u64 * u64::from(group.procs);
+    let servers_s = if (flow.len() as u64) < group.count.min(per_process) {
+        let estimate_s = group.count as f64 * estimate(&flow, group.procs);
+        // Thousands of connections per request are more than the closed form can leave out.
+        if problem.is_large() { estimate_s.max(problem.connect_s(group, &flow)) } else { estimate_s }
+    } else {
+        replay(&flow, group.count)
     };
-    problem.set.groups.iter().map(of_group).sum::<f64>() + serving.wait_at_close_s()
+    group.times as f64 * servers_s.max(problem.client_link_s(group))
+}
+
+/// What some of a set's groups need, without the others.
+#[derive(Clone, Debug, Default)]
+pub struct Load {
+    /// Expected wall-clock seconds of all runs, if nothing else used the servers.
+    pub elapsed_s: f64,
+    /// Seconds that they keep each server busy in all runs.
+    pub busy_s: Vec<f64>,
+}
+
+impl Load {
+    /// The load of those groups of a set that are `wanted`, in a candidate. The sample is that for
+    /// `count` candidates.
+    pub fn of(
+        problem: &Problem<'_>,
+        candidate: &Candidate,
+        count: usize,
+        wanted: impl Fn(&Group) -> bool,
+    ) -> Self {
+        let (serving, effort) = (Serving::new(problem, candidate), Effort::full(problem, count));
+        let mut load = Self { elapsed_s: 0.0, busy_s: vec![0.0; problem.servers.count()] };
+        for group in problem.set.groups.iter().filter(|group| wanted(group)) {
+            load.elapsed_s += elapsed_of(&serving, group, effort);
+            let sample = problem.cost_sample(group, count, &serving.copies);
+            serving.serve(group, &sample).mapped.add_busy(group, problem.servers, &mut load.busy_s);
+        }
+        load
+    }
 }
 
 /// Index of the candidate with the least objective. Among equally good ones ([`EQUAL_ELAPSED`],

@@ -14,6 +14,7 @@
 //! The crate does no I/O and uses neither clock nor randomness: the same input gives the same plan.
 //! All types are plain data that threads can share.
 
+mod activity;
 mod applications;
 mod candidate;
 mod choose;

@@ -30,6 +30,7 @@ const PIECES_MAX: usize = 1 << 17;
 const PIECED_LEAST: usize = 64;
 
 /// A file set to plan.
+#[derive(Clone, Copy)]
 pub struct Problem<'a> {
     /// The files and their requests.
     pub set: &'a FileSet,

@@ -79,6 +79,7 @@ mod tests {
         let group = Group {
             application: 0,
             times: 1,
+            lane: None,
             op: Op::Read,
             access: Access::Random,
             procs: 16,

@@ -51,6 +51,8 @@ pub struct Group {
     pub application: u32,
     /// How often that application runs, at least 1. All other numbers are of one run.
     pub times: u64,
+    /// The files are used at the same time as others by other processes; `None`: not so.
+    pub lane: Option<Lane>,
     /// Read or write.
     pub op: Op,
     /// Whether most of the requests continue in the file where their process's previous one ended.
@@ -71,6 +73,17 @@ pub struct Group {
     /// All requests, or evenly spaced runs of them: phase by phase, and in a phase in order of
     /// start. So the requests of each process are in order of start.
     pub sample: Vec<Request>,
+}
+
+/// Files of a stage that the same processes use, one after the other.
+///
+/// A *stage* is a time in which different processes use different files, and so share the servers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Lane {
+    /// The number of the stage among those of the application.
+    pub stage: u32,
+    /// The number of the lane.
+    pub number: u32,
 }
 
 /// One data request.
@@ -146,10 +159,11 @@ impl Group {
 
     /// The group with an empty sample.
     pub(crate) fn clone_without_sample(&self) -> Self {
-        let &Self { application, times, op, access, procs, procs_per_node, collective, count, bytes, .. } =
-            self;
+        let &Self {
+            application, times, lane, op, access, procs, procs_per_node, collective, count, bytes, ..
+        } = self;
         let sample = Vec::new();
-        Self { application, times, op, access, procs, procs_per_node, collective, count, bytes, sample }
+        Self { application, times, lane, op, access, procs, procs_per_node, collective, count, bytes, sample }
     }
 
     /// About `limit` requests, in evenly spaced windows of `window` neighbors; the whole sample if
@@ -182,6 +196,7 @@ mod tests {
         Group {
             application: 0,
             times: 1,
+            lane: None,
             op: Op::Read,
             access: Access::Random,
             procs: 1,

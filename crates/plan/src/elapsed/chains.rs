@@ -4,34 +4,69 @@ use std::ops::Range;
 
 use stripewise_random::Noise;
 
-use super::flow::{Flow, Sub};
+use super::flow::{Crew, Flow, Sub};
 
 /// Service times vary by up to this fraction in both directions ([`Noise`]).
 const JITTER: f64 = 0.01;
 
-/// The barrier between rounds; without rounds every process passes.
-pub struct Gate {
-    rounds: bool,
+/// When processes may issue their next request: in crews with rounds, when all are done with theirs.
+pub struct Gate<'f> {
+    crews: &'f [Crew],
+    /// Per crew.
+    states: Vec<State>,
+    /// Per process: its crew.
+    crew_of: Vec<u32>,
+}
+
+#[derive(Clone, Default)]
+struct State {
+    /// The first process and one past the last.
+    range: Range<u32>,
     /// Number of processes that have requests left.
     alive: usize,
     waiting: Vec<u32>,
 }
 
-impl Gate {
-    pub fn new(rounds: bool, processes: usize) -> Self {
-        Self { rounds, alive: processes, waiting: Vec::new() }
+impl<'f> Gate<'f> {
+    pub fn new(flow: &'f Flow) -> Self {
+        let crews = &flow.crews[..];
+        let ends = crews.iter().skip(1).map(|crew| crew.first).chain([flow.processes()]);
+        let ranges = crews.iter().zip(ends).map(|(crew, end)| crew.first..end);
+        let state = |range: Range<u32>| State { alive: range.len(), range, waiting: Vec::new() };
+        let states: Vec<State> = ranges.map(state).collect();
+        let crew_of = (0..).zip(&states).flat_map(|(crew, of)| of.range.clone().map(move |_| crew)).collect();
+        Self { crews, states, crew_of }
     }
 
-    /// A process has arrived, to continue or (`ends`) to leave. Returns the processes that continue
-    /// now.
-    pub fn through(&mut self, chain: u32, ends: bool) -> Vec<u32> {
-        match (ends, self.rounds) {
-            (true, false) => return Vec::new(),
-            (false, false) => return vec![chain],
-            (true, true) => self.alive -= 1,
-            (false, true) => self.waiting.push(chain),
+    /// The processes that begin at once.
+    pub fn first(&self) -> impl Iterator<Item = u32> + use<> {
+        let at_once = self.crews.iter().zip(&self.states).filter(|(crew, _)| !crew.follows);
+        at_once.map(|(_, state)| state.range.clone()).collect::<Vec<_>>().into_iter().flatten()
+    }
+
+    /// The crew of a process.
+    pub fn crew(&self, chain: u32) -> &'f Crew {
+        &self.crews[self.crew_of[chain as usize] as usize]
+    }
+
+    /// A process has arrived, to continue or (`ends`) to leave. Adds the processes that continue now
+    /// to `going`. Returns those that begin, because the crew before theirs has ended.
+    pub fn through(&mut self, chain: u32, ends: bool, going: &mut Vec<u32>) -> Range<u32> {
+        let crew = self.crew_of[chain as usize] as usize;
+        let (state, rounds) = (&mut self.states[crew], self.crews[crew].rounds);
+        match (ends, rounds) {
+            (true, _) => state.alive -= 1,
+            (false, false) => going.push(chain),
+            (false, true) => state.waiting.push(chain),
         }
-        if self.waiting.len() == self.alive { std::mem::take(&mut self.waiting) } else { Vec::new() }
+        if rounds && state.waiting.len() == state.alive {
+            going.append(&mut state.waiting);
+        }
+        let has_ended = ends && state.alive == 0;
+        match self.crews.get(crew + 1) {
+            Some(next) if has_ended && next.follows => self.states[crew + 1].range.clone(),
+            _ => 0..0,
+        }
     }
 }
 
@@ -69,7 +104,7 @@ pub struct Chains {
 
 impl Chains {
     pub fn of(flow: &Flow) -> Self {
-        let mut left = vec![0..0; flow.chains.iter().map(|chain| chain + 1).max().unwrap_or(0) as usize];
+        let mut left = vec![0..0; flow.processes() as usize];
         flow.chains.iter().for_each(|&chain| left[chain as usize].end += 1);
         let mut start = 0;
         for of_chain in &mut left {
@@ -84,10 +119,6 @@ impl Chains {
             of_chain.end += 1;
         }
         Self { shapes, left }
-    }
-
-    pub fn len(&self) -> usize {
-        self.left.len()
     }
 
     /// Whether a process has no request left.

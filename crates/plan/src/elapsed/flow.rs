@@ -22,6 +22,15 @@ pub struct Sub {
     pub stands_for: f64,
 }
 
+impl Sub {
+    /// The same, if everything takes `weight` times as long.
+    fn times(&self, weight: f64) -> Self {
+        let Self { busy_s, after_others_s, transfer_s, .. } = self;
+        let (busy_s, after_others_s) = (weight * busy_s, weight * after_others_s);
+        Self { busy_s, after_others_s, transfer_s: weight * transfer_s, ..*self }
+    }
+}
+
 /// The network between processes and servers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Links {
@@ -33,8 +42,22 @@ pub struct Links {
     pub op: Op,
 }
 
+/// The processes of one group of requests.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Crew {
+    /// The number of its first process. Its processes end where those of the next crew begin.
+    pub first: u32,
+    /// The network; `None` if it takes no time.
+    pub links: Option<Links>,
+    /// Requests come in rounds: a process issues its next request when the current ones of all
+    /// processes of the crew are done.
+    pub rounds: bool,
+    /// It begins when the crew before it has ended.
+    pub follows: bool,
+}
+
 /// Sampled requests as the servers see them. Requests with the same sub-requests share a *shape*.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Flow {
     /// The sub-requests of all shapes, one shape after the other.
     pub(super) subs: Vec<Sub>,
@@ -46,17 +69,66 @@ pub struct Flow {
     pub(super) order: Vec<u32>,
     /// Per sampled request, in order: the process that issues it.
     pub(super) chains: Vec<u32>,
-    /// The network; `None` if it takes no time.
-    pub(super) links: Option<Links>,
-    /// Requests come in rounds: a process issues its next request when the current ones of all
-    /// processes are done.
-    pub(super) rounds: bool,
+    /// At least one.
+    pub(super) crews: Vec<Crew>,
+}
+
+/// A flow that is a part of a larger one.
+pub struct Joining<'f> {
+    /// The requests of one group.
+    pub flow: &'f Flow,
+    /// What all of its times are multiplied by.
+    pub weight: f64,
+    /// It begins when the part before it has ended, not at the same time.
+    pub follows: bool,
 }
 
 impl Flow {
-    /// An empty flow.
+    /// An empty flow of one group.
     pub fn new(links: Option<Links>, rounds: bool) -> Self {
-        Self { links, rounds, ..Self::default() }
+        Self::of_crews(vec![Crew { first: 0, links, rounds, follows: false }])
+    }
+
+    fn of_crews(crews: Vec<Crew>) -> Self {
+        let (order, chains) = (Vec::new(), Vec::new());
+        Self { subs: Vec::new(), ends: Vec::new(), counts: Vec::new(), order, chains, crews }
+    }
+
+    /// The flow of several groups, each with processes of its own.
+    pub fn joined<'f>(parts: impl IntoIterator<Item = Joining<'f>>) -> Self {
+        let mut all = Self::of_crews(Vec::new());
+        for Joining { flow, weight, follows } in parts.into_iter().filter(|part| part.flow.len() > 0) {
+            let (subs, shapes, first) = (all.subs.len() as u32, all.ends.len() as u32, all.processes());
+            let links = |links: Links| Links { establish_s: weight * links.establish_s, ..links };
+            let of_crew = |crew: &Crew| Crew {
+                first: first + crew.first,
+                links: crew.links.map(links),
+                follows: follows || crew.follows,
+                ..*crew
+            };
+            all.crews.extend(flow.crews.iter().map(of_crew));
+            all.subs.extend(flow.subs.iter().map(|sub| sub.times(weight)));
+            all.ends.extend(flow.ends.iter().map(|end| subs + end));
+            all.counts.extend(&flow.counts);
+            all.order.extend(flow.order.iter().map(|shape| shapes + shape));
+            all.chains.extend(flow.chains.iter().map(|chain| first + chain));
+        }
+        all
+    }
+
+    /// One more than the largest number of a process.
+    pub(super) fn processes(&self) -> u32 {
+        self.chains.iter().map(|chain| chain + 1).max().unwrap_or(0)
+    }
+
+    /// The network of the first group.
+    fn links(&self) -> Option<Links> {
+        self.crews.first()?.links
+    }
+
+    /// Whether the network takes time.
+    pub(super) fn has_network(&self) -> bool {
+        self.links().is_some()
     }
 
     /// Adds a shape: the sub-requests of a request, at most one per server. Returns the shape's
@@ -96,7 +168,7 @@ impl Flow {
     /// device work on different sub-requests at the same time, so only the slower of the two
     /// counts. Borrowed if nothing changes.
     pub(super) fn simplified(&self) -> Cow<'_, Self> {
-        if self.links.is_none() && self.subs.iter().all(|sub| sub.busy_s == sub.after_others_s) {
+        if !self.has_network() && self.subs.iter().all(|sub| sub.busy_s == sub.after_others_s) {
             return Cow::Borrowed(self);
         }
         let mut first = vec![None; self.servers()];
@@ -110,7 +182,8 @@ impl Flow {
         let mut flow = self.clone();
         let others = flow.subs.iter_mut().filter(|sub| shared[sub.server as usize]);
         others.for_each(|sub| sub.busy_s = sub.after_others_s);
-        if let Some(links) = flow.links.take() {
+        if let Some(links) = self.links() {
+            flow.crews[0].links = None;
             let link_s = |sub: &Sub| links.establish_s + sub.transfer_s;
             flow.subs.iter_mut().for_each(|sub| sub.busy_s = sub.busy_s.max(link_s(sub)));
         }
@@ -133,5 +206,11 @@ impl Flow {
         let total = self.order.len().max(1) as f64;
         let shapes = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         shapes.map(move |(shape, &count)| (f64::from(count) / total, self.subs_of(shape as u32)))
+    }
+}
+
+impl Default for Flow {
+    fn default() -> Self {
+        Self::new(None, false)
     }
 }

@@ -24,5 +24,5 @@ mod replay;
 mod tests;
 
 pub use estimate::estimate;
-pub use flow::{Flow, Links, Sub};
+pub use flow::{Flow, Joining, Links, Sub};
 pub use replay::replay;

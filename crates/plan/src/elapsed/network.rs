@@ -14,9 +14,9 @@ use super::flow::{Flow, Links, Sub};
 /// then pass the node's link and the server's link at t per byte each; the receiver begins no
 /// earlier than the sender. A write is sent, then served; a read is served, then sent. Different
 /// sub-requests overlap. O(sub-requests · log(sub-requests in flight)).
-pub(super) fn replay(flow: &Flow, links: Links, total: u64) -> f64 {
-    let mut run = Run::new(flow, links);
-    (0..run.chains.len() as u32).for_each(|chain| run.go_on(0.0, chain));
+pub(super) fn replay(flow: &Flow, total: u64) -> f64 {
+    let mut run = Run::new(flow);
+    run.gate.first().for_each(|chain| run.go_on(0.0, chain));
     while let Some(Reverse((bits, _, moving))) = run.events.pop() {
         run.step(f64::from_bits(bits), moving);
     }
@@ -52,14 +52,17 @@ struct End {
 
 struct Run<'a> {
     flow: &'a Flow,
-    links: Links,
     chains: Chains,
     /// Per chain: sub-requests of its current request that are in flight.
     left: Vec<u32>,
     nodes: Vec<End>,
+    /// Per chain: its node.
+    node_of: Vec<u32>,
     servers: Vec<End>,
     devices: Devices,
-    gate: Gate,
+    gate: Gate<'a>,
+    /// Chains that go on; empty between steps.
+    going: Vec<u32>,
     /// Sorted by time, then by order of insertion.
     events: BinaryHeap<Reverse<(u64, u64, Moving)>>,
     added: u64,
@@ -67,17 +70,19 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(flow: &'a Flow, links: Links) -> Self {
-        let (servers, chains) = (flow.servers(), Chains::of(flow));
+    fn new(flow: &'a Flow) -> Self {
+        let (servers, gate) = (flow.servers(), Gate::new(flow));
+        let (node_of, nodes) = nodes(flow, &gate);
         Self {
             flow,
-            links,
-            left: vec![0; chains.len()],
-            nodes: vec![End::default(); chains.len().div_ceil(links.per_node.max(1) as usize)],
+            left: vec![0; node_of.len()],
+            nodes: vec![End::default(); nodes as usize],
+            node_of,
             servers: vec![End::default(); servers],
             devices: Devices::new(servers),
-            gate: Gate::new(flow.rounds, chains.len()),
-            chains,
+            gate,
+            going: Vec::new(),
+            chains: Chains::of(flow),
             events: BinaryHeap::new(),
             added: 0,
             end_s: 0.0,
@@ -91,16 +96,22 @@ impl<'a> Run<'a> {
     }
 
     fn node(&mut self, chain: u32) -> &mut End {
-        &mut self.nodes[(chain / self.links.per_node.max(1)) as usize]
+        &mut self.nodes[self.node_of[chain as usize] as usize]
+    }
+
+    fn links(&self, chain: u32) -> Links {
+        self.gate.crew(chain).links.expect("a flow over a network has links everywhere")
     }
 
     /// The chain has finished its request. Issues the next request of every chain that need not
     /// wait for others.
     fn go_on(&mut self, now_s: f64, chain: u32) {
         self.end_s = self.end_s.max(now_s);
-        for chain in self.gate.through(chain, self.chains.is_done(chain)) {
-            self.issue(now_s, chain);
-        }
+        let mut going = std::mem::take(&mut self.going);
+        let begin = self.gate.through(chain, self.chains.is_done(chain), &mut going);
+        going.drain(..).for_each(|chain| self.issue(now_s, chain));
+        self.going = going;
+        begin.for_each(|chain| self.go_on(now_s, chain));
     }
 
     /// The chain's next request begins to establish its connections.
@@ -110,7 +121,7 @@ impl<'a> Run<'a> {
         debug_assert!(!subs.is_empty(), "a request has bytes somewhere");
         self.left[chain as usize] = subs.len() as u32;
         for sub in subs {
-            let (establish_s, equal) = (self.links.establish_s, self.flow.subs[sub].stands_for);
+            let (establish_s, equal) = (self.links(chain).establish_s, self.flow.subs[sub].stands_for);
             let begin_s = reserve_all(&mut self.node(chain).connects_s, now_s, establish_s, equal);
             self.add(begin_s, Moving { stage: Stage::Connects, chain, sub: sub as u32 });
         }
@@ -118,10 +129,10 @@ impl<'a> Run<'a> {
 
     fn step(&mut self, now_s: f64, moving: Moving) {
         let sub = self.flow.subs[moving.sub as usize];
-        let write = self.links.op == Op::Write;
+        let Links { op, establish_s, .. } = self.links(moving.chain);
+        let write = op == Op::Write;
         let (next, at_s) = match moving.stage {
             Stage::Connects => {
-                let establish_s = self.links.establish_s;
                 let begin_s = reserve(&mut self.servers[sub.server as usize].connects_s, now_s, establish_s);
                 (if write { Stage::Sends } else { Stage::Serves }, begin_s + establish_s)
             }
@@ -154,6 +165,21 @@ impl<'a> Run<'a> {
             reserve(&mut self.servers[sub.server as usize].transfers_s, now_s, sub.transfer_s)
         }
     }
+}
+
+/// Per chain: its node. And the number of nodes.
+fn nodes(flow: &Flow, gate: &Gate<'_>) -> (Vec<u32>, u32) {
+    let (mut node_of, mut first, mut nodes) = (Vec::new(), 0, 0);
+    for chain in 0..flow.processes() {
+        let crew = gate.crew(chain);
+        if chain == crew.first {
+            first = nodes;
+        }
+        let per_node = crew.links.map_or(1, |links| links.per_node.max(1));
+        node_of.push(first + (chain - crew.first) / per_node);
+        nodes = nodes.max(first + (chain - crew.first) / per_node + 1);
+    }
+    (node_of, nodes)
 }
 
 /// Occupies a FIFO resource `count` times for `took_s` seconds and returns when the last time

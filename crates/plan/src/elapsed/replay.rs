@@ -15,20 +15,21 @@ use super::network;
 /// O(requests · (sub-requests + log processes)) without a network; with one, every sub-request is
 /// followed over its links.
 pub fn replay(flow: &Flow, total: u64) -> f64 {
-    if let Some(links) = flow.links {
-        return network::replay(flow, links, total);
+    if flow.has_network() {
+        return network::replay(flow, total);
     }
     let mut chains = Chains::of(flow);
     let mut devices = Devices::new(flow.servers());
-    let mut gate = Gate::new(flow.rounds, chains.len());
+    let mut gate = Gate::new(flow);
     // Times are not negative, so their bits have the same order.
-    let mut ready: BinaryHeap<Reverse<(u64, u32)>> =
-        (0..chains.len() as u32).map(|c| Reverse((0, c))).collect();
-    let mut end_s = 0.0f64;
+    let mut ready: BinaryHeap<Reverse<(u64, u32)>> = gate.first().map(|chain| Reverse((0, chain))).collect();
+    let (mut end_s, mut going) = (0.0f64, Vec::new());
     while let Some(Reverse((bits, chain))) = ready.pop() {
         let now_s = f64::from_bits(bits);
         end_s = now_s;
-        for chain in gate.through(chain, chains.is_done(chain)) {
+        let begin = gate.through(chain, chains.is_done(chain), &mut going);
+        ready.extend(begin.map(|chain| Reverse((bits, chain))));
+        for chain in going.drain(..) {
             let Some(shape) = chains.next(chain) else { continue };
             let served = flow.subs_of(shape).iter().map(|sub| devices.serve(sub, chain, now_s));
             let done_s = served.fold(now_s, f64::max);

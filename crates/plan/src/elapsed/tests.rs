@@ -218,11 +218,8 @@ fn a_request_alone_takes_what_its_steps_take() {
 #[test]
 fn a_round_ends_with_its_slowest_request() {
     let seconds = |rounds, links: bool| {
-        let mut flow = match links {
-            true => Flow::new(Some(Links { establish_s: 1e-6, per_node: 1, op: Op::Write }), false),
-            false => Flow::default(),
-        };
-        flow.rounds = rounds;
+        let links = links.then_some(Links { establish_s: 1e-6, per_node: 1, op: Op::Write });
+        let mut flow = Flow::new(links, rounds);
         let fast: Vec<u32> = (0..4).map(|server| flow.add_shape([sub(server, 1.0)])).collect();
         let slow: Vec<u32> = (0..4).map(|server| flow.add_shape([sub(server, 5.0)])).collect();
         for round in 0..40u32 {
@@ -238,5 +235,35 @@ fn a_round_ends_with_its_slowest_request() {
         let (rounds_s, free_s) = (seconds(true, links), seconds(false, links));
         assert!((178.0..182.0).contains(&rounds_s), "35 rounds of 5 s and 5 of 1 s: {rounds_s}");
         assert!((78.0..82.0).contains(&free_s), "{free_s}");
+    }
+}
+
+/// A flow of one request of so many seconds on each of these servers, for each of two processes.
+fn pair(servers: std::ops::Range<u32>, seconds: f64, links: Option<Links>) -> Flow {
+    let mut flow = Flow::new(links, false);
+    for server in servers {
+        let shape = flow.add_shape([sub(server, seconds)]);
+        (0..2).for_each(|chain| flow.push(shape, chain));
+    }
+    flow
+}
+
+#[test]
+fn joined_flows_meet_on_the_servers_or_follow_one_another() {
+    for links in [None, Some(Links { establish_s: 1e-9, per_node: 1, op: Op::Read })] {
+        let (small, large) = (pair(0..1, 1.0, links), pair(1..2, 10.0, links));
+        let together = |other: &Flow, follows| {
+            let part = |flow, weight, follows| Joining { flow, weight, follows };
+            let parts = [part(&small, 3.0, false), part(other, 1.0, follows), part(&small, 1.0, true)];
+            replay(&Flow::joined(parts), 0)
+        };
+        let near = |seconds: f64, expected: f64| {
+            assert!((seconds / expected - 1.0).abs() < 0.02, "{seconds} {expected}")
+        };
+        near(together(&large, false), 22.0);
+        near(together(&large, true), 28.0);
+        // On the same server.
+        near(together(&pair(0..1, 10.0, links), false), 28.0);
+        near(together(&Flow::default(), false), 8.0);
     }
 }

@@ -4,7 +4,7 @@
 //! linear program, which may cut a region, because its work is even. So the candidates suit one
 //! another; each is then judged by a replay of all requests of its set.
 
-use stripewise_allocation::{Choice, Column, Program, Region, Row, solve};
+use stripewise_allocation::{Choice, Column, Region, solve};
 use stripewise_layout::Layout;
 
 use super::rows::Rows;
@@ -26,11 +26,8 @@ const PARTS_MAX: usize = 64;
 pub fn compose(sets: &mut [Set<'_>], rows: &Rows, space: &[u64]) {
     let mut left = PARTS_MAX;
     let divided: Vec<Divided> = sets.iter().map(|set| Divided::new(set, rows, &mut left)).collect();
-    let program = Program {
-        weights: Vec::new(),
-        rows: rows.sums(space).iter().map(|&bytes| Row::Space { bytes: bytes as f64 }).collect(),
-        regions: divided.iter().flat_map(|divided| divided.regions.iter().cloned()).collect(),
-    };
+    let regions = divided.iter().flat_map(|divided| divided.regions.iter().cloned()).collect();
+    let program = rows.program(rows.sums(space).iter().map(|&bytes| bytes as f64), regions);
     let Ok(solution) = solve(&program) else { return };
     let mut choices = &solution.choices[..];
     for (set, divided) in sets.iter_mut().zip(&divided) {

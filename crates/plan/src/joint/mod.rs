@@ -8,15 +8,17 @@
 //! it takes than any other choice of these candidates could (`docs/decisions/0011-joint-plan.md`).
 
 mod composed;
+mod repair;
 mod rows;
 mod set;
+mod stages;
 
-use stripewise_allocation::{Program, Row, Solution, solve};
+use stripewise_allocation::{Solution, solve};
 use stripewise_cluster::Cluster;
 
 pub use rows::SpaceValue;
+pub(crate) use stages::{Placed, Stage, total_s};
 
-use crate::candidate::Judged;
 use crate::choose::{Decision, decide};
 use crate::error::PlanError;
 use crate::options::{Options, Scheme};
@@ -24,6 +26,7 @@ use crate::problem::Problem;
 use crate::servers::Servers;
 use crate::workload::{FileSet, Workload};
 use composed::compose;
+use repair::repair;
 use rows::Rows;
 use set::Set;
 
@@ -64,15 +67,16 @@ pub fn jointly(
     }
     // The share of a single set is all of the space.
     let has_shares = shared.len() > 1;
-    let rows = Rows::new(cluster, servers, shared.len());
+    let rows = Rows::new(cluster, servers, &workload.file_sets, options.objective);
+    let problem = |set| Problem::new(set, cluster, servers, options, FileSet::total_size(set));
+    let problems: Vec<Problem<'_>> = workload.file_sets.iter().map(problem).collect();
     let mut sets = Vec::with_capacity(shared.len());
-    for ((set, decision), &is_fixed) in workload.file_sets.iter().zip(shared).zip(fixed) {
-        let problem = Problem::new(set, cluster, servers, options, set.total_size());
+    for (index, ((&problem, decision), &is_fixed)) in problems.iter().zip(shared).zip(fixed).enumerate() {
         let mut plans = vec![decision];
         if is_scarce && has_shares && !is_fixed {
             plans.push(decide(&problem)?);
         }
-        sets.push(Set::new(problem, plans, &rows, is_fixed));
+        sets.push(Set::new(index, problem, plans, &rows, is_fixed));
     }
     let space = space(&sets, &rows);
     if is_scarce {
@@ -81,16 +85,27 @@ pub fn jointly(
     let Some(solution) = solution(&sets, &rows, &space) else {
         return Ok((sets.into_iter().map(Set::in_its_share).collect(), None));
     };
-    let shares_s: f64 = sets.iter().map(|set| set.options[set.share()].seconds).sum();
-    let chosen: Vec<Decision> = match shares_s <= solution.seconds {
+    let shares: Vec<usize> = sets.iter().map(Set::share).collect();
+    let mut choices: Vec<usize> = solution.choices.iter().map(|choice| choice.column as usize).collect();
+    repair(&sets, &rows, &space, &mut choices);
+    let keeps_shares = seconds(&sets, &rows, &shares) <= seconds(&sets, &rows, &choices);
+    let now_s = seconds(&sets, &rows, &vec![0; sets.len()]);
+    let chosen: Vec<Decision> = match keeps_shares {
         true => sets.into_iter().map(Set::in_its_share).collect(),
-        false => sets.into_iter().zip(&solution.choices).map(|(set, choice)| set.chosen(*choice)).collect(),
+        false => sets.into_iter().zip(choices).map(|(set, choice)| set.chosen(choice)).collect(),
     };
-    let sum = |of: fn(&Decision) -> &Judged| chosen.iter().map(|it| options.objective.of(of(it))).sum::<f64>();
-    let (now_s, planned_s) = (sum(|decision| &decision.present), sum(Decision::chosen));
+    let placed = problems.iter().zip(&chosen).map(|(problem, of)| of.placed(problem, of.chosen()));
+    let placed: Vec<Placed<'_>> = placed.collect();
+    let planned_s = total_s(&rows.stages, &placed);
     let bound_s = solution.bound_s.min(planned_s);
     let space = rows.values(cluster, servers, &solution.prices);
     Ok((chosen, Some(Joint { now_s, planned_s, bound_s, space })))
+}
+
+/// Seconds (or cost) of all sets, each in the option with this index.
+fn seconds(sets: &[Set<'_>], rows: &Rows, choices: &[usize]) -> f64 {
+    let placed: Vec<Placed<'_>> = sets.iter().zip(choices).map(|(set, &option)| set.placed(option)).collect();
+    total_s(&rows.stages, &placed)
 }
 
 /// Whether there is a tier on which not all files fit.
@@ -109,11 +124,10 @@ fn space(sets: &[Set<'_>], rows: &Rows) -> Vec<u64> {
 /// The solution, if one is found whose files fit on every server.
 fn solution(sets: &[Set<'_>], rows: &Rows, space: &[u64]) -> Option<Solution> {
     let sums = rows.sums(space);
-    let regions = sets.iter().map(Set::region).collect();
-    let mut program = Program { weights: Vec::new(), rows: Vec::new(), regions };
     let mut bound_s = None;
     for fraction in SPACES {
-        program.rows = sums.iter().map(|&bytes| Row::Space { bytes: bytes as f64 * fraction }).collect();
+        let space_of_rows = sums.iter().map(|&bytes| bytes as f64 * fraction);
+        let program = rows.program(space_of_rows, sets.iter().map(Set::region).collect());
         let solution = solve(&program).ok()?;
         let bound_s = *bound_s.get_or_insert(solution.bound_s);
         let chosen = sets.iter().zip(&solution.choices);

@@ -1,9 +1,13 @@
-//! The space of the servers as rows of the linear program.
+//! What file sets share, as rows of the linear program: the space of the servers, and the time of
+//! the stages.
 
-use stripewise_allocation::Prices;
+use stripewise_allocation::{Prices, Program, Region, Row};
 use stripewise_cluster::Cluster;
 
+use super::stages::{Placed, Stage};
+use crate::options::Objective;
 use crate::servers::Servers;
+use crate::workload::FileSet;
 
 /// Maximum number of servers whose space is counted one by one, and of servers times file sets. In
 /// larger clusters the space of a tier counts as one.
@@ -31,25 +35,59 @@ impl SpaceValue {
     }
 }
 
-/// The space of the servers as rows of the program.
+/// The space of the servers and the stages as rows of the program.
 pub struct Rows {
     /// The row that each server's space is in.
     row_of: Vec<u32>,
     /// The space of each server, bytes.
     pub capacities: Vec<u64>,
-    /// Number of rows.
-    count: usize,
+    /// Number of rows of the space.
+    pub count: usize,
+    /// Number of servers in each row of the space.
+    servers: Vec<f64>,
+    /// The stages, whose rows follow.
+    pub stages: Vec<Stage>,
 }
 
 impl Rows {
-    /// The rows for a plan of so many file sets.
-    pub fn new(cluster: &Cluster, servers: &Servers, sets: usize) -> Self {
+    /// The rows for a plan of these file sets.
+    pub fn new(cluster: &Cluster, servers: &Servers, file_sets: &[FileSet], objective: Objective) -> Self {
+        let sets = file_sets.len();
         let tier = |server: u32| cluster.tier_of(server).unwrap_or(0) as u32;
         let all = 0..servers.count() as u32;
         let is_large = servers.count() > SERVERS_MAX || servers.count() * sets > SERVERS_OF_SETS_MAX;
         let row_of: Vec<u32> = all.map(|server| if is_large { tier(server) } else { server }).collect();
         let count = row_of.iter().map(|row| row + 1).max().unwrap_or(0) as usize;
-        Self { row_of, capacities: servers.capacities.clone(), count }
+        let mut in_row = vec![0.0; count];
+        row_of.iter().for_each(|&row| in_row[row as usize] += 1.0);
+        let stages = Stage::all_of(file_sets, objective);
+        Self { row_of, capacities: servers.capacities.clone(), count, servers: in_row, stages }
+    }
+
+    /// The program of these regions if the rows of the space have so many bytes.
+    pub fn program(&self, space: impl Iterator<Item = f64>, regions: Vec<Region>) -> Program {
+        let space = space.map(|bytes| Row::Space { bytes });
+        let of_stages = (0..).zip(&self.stages).flat_map(|(phase, stage)| stage.rows(phase, self.count));
+        let rows = space.chain(of_stages).collect();
+        Program { weights: self.stages.iter().map(Stage::weight).collect(), rows, regions }
+    }
+
+    /// Seconds of a set in a layout outside of all stages, and what it uses of the stages' rows.
+    pub fn times(&self, index: usize, placed: Placed<'_>) -> (f64, Vec<(u32, f64)>) {
+        let (mut first, mut uses) = (self.count, Vec::new());
+        for stage in &self.stages {
+            uses.extend(stage.uses(index, placed, first, self));
+            first += stage.rows(0, self.count).count();
+        }
+        (placed.outside_s(), uses)
+    }
+
+    /// Adds up the seconds of all servers of a row, divided by their number: no server works less
+    /// than their mean.
+    pub fn add_mean(&self, busy_s: &[f64], sums: &mut [f64]) {
+        for (&row, busy_s) in self.row_of.iter().zip(busy_s) {
+            sums[row as usize] += busy_s / self.servers[row as usize];
+        }
     }
 
     /// Sums up what servers hold by row, bytes.

@@ -1,8 +1,9 @@
 //! A file set among others: the layouts that it may get, and the decision for one of them.
 
-use stripewise_allocation::{Choice, Column, Region};
+use stripewise_allocation::{Column, Region};
 
 use super::rows::Rows;
+use super::stages::Placed;
 use crate::candidate::{Candidate, Judged, Method, bytes_by_target};
 use crate::choose::Decision;
 use crate::evaluate::best_of;
@@ -11,6 +12,8 @@ use crate::problem::Problem;
 
 /// A file set and what it may get.
 pub struct Set<'p> {
+    /// Its index among all sets.
+    pub index: usize,
     /// With all space for this set.
     pub problem: Problem<'p>,
     /// The decision in its share of the space, and with all space if that was planned.
@@ -25,16 +28,20 @@ pub struct Set<'p> {
 pub struct Pick {
     /// Index into [`Set::plans`], and of the candidate in it; `None`: the present layout.
     candidate: Option<(usize, usize)>,
-    /// The time (or cost).
+    /// The time (or cost) by itself.
     pub seconds: f64,
+    /// The part of it outside of stages.
+    pub outside_s: f64,
+    /// The use of the rows of stages.
+    in_stages: Vec<(u32, f64)>,
     /// The bytes that the files need of each row.
     pub bytes: Vec<u64>,
 }
 
 impl<'p> Set<'p> {
     /// A set with the candidates of these plans.
-    pub fn new(problem: Problem<'p>, plans: Vec<Decision>, rows: &Rows, is_fixed: bool) -> Self {
-        let mut set = Self { problem, plans, options: Vec::new(), is_fixed };
+    pub fn new(index: usize, problem: Problem<'p>, plans: Vec<Decision>, rows: &Rows, is_fixed: bool) -> Self {
+        let mut set = Self { index, problem, plans, options: Vec::new(), is_fixed };
         set.options.push(set.pick(None, rows));
         for plan in 0..set.plans.len() {
             set.plans[plan].picks.clone().into_iter().for_each(|index| set.admit(plan, index, rows));
@@ -68,9 +75,21 @@ impl<'p> Set<'p> {
     }
 
     fn pick(&self, candidate: Option<(usize, usize)>, rows: &Rows) -> Pick {
-        let judged = self.judged(candidate);
-        let seconds = self.problem.options.objective.of(judged);
-        Pick { candidate, seconds, bytes: rows.sums(&bytes(&self.problem, &judged.candidate)) }
+        let placed = self.place(candidate);
+        let seconds = self.problem.options.objective.of(placed.judged);
+        let (outside_s, in_stages) = rows.times(self.index, placed);
+        let bytes = rows.sums(&bytes(&self.problem, &placed.judged.candidate));
+        Pick { candidate, seconds, outside_s, in_stages, bytes }
+    }
+
+    fn place(&self, candidate: Option<(usize, usize)>) -> Placed<'_> {
+        let plan = &self.plans[candidate.map_or(0, |(plan, _)| plan)];
+        Placed { problem: &self.problem, judged: self.judged(candidate), count: plan.candidates.len() + 1 }
+    }
+
+    /// The set in one of its options, by its index.
+    pub fn placed(&self, option: usize) -> Placed<'_> {
+        self.place(self.options[option].candidate)
     }
 
     fn judged(&self, candidate: Option<(usize, usize)>) -> &Judged {
@@ -97,9 +116,8 @@ impl<'p> Set<'p> {
         self.plans.into_iter().next().expect("there is always this one")
     }
 
-    /// The decision for a choice of the program.
-    pub fn chosen(mut self, choice: Choice) -> Decision {
-        let index = choice.column as usize;
+    /// The decision for an option, by its index.
+    pub fn chosen(mut self, index: usize) -> Decision {
         let Some((plan, candidate)) = self.options[index].candidate else {
             let is_better = |option: &Pick| option.seconds < self.options[0].seconds;
             let loses = self.options.iter().any(is_better);
@@ -128,7 +146,11 @@ impl<'p> Set<'p> {
 
     /// The options as columns of the program.
     pub fn region(&self) -> Region {
-        let column = |option: &Pick| column(option.seconds, &option.bytes);
+        let column = |option: &Pick| {
+            let mut column = column(option.outside_s, &option.bytes);
+            column.uses.extend(&option.in_stages);
+            column
+        };
         Region { columns: self.options.iter().map(column).collect(), divisible: false }
     }
 

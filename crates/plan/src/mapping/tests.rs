@@ -162,6 +162,7 @@ fn order_is_lost_to_others_on_servers_with_one_arm() {
         let group = Group {
             application: 0,
             times: 1,
+            lane: None,
             op: Op::Read,
             access: Access::Sequential,
             procs: processes,
@@ -241,6 +242,7 @@ fn over_a_network_it_matters_where_the_requests_of_a_round_begin() {
             let group = Group {
                 application: 0,
                 times: 1,
+                lane: None,
                 op: Op::Read,
                 access: Access::Sequential,
                 procs: 8,

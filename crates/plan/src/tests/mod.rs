@@ -132,6 +132,7 @@ pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) ->
     let group = Group {
         application: 0,
         times: 1,
+        lane: None,
         op,
         access,
         procs,

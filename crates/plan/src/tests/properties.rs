@@ -49,6 +49,7 @@ fn groups(files: u32) -> impl Strategy<Value = Group> {
         |(sample, write, random, procs, more)| Group {
             application: 0,
             times: 1,
+            lane: None,
             op: if write { Op::Write } else { Op::Read },
             access: if random { Access::Random } else { Access::Sequential },
             procs,
