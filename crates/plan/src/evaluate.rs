@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use stripewise_cluster::Spread;
 
 use crate::candidate::{Candidate, Judged, Method};
-use crate::elapsed::{estimate, replay};
+use crate::elapsed::{Flow, estimate, floor_s, replay};
 use crate::layouts::Layouts;
 use crate::options::Objective;
 use crate::problem::Problem;
@@ -173,28 +173,41 @@ pub fn elapsed(serving: &Serving<'_>, effort: Effort) -> f64 {
 
 /// Expected wall-clock seconds of all runs of one group.
 fn elapsed_of(serving: &Serving<'_>, group: &Group, effort: Effort) -> f64 {
+    seconds_of(serving.problem, group, &flow_of(serving, group, effort))
+}
+
+/// The flow of a sample of a group.
+fn flow_of(serving: &Serving<'_>, group: &Group, effort: Effort) -> Flow {
     let problem = serving.problem;
     let requests = effort.sample(serving, group);
     let mapped = serving.serve(group, &requests).mapped;
-    let flow = mapped.flow(group, &requests, problem.servers, effort.sub_requests(problem));
+    mapped.flow(group, &requests, problem.servers, effort.sub_requests(problem))
+}
+
+/// Expected wall-clock seconds of all runs of a group, of which `flow` is a sample.
+fn seconds_of(problem: &Problem<'_>, group: &Group, flow: &Flow) -> f64 {
     // With too few requests per process the sample says nothing about their order.
     let per_process = SHORT.per_process as u64 * u64::from(group.procs);
     let servers_s = if (flow.len() as u64) < group.count.min(per_process) {
-        let estimate_s = group.count as f64 * estimate(&flow, group.procs);
+        let estimate_s = group.count as f64 * estimate(flow, group.procs);
         // Thousands of connections per request are more than the closed form can leave out.
-        if problem.is_large() { estimate_s.max(problem.connect_s(group, &flow)) } else { estimate_s }
+        if problem.is_large() { estimate_s.max(problem.connect_s(group, flow)) } else { estimate_s }
     } else {
-        replay(&flow, group.count)
+        replay(flow, group.count)
     };
     group.times as f64 * servers_s.max(problem.client_link_s(group))
 }
 
-/// What some of a set's groups need, without the others.
+/// What some of a set's groups need in all runs, if nothing else uses the servers.
 #[derive(Clone, Debug, Default)]
 pub struct Load {
-    /// Expected wall-clock seconds of all runs, if nothing else used the servers.
+    /// Expected wall-clock seconds.
     pub elapsed_s: f64,
-    /// Seconds that they keep each server busy in all runs.
+    /// The same without waiting: the busiest server works all the time, or a process does.
+    pub floor_s: f64,
+    /// Seconds that processes wait for the slowest one of a collective call.
+    pub rounds_s: f64,
+    /// Seconds that each server is busy.
     pub busy_s: Vec<f64>,
 }
 
@@ -208,13 +221,35 @@ impl Load {
         wanted: impl Fn(&Group) -> bool,
     ) -> Self {
         let (serving, effort) = (Serving::new(problem, candidate), Effort::full(problem, count));
-        let mut load = Self { elapsed_s: 0.0, busy_s: vec![0.0; problem.servers.count()] };
+        let mut load = Self { busy_s: vec![0.0; problem.servers.count()], ..Self::default() };
         for group in problem.set.groups.iter().filter(|group| wanted(group)) {
-            load.elapsed_s += elapsed_of(&serving, group, effort);
+            let flow = flow_of(&serving, group, effort);
+            let elapsed_s = seconds_of(problem, group, &flow);
+            let least_s = (group.count as f64 * floor_s(&flow, group.procs)).max(problem.client_link_s(group));
+            load.elapsed_s += elapsed_s;
+            load.floor_s += elapsed_s.min(group.times as f64 * least_s);
+            if group.collective {
+                let free_s = seconds_of(problem, group, &flow.without_rounds());
+                load.rounds_s += (elapsed_s - free_s).max(0.0);
+            }
             let sample = problem.cost_sample(group, count, &serving.copies);
             serving.serve(group, &sample).mapped.add_busy(group, problem.servers, &mut load.busy_s);
         }
         load
+    }
+
+    /// Seconds that the busiest server works.
+    pub fn busiest_s(&self) -> f64 {
+        self.busy_s.iter().copied().fold(0.0, f64::max)
+    }
+
+    /// Adds another load, which follows this one.
+    pub fn add(&mut self, other: Self) {
+        self.elapsed_s += other.elapsed_s;
+        self.floor_s += other.floor_s;
+        self.rounds_s += other.rounds_s;
+        self.busy_s.resize(self.busy_s.len().max(other.busy_s.len()), 0.0);
+        self.busy_s.iter_mut().zip(other.busy_s).for_each(|(sum, busy_s)| *sum += busy_s);
     }
 }
 

@@ -53,7 +53,7 @@ pub use collect::Collector;
 pub use error::PlanError;
 pub use evaluate::judge;
 pub use form::{Form, Shape};
-pub use joint::{Joint, SpaceValue};
+pub use joint::{Joint, SpaceValue, StageTimes, Waits};
 pub use layouts::Layouts;
 pub use native::{Native, OnlyNative, native};
 pub use options::{CopyOptions, MIN_GAIN, Objective, Options, STEP, Scheme};

@@ -35,6 +35,12 @@ pub fn estimate(flow: &Flow, procs: u32) -> f64 {
     floor_s / high
 }
 
+/// Lower bound on the seconds per request of `procs` processes: those of the busiest server, or of
+/// one process's chain of requests without contention.
+pub fn floor_s(flow: &Flow, procs: u32) -> f64 {
+    Moments::of(&flow.simplified(), procs.max(1)).floor_s()
+}
+
 fn response(subs: &[Sub], waits: &[f64]) -> f64 {
     subs.iter().map(|sub| waits[sub.server as usize] + sub.busy_s).fold(0.0, f64::max)
 }

@@ -116,6 +116,13 @@ impl Flow {
         all
     }
 
+    /// The same requests, each as soon as its process is done with the one before.
+    pub fn without_rounds(&self) -> Self {
+        let mut flow = self.clone();
+        flow.crews.iter_mut().for_each(|crew| crew.rounds = false);
+        flow
+    }
+
     /// One more than the largest number of a process.
     pub(super) fn processes(&self) -> u32 {
         self.chains.iter().map(|chain| chain + 1).max().unwrap_or(0)

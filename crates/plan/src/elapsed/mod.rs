@@ -23,6 +23,6 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-pub use estimate::estimate;
+pub use estimate::{estimate, floor_s};
 pub use flow::{Flow, Joining, Links, Sub};
 pub use replay::replay;

@@ -12,16 +12,19 @@ mod repair;
 mod rows;
 mod set;
 mod stages;
+mod waits;
 
 use stripewise_allocation::{Solution, solve};
 use stripewise_cluster::Cluster;
 
 pub use rows::SpaceValue;
 pub(crate) use stages::{Placed, Stage, total_s};
+pub use waits::{StageTimes, Waits};
 
+use crate::candidate::Judged;
 use crate::choose::{Decision, decide};
 use crate::error::PlanError;
-use crate::options::{Options, Scheme};
+use crate::options::{Objective, Options, Scheme};
 use crate::problem::Problem;
 use crate::servers::Servers;
 use crate::workload::{FileSet, Workload};
@@ -46,6 +49,12 @@ pub struct Joint {
     pub bound_s: f64,
     /// What more space is worth.
     pub space: Vec<SpaceValue>,
+    /// Where requests wait in the planned layouts.
+    #[serde(default)]
+    pub waits: Waits,
+    /// The sets that different processes use at the same time.
+    #[serde(default)]
+    pub stages: Vec<StageTimes>,
 }
 
 /// Plans all sets together. `shared` are the decisions for sets that share the space in proportion
@@ -94,12 +103,19 @@ pub fn jointly(
         true => sets.into_iter().map(Set::in_its_share).collect(),
         false => sets.into_iter().zip(choices).map(|(set, choice)| set.chosen(choice)).collect(),
     };
-    let placed = problems.iter().zip(&chosen).map(|(problem, of)| of.placed(problem, of.chosen()));
-    let placed: Vec<Placed<'_>> = placed.collect();
-    let planned_s = total_s(&rows.stages, &placed);
+    let placed = |of: fn(&Decision) -> &Judged| -> Vec<Placed<'_>> {
+        problems.iter().zip(&chosen).map(|(problem, decision)| decision.placed(problem, of(decision))).collect()
+    };
+    let (now, planned) = (placed(|decision| &decision.present), placed(Decision::chosen));
+    let planned_s = total_s(&rows.stages, &planned);
     let bound_s = solution.bound_s.min(planned_s);
+    let waits = match options.objective {
+        Objective::Elapsed => Waits::of(&rows.stages, &planned, bound_s),
+        Objective::Cost => Waits::default(),
+    };
+    let stages = rows.stages.iter().map(|stage| StageTimes::of(stage, &now, &planned)).collect();
     let space = rows.values(cluster, servers, &solution.prices);
-    Ok((chosen, Some(Joint { now_s, planned_s, bound_s, space })))
+    Ok((chosen, Some(Joint { now_s, planned_s, bound_s, space, waits, stages })))
 }
 
 /// Seconds (or cost) of all sets, each in the option with this index.

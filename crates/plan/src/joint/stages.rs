@@ -57,7 +57,8 @@ impl Placed<'_> {
         self.load(|group| group.lane.is_none()).elapsed_s
     }
 
-    fn load(&self, wanted: impl Fn(&Group) -> bool) -> Load {
+    /// What those of its groups need that are `wanted`.
+    pub fn load(&self, wanted: impl Fn(&Group) -> bool) -> Load {
         Load::of(self.problem, &self.judged.candidate, self.count, wanted)
     }
 }
@@ -101,48 +102,53 @@ impl Stage {
 
     /// Seconds that all runs of the stage take with these layouts, by set.
     pub fn elapsed_s<'a>(&self, placed: impl Fn(usize) -> Placed<'a>) -> f64 {
-        let mut servers_s: Vec<f64> = Vec::new();
-        let (mut lanes_s, mut is_large) = (0.0f64, false);
-        let mut flows: Vec<(Flow, f64, bool)> = Vec::new();
-        for (&lane, members) in &self.lanes {
-            let (mut lane_s, before) = (0.0, flows.len());
-            for &member in members {
-                let placed = placed(member);
-                let load = self.load(lane, placed);
-                servers_s.resize(load.busy_s.len(), 0.0);
-                servers_s.iter_mut().zip(load.busy_s).for_each(|(sum, busy_s)| *sum += busy_s);
-                lane_s += load.elapsed_s;
-                is_large = placed.problem.is_large();
-                if !is_large {
-                    self.add_flows(lane, placed, before, &mut flows);
-                }
-            }
-            lanes_s = lanes_s.max(lane_s);
-        }
-        let least_s = servers_s.into_iter().fold(lanes_s, f64::max);
+        let load = self.load(&placed);
+        let least_s = load.elapsed_s.max(load.busiest_s());
+        let large = |&index: &usize| placed(index).problem.is_large();
         // Wide requests are not replayed on all of their servers, but on others for each group.
-        if is_large {
+        if self.lanes.values().flatten().any(large) {
             return least_s;
         }
-        let parts =
-            flows.iter().map(|(flow, weight, follows)| Joining { flow, weight: *weight, follows: *follows });
+        let of_lane = |(&lane, members): (&u32, &Vec<usize>)| {
+            members.iter().flat_map(|&member| self.flows(lane, placed(member))).collect()
+        };
+        let lanes: Vec<Vec<(Flow, f64)>> = self.lanes.iter().map(of_lane).collect();
+        let parts = lanes.iter().flat_map(|lane| lane.iter().zip(0..));
+        let parts = parts.map(|((flow, weight), index)| Joining { flow, weight: *weight, follows: index > 0 });
         let together_s = replay(&Flow::joined(parts), 0) / self.fraction * self.times as f64;
         together_s.max(least_s)
     }
 
-    /// Adds the flow of every group of a set that is in a lane, whose flows begin at `first`.
-    fn add_flows(&self, lane: u32, placed: Placed<'_>, first: usize, flows: &mut Vec<(Flow, f64, bool)>) {
+    /// The load of the stage: the sums of the servers' times, and the longest of the lanes' other
+    /// times.
+    pub fn load<'a>(&self, placed: impl Fn(usize) -> Placed<'a>) -> Load {
+        let mut all = Load::default();
+        for (&lane, members) in &self.lanes {
+            let mut of_lane = Load::default();
+            members.iter().for_each(|&member| of_lane.add(self.load_in(lane, placed(member))));
+            let elapsed_s = all.elapsed_s.max(of_lane.elapsed_s);
+            let floor_s = all.floor_s.max(of_lane.floor_s);
+            let rounds_s = all.rounds_s.max(of_lane.rounds_s);
+            all.add(of_lane);
+            all = Load { elapsed_s, floor_s, rounds_s, ..all };
+        }
+        all
+    }
+
+    /// The flow of every group of a set that is in a lane, and what its times are multiplied by.
+    fn flows(&self, lane: u32, placed: Placed<'_>) -> Vec<(Flow, f64)> {
         let Placed { problem, judged, .. } = placed;
         let serving = Serving::new(problem, &judged.candidate);
-        for group in problem.set.groups.iter().filter(|group| self.has_in(lane, group)) {
+        let of_group = |group: &Group| {
             let least = u64::from(group.procs).saturating_mul(PER_PROCESS);
             let most = ((group.count as f64 * self.fraction).ceil() as u64).max(least) as usize;
             let requests = group.windows(most, RUN.max(least as usize).min(most));
             let mapped = serving.serve(group, &requests).mapped;
             let flow = mapped.flow(group, &requests, problem.servers, usize::MAX);
             let weight = group.count as f64 * self.fraction / flow.len().max(1) as f64;
-            flows.push((flow, weight, flows.len() > first));
-        }
+            (flow, weight)
+        };
+        problem.set.groups.iter().filter(|group| self.has_in(lane, group)).map(of_group).collect()
     }
 
     /// Whether the requests of a group are in the stage.
@@ -155,7 +161,7 @@ impl Stage {
     }
 
     /// What a set needs in a lane.
-    fn load(&self, lane: u32, placed: Placed<'_>) -> Load {
+    fn load_in(&self, lane: u32, placed: Placed<'_>) -> Load {
         placed.load(|group| self.has_in(lane, group))
     }
 
@@ -170,7 +176,7 @@ impl Stage {
         let mut uses = vec![0.0; rows.count + self.lanes.len()];
         for (place, (&lane, members)) in self.lanes.iter().enumerate() {
             if members.contains(&index) {
-                let load = self.load(lane, placed);
+                let load = self.load_in(lane, placed);
                 rows.add_mean(&load.busy_s, &mut uses);
                 uses[rows.count + place] += load.elapsed_s;
             }

@@ -57,6 +57,13 @@ fn together(joint: &Joint) -> Markup {
             "All files together: " (units::seconds(joint.now_s)) " expected now, "
             (units::seconds(joint.planned_s)) " planned. No choice of changes worth making takes less than "
             (units::seconds(joint.bound_s)) "."
+            @for (cause, seconds) in joint.waits.notable(joint.planned_s) {
+                " " (cause) ": " (units::seconds(seconds)) " of the planned time."
+            }
+            @for stage in &joint.stages {
+                " Used at the same time by different processes: " (stage.patterns.join(", ")) ": "
+                (units::seconds(stage.now_s)) " now, " (units::seconds(stage.planned_s)) " planned."
+            }
             @for (tier, (bytes, saves_s)) in worth {
                 " Another " (units::bytes(bytes)) " on " (tier) " would save at most about " (units::seconds(saves_s)) "."
             }

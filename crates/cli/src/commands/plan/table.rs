@@ -7,7 +7,9 @@ use stripewise_cluster::{format_cycle, size};
 use stripewise_layout::{Layout, Region};
 use stripewise_model::{Access, Op};
 use stripewise_plan::workload::FileSet;
-use stripewise_plan::{ApplicationTimes, Decision, Expected, Joint, Judged, Objective, RequestClass, native};
+use stripewise_plan::{
+    ApplicationTimes, Decision, Expected, Joint, Judged, Objective, RequestClass, StageTimes, native,
+};
 
 use super::args::Args;
 use super::planned::{Application, Planned};
@@ -66,7 +68,7 @@ pub fn print(planned: &Planned, args: &Args) {
 
 /// Describes the whole workload: now, planned, the bound, and what more space is worth.
 fn whole(joint: &Joint, planned: &Planned) -> String {
-    let Joint { now_s, planned_s, bound_s, space } = joint;
+    let Joint { now_s, planned_s, bound_s, space, waits, stages } = joint;
     let what = match planned.options.objective {
         Objective::Elapsed => "elapsed",
         Objective::Cost => "overall cost",
@@ -77,6 +79,15 @@ fn whole(joint: &Joint, planned: &Planned) -> String {
          than {bound_s:.3} s ({} less).\n",
         percent(gap)
     );
+    for (cause, seconds) in waits.notable(*planned_s) {
+        text += &format!("{cause}: {seconds:.3} s of the planned time.\n");
+    }
+    for StageTimes { patterns, now_s, planned_s } in stages {
+        let patterns = patterns.join(", ");
+        text += &format!(
+            "Used at the same time by different processes: {patterns}: {now_s:.3} s now, {planned_s:.3} s planned.\n"
+        );
+    }
     for value in space {
         let (unit, saves_s) = value.worth();
         if saves_s > NEGLIGIBLE * planned_s {
