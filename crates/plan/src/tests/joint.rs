@@ -1,14 +1,14 @@
 //! Several file sets that want the same space.
 
 use proptest::prelude::*;
-use stripewise_cluster::{Cluster, Plan, Spread};
+use stripewise_cluster::{Cluster, Spread};
 use stripewise_layout::constructors::striped;
 use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_model::Op;
-use stripewise_sim::{Lists, Simulator, Step};
 
+use super::by_hand::{best_by_hand, simulated};
 use super::{Pattern, cluster, ior};
-use crate::workload::{FileSet, Lane, Request, Workload};
+use crate::workload::{FileSet, Lane, Workload};
 use crate::{Options, Planned, Present, plan, to_plan};
 
 const K: u64 = 1 << 10;
@@ -148,31 +148,6 @@ fn a_hot_part_of_a_file_gets_the_fast_servers() {
     );
 }
 
-/// Seconds in the simulator, one file set after the other, or those in lanes at the same time.
-fn simulated(workload: &Workload, plan: &Plan) -> f64 {
-    let step = |file: usize, request: &Request| Step::Request {
-        file: file as u32,
-        op: Op::Read,
-        offset: request.offset,
-        size: request.size,
-    };
-    let groups = || workload.file_sets.iter().map(|set| &set.groups[0]);
-    let processes = groups().flat_map(|group| &group.sample).map(|request| request.process + 1).max().unwrap();
-    let mut steps = vec![Vec::new(); processes as usize];
-    for (file, group) in groups().enumerate() {
-        for request in &group.sample {
-            steps[request.process as usize].push(step(file, request));
-        }
-        if group.lane.is_none() {
-            steps.iter_mut().for_each(|steps| steps.push(Step::Barrier));
-        }
-    }
-    let mut simulator = Simulator::new(&plan.cluster, stripewise_sim::Options::default()).unwrap();
-    let names: Vec<&str> = workload.file_sets.iter().map(|set| &*set.files[0].name).collect();
-    simulator.open(plan, &names, processes, 2).unwrap();
-    simulator.run(&mut Lists::new(steps, 2)).elapsed_s
-}
-
 #[test]
 fn the_simulator_agrees_with_the_plan_and_with_the_best_made_by_hand() {
     let (mut workload, cluster) = small_and_large();
@@ -227,34 +202,9 @@ fn files_that_are_used_at_the_same_time_share_the_servers() {
         let what = format!("{order:?} {random:?} {ssd}: {joint_s} s, {joint:?}");
         assert!((joint_s / joint.planned_s - 1.0).abs() < 0.05, "{what}");
         assert!(joint.bound_s <= joint.planned_s, "{what}");
-        let best_s = best_by_hand(&workload, &joint_plan);
+        let best_s = best_by_hand(&workload, &joint_plan, &[4 * K, 64 * K, 256 * K, M, 16 * M]);
         assert!(joint_s < 1.05 * best_s, "{what}, {best_s} s by hand");
     }
-}
-
-/// The least time of plans with each file on the disks, the SSDs or all servers in stripes of
-/// several sizes, as far as the files fit.
-fn best_by_hand(workload: &Workload, plan: &Plan) -> f64 {
-    let servers: [&[u32]; 3] = [&[0, 1, 2, 3], &[4, 5], &[0, 1, 2, 3, 4, 5]];
-    let stripes = [4 * K, 64 * K, 256 * K, M, 16 * M];
-    let layouts: Vec<Layout> =
-        servers.iter().flat_map(|on| stripes.map(|stripe| striped(on, stripe).unwrap())).collect();
-    let capacities: Vec<u64> = plan.cluster.targets().iter().map(|target| target.capacity).collect();
-    let sizes: Vec<u64> = workload.file_sets.iter().map(|set| set.files[0].size).collect();
-    let mut best_s = f64::INFINITY;
-    for (one, other) in layouts.iter().flat_map(|one| layouts.iter().map(move |other| (one, other))) {
-        let used = |target: u32| one.object_size(target, sizes[0]) + other.object_size(target, sizes[1]);
-        if (0..).zip(&capacities).any(|(target, capacity)| used(target) > *capacity) {
-            continue;
-        }
-        let mut by_hand = plan.clone();
-        for (set, layout) in workload.file_sets.iter().zip([one, other]) {
-            let rule = by_hand.rules.iter_mut().find(|rule| rule.pattern == set.pattern).unwrap();
-            (rule.layouts, rule.spread) = (vec![layout.clone()], Spread::default());
-        }
-        best_s = best_s.min(simulated(workload, &by_hand));
-    }
-    best_s
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! Tests of planning, and the clusters and workloads that they share.
 
+mod by_hand;
 mod copies;
 mod decisions;
 mod from_traces;
 mod grid;
 mod joint;
+mod joint_cases;
 mod large;
 mod only_native;
 pub(crate) mod oracle;
@@ -31,6 +33,11 @@ pub fn cluster(
     capacities: (&str, &str),
     network: (f64, f64),
 ) -> Cluster {
+    of_tiers(&[("hdd", h, capacities.0), ("ssd", s, capacities.1)], network)
+}
+
+/// Tiers with their servers' number, α, β and capacity. Each is a class of its own.
+pub fn of_tiers(tiers: &[(&str, (usize, f64, f64), &str)], network: (f64, f64)) -> Cluster {
     let class = |name: &str, alpha: f64, beta: f64| {
         let service = format!("{{ startup_s = {alpha:?}, per_byte_s = {beta:?} }}");
         let by_access = format!("{{ random = {service}, sequential = {service} }}");
@@ -45,11 +52,9 @@ pub fn cluster(
         )
     };
     let mut text = format!("[network]\nestablish_s = {:?}\nper_byte_s = {:?}\n", network.0, network.1);
-    for (name, (count, alpha, beta), capacity) in [("hdd", h, capacities.0), ("ssd", s, capacities.1)] {
-        if count > 0 {
-            text += &class(name, alpha, beta);
-            text += &tier(name, count, capacity);
-        }
+    for &(name, (count, alpha, beta), capacity) in tiers.iter().filter(|(_, servers, _)| servers.0 > 0) {
+        text += &class(name, alpha, beta);
+        text += &tier(name, count, capacity);
     }
     Cluster::parse(&text, "test").unwrap()
 }
