@@ -35,8 +35,7 @@ pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result
         return Err(PlanError::new("the trace has no reads or writes, so there is nothing to plan"));
     }
     let servers = Servers::of(cluster)?;
-    let sizes = workload.file_sets.iter().map(|set| set.total_size());
-    let plan_bytes = sizes.fold(0u64, u64::saturating_add);
+    let plan_bytes = workload.total_size();
     let auto = Options { scheme: Scheme::Auto, ..options.clone() };
     let of_set =
         |set: &FileSet, options: &Options| decide(&Problem::new(set, cluster, &servers, options, plan_bytes));

@@ -101,6 +101,13 @@ pub struct Request {
     pub past: Past,
 }
 
+impl Workload {
+    /// Total size of all files, bytes.
+    pub fn total_size(&self) -> u64 {
+        self.file_sets.iter().map(FileSet::total_size).fold(0, u64::saturating_add)
+    }
+}
+
 impl FileSet {
     /// The set without its requests.
     pub(crate) fn clone_without_groups(&self) -> Self {

@@ -11,6 +11,7 @@ mod composed;
 mod repair;
 mod rows;
 mod set;
+mod space;
 mod stages;
 mod waits;
 
@@ -32,6 +33,7 @@ use composed::compose;
 use repair::repair;
 use rows::Rows;
 use set::Set;
+use space::{limit_caches, sum};
 
 /// Fractions of the space to plan for, one after the other, where it counts by tier, until the
 /// files fit on every server.
@@ -69,8 +71,9 @@ pub fn jointly(
     shared: Vec<Decision>,
     fixed: &[bool],
 ) -> Result<(Vec<Decision>, Option<Joint>), PlanError> {
-    let is_for_all = options.scheme == Scheme::Auto && options.native.is_none() && options.with.is_empty();
-    let is_scarce = is_scarce(workload, cluster, servers);
+    let is_for_all = options.scheme == Scheme::Auto && options.native.is_none();
+    let all_bytes = workload.total_size();
+    let is_scarce = is_scarce(all_bytes, (cluster, servers), options);
     if !is_for_all || shared.len() < 2 && !is_scarce {
         return Ok((shared, None));
     }
@@ -85,7 +88,7 @@ pub fn jointly(
         if is_scarce && has_shares && !is_fixed {
             plans.push(decide(&problem)?);
         }
-        sets.push(Set::new(index, problem, plans, &rows, is_fixed));
+        sets.push(Set::new((index, problem), plans, &rows, (is_fixed, all_bytes)));
     }
     let space = space(&sets, &rows);
     if is_scarce {
@@ -99,10 +102,11 @@ pub fn jointly(
     repair(&sets, &rows, &space, &mut choices);
     let keeps_shares = seconds(&sets, &rows, &shares) <= seconds(&sets, &rows, &choices);
     let now_s = seconds(&sets, &rows, &vec![0; sets.len()]);
-    let chosen: Vec<Decision> = match keeps_shares {
+    let mut chosen: Vec<Decision> = match keeps_shares {
         true => sets.into_iter().map(Set::in_its_share).collect(),
         false => sets.into_iter().zip(choices).map(|(set, choice)| set.chosen(choice)).collect(),
     };
+    limit_caches(&mut chosen, &problems, &space);
     let placed = |of: fn(&Decision) -> &Judged| -> Vec<Placed<'_>> {
         problems.iter().zip(&chosen).map(|(problem, decision)| decision.placed(problem, of(decision))).collect()
     };
@@ -124,16 +128,17 @@ fn seconds(sets: &[Set<'_>], rows: &Rows, choices: &[usize]) -> f64 {
     total_s(&rows.stages, &placed)
 }
 
-/// Whether there is a tier on which not all files fit.
-fn is_scarce(workload: &Workload, cluster: &Cluster, servers: &Servers) -> bool {
-    let needed = workload.file_sets.iter().map(FileSet::total_size).fold(0, u64::saturating_add);
+/// Whether there is a tier on which not all files fit, with as many replicas as they may have.
+fn is_scarce(bytes: u64, (cluster, servers): (&Cluster, &Servers), options: &Options) -> bool {
+    let copies = if options.with.iter().any(|with| with == "replicas") { options.copies.most } else { 1 };
+    let needed = bytes.saturating_mul(copies as u64);
     (0..cluster.tiers.len()).any(|tier| servers.space_of(cluster, tier) < needed)
 }
 
 /// The space of each server, bytes. What the files would use in their shares counts as fitting:
 /// those that stay where they are may already use more than the capacity.
 fn space(sets: &[Set<'_>], rows: &Rows) -> Vec<u64> {
-    let used = rows.used(sets.iter().map(|set| set.bytes(set.share())));
+    let used = sum(sets.iter().map(|set| set.bytes(set.share())));
     rows.capacities.iter().zip(used).map(|(&capacity, used)| capacity.max(used)).collect()
 }
 
@@ -147,7 +152,7 @@ fn solution(sets: &[Set<'_>], rows: &Rows, space: &[u64]) -> Option<Solution> {
         let solution = solve(&program).ok()?;
         let bound_s = *bound_s.get_or_insert(solution.bound_s);
         let chosen = sets.iter().zip(&solution.choices);
-        let used = rows.used(chosen.map(|(set, choice)| set.bytes(choice.column as usize)));
+        let used = sum(chosen.map(|(set, choice)| set.bytes(choice.column as usize)));
         if used.iter().zip(space).all(|(used, space)| used <= space) {
             return Some(Solution { bound_s, ..solution });
         }

@@ -3,6 +3,7 @@
 
 use super::rows::Rows;
 use super::set::Set;
+use super::space::sum;
 use super::stages::Stage;
 
 /// Maximum number of replays of stages.
@@ -25,7 +26,7 @@ pub fn repair(sets: &[Set<'_>], rows: &Rows, space: &[u64], choices: &mut [usize
                     return;
                 }
                 let before = std::mem::replace(&mut choices[index], option);
-                if option == before || !fits(sets, rows, space, choices) {
+                if option == before || !fits(sets, space, choices) {
                     choices[index] = before;
                     continue;
                 }
@@ -51,7 +52,7 @@ fn seconds(sets: &[Set<'_>], stages: &[&Stage], choices: &[usize], index: usize)
         + stages.iter().map(|stage| stage.elapsed_s(placed)).sum::<f64>()
 }
 
-fn fits(sets: &[Set<'_>], rows: &Rows, space: &[u64], choices: &[usize]) -> bool {
-    let used = rows.used(sets.iter().zip(choices).map(|(set, &option)| set.bytes(option)));
+fn fits(sets: &[Set<'_>], space: &[u64], choices: &[usize]) -> bool {
+    let used = sum(sets.iter().zip(choices).map(|(set, &option)| set.bytes(option)));
     used.iter().zip(space).all(|(used, space)| used <= space)
 }

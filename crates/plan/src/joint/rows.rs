@@ -99,14 +99,6 @@ impl Rows {
         sums
     }
 
-    /// The bytes on each server, summed.
-    pub fn used(&self, all: impl Iterator<Item = Vec<u64>>) -> Vec<u64> {
-        all.fold(vec![0u64; self.capacities.len()], |mut sums, bytes| {
-            sums.iter_mut().zip(bytes).for_each(|(sum, bytes)| *sum = sum.saturating_add(bytes));
-            sums
-        })
-    }
-
     /// What more space on each tier is worth.
     pub fn values(&self, cluster: &Cluster, servers: &Servers, prices: &Prices) -> Vec<SpaceValue> {
         let mean_price = |tier: usize| {

@@ -3,8 +3,9 @@
 use stripewise_allocation::{Column, Region};
 
 use super::rows::Rows;
+use super::space::needed;
 use super::stages::Placed;
-use crate::candidate::{Candidate, Judged, Method, bytes_by_target};
+use crate::candidate::{Candidate, Judged, Method};
 use crate::choose::Decision;
 use crate::evaluate::best_of;
 use crate::options::Objective;
@@ -22,6 +23,8 @@ pub struct Set<'p> {
     pub options: Vec<Pick>,
     /// It keeps its present layout whatever is possible.
     pub is_fixed: bool,
+    /// The bytes of all sets, by which the space was shared out in the first plan.
+    all_bytes: u64,
 }
 
 /// A layout that a set may get.
@@ -40,8 +43,13 @@ pub struct Pick {
 
 impl<'p> Set<'p> {
     /// A set with the candidates of these plans.
-    pub fn new(index: usize, problem: Problem<'p>, plans: Vec<Decision>, rows: &Rows, is_fixed: bool) -> Self {
-        let mut set = Self { index, problem, plans, options: Vec::new(), is_fixed };
+    pub fn new(
+        (index, problem): (usize, Problem<'p>),
+        plans: Vec<Decision>,
+        rows: &Rows,
+        (is_fixed, all_bytes): (bool, u64),
+    ) -> Self {
+        let mut set = Self { index, problem, plans, options: Vec::new(), is_fixed, all_bytes };
         set.options.push(set.pick(None, rows));
         for plan in 0..set.plans.len() {
             set.plans[plan].picks.clone().into_iter().for_each(|index| set.admit(plan, index, rows));
@@ -78,7 +86,7 @@ impl<'p> Set<'p> {
         let placed = self.place(candidate);
         let seconds = self.problem.options.objective.of(placed.judged);
         let (outside_s, in_stages) = rows.times(self.index, placed);
-        let bytes = rows.sums(&bytes(&self.problem, &placed.judged.candidate));
+        let bytes = rows.sums(&self.bytes_of(candidate));
         Pick { candidate, seconds, outside_s, in_stages, bytes }
     }
 
@@ -101,7 +109,17 @@ impl<'p> Set<'p> {
 
     /// The bytes of the files on each server if the set gets an option, by its index.
     pub fn bytes(&self, option: usize) -> Vec<u64> {
-        bytes(&self.problem, &self.judged(self.options[option].candidate).candidate)
+        self.bytes_of(self.options[option].candidate)
+    }
+
+    fn bytes_of(&self, candidate: Option<(usize, usize)>) -> Vec<u64> {
+        let problem = self.problem_of(candidate.map_or(0, |(plan, _)| plan));
+        needed(&problem, &self.judged(candidate).candidate)
+    }
+
+    /// The problem of a plan, by its index.
+    fn problem_of(&self, plan: usize) -> Problem<'p> {
+        Problem { plan_bytes: if plan == 0 { self.all_bytes } else { self.problem.plan_bytes }, ..self.problem }
     }
 
     /// The index of the option that the set has in its share of the space.
@@ -132,10 +150,10 @@ impl<'p> Set<'p> {
             return decision;
         };
         let alike: Vec<usize> = self.as_small(index, plan).collect();
-        let has_rivals = self.plans.len() > 1;
+        let (has_rivals, problem) = (self.plans.len() > 1, self.problem_of(plan));
         let mut decision = self.plans.swap_remove(plan);
-        let best = best_of(&self.problem, &decision.candidates, &alike);
-        decision.choose(&self.problem, if alike.is_empty() { candidate } else { best });
+        let best = best_of(&problem, &decision.candidates, &alike);
+        decision.choose(&problem, if alike.is_empty() { candidate } else { best });
         let least_s = self.options.iter().map(|option| option.seconds).fold(f64::INFINITY, f64::min);
         if has_rivals && least_s < self.options[index].seconds * (1.0 - self.problem.options.min_gain.max(0.0))
         {
@@ -170,11 +188,4 @@ impl<'p> Set<'p> {
 pub fn column(seconds: f64, bytes: &[u64]) -> Column {
     let uses = (0..).zip(bytes).filter(|(_, bytes)| **bytes > 0);
     Column { seconds, uses: uses.map(|(row, &bytes)| (row, bytes as f64)).collect() }
-}
-
-/// The bytes of a set's files on each server.
-fn bytes(problem: &Problem<'_>, candidate: &Candidate) -> Vec<u64> {
-    let original = candidate.original(problem.set);
-    let layouts = (&original.layouts[..], &original.layout_of[..]);
-    bytes_by_target(&problem.set.files, layouts, problem.servers.count(), u64::MAX)
 }

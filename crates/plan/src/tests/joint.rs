@@ -1,7 +1,7 @@
 //! Several file sets that want the same space.
 
 use proptest::prelude::*;
-use stripewise_cluster::{Cluster, Spread};
+use stripewise_cluster::{Cluster, OverlayKind, Spread};
 use stripewise_layout::constructors::striped;
 use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_model::Op;
@@ -45,18 +45,27 @@ fn planned(workload: &Workload, cluster: &Cluster) -> Planned {
     plan(workload, cluster, &Options::default()).unwrap()
 }
 
-/// Bytes of all files on each server.
+/// Bytes of all files and replicas on each server, and of all cached data, if a cache may fill each
+/// server.
 fn bytes(workload: &Workload, planned: &Planned, servers: usize) -> Vec<u64> {
-    let mut bytes = vec![0; servers];
+    let (mut bytes, mut cached) = (vec![0; servers], vec![0; servers]);
     for (set, decision) in workload.file_sets.iter().zip(&planned.decisions) {
         let candidate = &decision.chosen().candidate;
-        let (layouts, layout_of) = (candidate.layouts.build(), candidate.layout_of(set));
-        for (file, &layout) in set.files.iter().zip(&layout_of) {
-            let layout: &Layout = &layouts[layout as usize];
-            layout.targets().for_each(|target| bytes[target as usize] += layout.object_size(target, file.size));
+        let kind = candidate.overlay.as_ref().map(|overlay| &overlay.kind);
+        for (index, copy) in candidate.placements(set).iter().enumerate() {
+            if let (1.., Some(OverlayKind::Cache { capacity_per_server, .. })) = (index, kind) {
+                let targets = copy.layouts.iter().flat_map(Layout::targets);
+                targets.for_each(|target| cached[target as usize] = *capacity_per_server);
+                continue;
+            }
+            for (file, size) in set.files.iter().map(|file| file.size).enumerate() {
+                let layout = copy.layout(file);
+                layout.targets().for_each(|target| bytes[target as usize] += layout.object_size(target, size));
+            }
         }
     }
-    bytes
+    // All caches of a server have one limit together.
+    bytes.iter().zip(cached).map(|(bytes, cached)| bytes + cached).collect()
 }
 
 #[test]
@@ -233,6 +242,7 @@ proptest! {
         kinds in prop::collection::vec((0..3u32, 0..4u32, 1..64u64), 2..6),
         space in prop::sample::select(vec!["64K", "1M", "4M", "1G"]),
         min_gain in prop::sample::select(vec![crate::MIN_GAIN, 0.0, f64::NEG_INFINITY]),
+        with in prop::sample::subsequence(vec!["replicas", "cache"], 0..=2),
     ) {
         let cluster = hybrid(space);
         let of = |(index, &(pattern, size, count)): (usize, &(u32, u32, u64))| {
@@ -240,7 +250,8 @@ proptest! {
             set(&format!("file{index}"), pattern, ((4 * K) << (2 * size), count))
         };
         let workload = Workload { file_sets: kinds.iter().enumerate().map(of).collect() };
-        let options = Options { min_gain, ..Options::default() };
+        let with = with.into_iter().map(str::to_owned).collect();
+        let options = Options { min_gain, with, ..Options::default() };
         let planned = plan(&workload, &cluster, &options).unwrap();
         let capacities: Vec<u64> = cluster.targets().iter().map(|target| target.capacity).collect();
         let used = bytes(&workload, &planned, capacities.len());
