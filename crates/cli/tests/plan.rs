@@ -304,8 +304,8 @@ fn regions_of_different_requests_get_stripes_of_their_own() {
         file["regions"].as_array().unwrap().iter().map(|region| region["start"].as_u64().unwrap()).collect();
     assert!(starts.starts_with(&[0, 64 << 20]), "{starts:?}");
     let schemes = |arguments: &str| place.json(arguments)["files"][0]["candidates"].to_string();
-    assert!(!schemes("plan t -q --json --candidates").contains("\"regions\""));
-    assert!(schemes("plan t -q --json --candidates --with regions").contains("\"regions\""));
+    assert!(!schemes("plan t -q --json --candidates").contains("\"scheme\":\"regions\""));
+    assert!(schemes("plan t -q --json --candidates --with regions").contains("\"scheme\":\"regions\""));
 }
 
 /// A small file that is read at random gets the little fast space, not a large one that is written
