@@ -58,7 +58,8 @@ pub struct Options {
     pub min_gain: f64,
     /// Stripe sizes to try for every file set, bytes; `S/k` for the set's request size S is added.
     pub stripes: Vec<u64>,
-    /// Planners that [`Scheme::Auto`] runs in addition to its default ones: `replicas`, `cache`.
+    /// Planners that [`Scheme::Auto`] runs in addition to its default ones: `replicas`, `cache`,
+    /// `regions`.
     pub with: Vec<String>,
     /// Options of files with several copies.
     pub copies: CopyOptions,

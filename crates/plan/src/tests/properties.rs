@@ -89,7 +89,7 @@ fn file_sets() -> impl Strategy<Value = FileSet> {
 fn schemes() -> impl Strategy<Value = Scheme> {
     prop_oneof![
         Just(Scheme::Auto),
-        prop::sample::select(vec!["overall", "psa", "pa", "def", "none"])
+        prop::sample::select(vec!["overall", "psa", "pa", "def", "regions", "none"])
             .prop_map(|s| Scheme::Planner(s.into())),
         Just(Scheme::Named("1-DH".into())),
     ]

@@ -32,10 +32,11 @@ pub struct Args {
     pub traces: Vec<Traced>,
     #[command(flatten)]
     pub cluster: ClusterFlags,
-    /// auto (the best of all schemes except replicas and cache; several patterns of files share the
-    /// space of the servers by what it saves), overall (1-DH, 1-DV, 2-D, every
+    /// auto (the best of all schemes except replicas, cache and regions; several patterns of files
+    /// share the space of the servers by what it saves), overall (1-DH, 1-DV, 2-D, every
     /// stripe size), psa, pa, def, replicas (several copies with different layouts), cache (ranges
-    /// of the files on the fastest servers), or the name of one candidate
+    /// of the files on the fastest servers), regions (stripes of their own for regions with
+    /// requests of different sizes, for comparison), or the name of one candidate
     #[arg(long, env = "STRIPEWISE_SCHEME", default_value = "auto")]
     pub scheme: String,
     /// What the planner minimizes: the expected elapsed time, or the papers' overall cost
@@ -60,9 +61,9 @@ pub struct Args {
     /// `place --native` can place the whole plan and programs run without stripewise
     #[arg(long, env = "STRIPEWISE_NATIVE", conflicts_with = "with")]
     pub native: bool,
-    /// Let auto consider these schemes, too: replicas, cache. They copy in the background and keep
-    /// a map of the valid copies of each range
-    #[arg(long, env = "STRIPEWISE_WITH", value_delimiter = ',', value_parser = ["replicas", "cache"], value_name = "SCHEMES")]
+    /// Let auto consider these schemes, too: replicas, cache, regions. The first two copy in the
+    /// background and keep a map of the valid copies of each range
+    #[arg(long, env = "STRIPEWISE_WITH", value_delimiter = ',', value_parser = ["replicas", "cache", "regions"], value_name = "SCHEMES")]
     pub with: Vec<String>,
     /// replicas: maximum number of copies of every file, including the original
     #[arg(long, env = "STRIPEWISE_COPIES", default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=8), value_name = "K")]
