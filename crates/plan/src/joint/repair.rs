@@ -1,6 +1,7 @@
 //! Changes of a plan that the linear program cannot see: its rows are bounds on the time of a
 //! stage, and a replay finds how long the requests of all its files really wait for one another.
 
+use super::moved_bytes;
 use super::rows::Rows;
 use super::set::Set;
 use super::space::sum;
@@ -13,7 +14,7 @@ const REPLAYS_MAX: usize = 64;
 const BETTER: f64 = 0.005;
 
 /// Gives one set of a stage at a time another option, if replays find that faster and the files
-/// still fit into `space`, bytes by server.
+/// still fit into `space`, bytes by server, and a limit on moving.
 pub fn repair(sets: &[Set<'_>], rows: &Rows, space: &[u64], choices: &mut [usize]) {
     let mut left = REPLAYS_MAX;
     for stage in &rows.stages {
@@ -26,7 +27,7 @@ pub fn repair(sets: &[Set<'_>], rows: &Rows, space: &[u64], choices: &mut [usize
                     return;
                 }
                 let before = std::mem::replace(&mut choices[index], option);
-                if option == before || !fits(sets, space, choices) {
+                if option == before || !fits(sets, rows, space, choices) {
                     choices[index] = before;
                     continue;
                 }
@@ -52,7 +53,8 @@ fn seconds(sets: &[Set<'_>], stages: &[&Stage], choices: &[usize], index: usize)
         + stages.iter().map(|stage| stage.elapsed_s(placed)).sum::<f64>()
 }
 
-fn fits(sets: &[Set<'_>], space: &[u64], choices: &[usize]) -> bool {
+fn fits(sets: &[Set<'_>], rows: &Rows, space: &[u64], choices: &[usize]) -> bool {
     let used = sum(sets.iter().zip(choices).map(|(set, &option)| set.bytes(option)));
-    used.iter().zip(space).all(|(used, space)| used <= space)
+    let is_within = rows.move_at_most.is_none_or(|limit| moved_bytes(sets, choices) <= limit);
+    is_within && used.iter().zip(space).all(|(used, space)| used <= space)
 }

@@ -8,6 +8,7 @@ use super::stages::Placed;
 use crate::candidate::{Candidate, Judged, Method};
 use crate::choose::Decision;
 use crate::evaluate::best_of;
+use crate::existing::moved_bytes;
 use crate::options::Objective;
 use crate::problem::Problem;
 
@@ -25,6 +26,10 @@ pub struct Set<'p> {
     pub is_fixed: bool,
     /// The bytes of all sets, by which the space was shared out in the first plan.
     all_bytes: u64,
+    /// The row of the limit on moving, if there is one.
+    move_row: Option<u32>,
+    /// By server: the bytes that count if the files stay, if they are not all of them.
+    staying: Option<Vec<u64>>,
 }
 
 /// A layout that a set may get.
@@ -39,6 +44,8 @@ pub struct Pick {
     in_stages: Vec<(u32, f64)>,
     /// The bytes that the files need of each row.
     pub bytes: Vec<u64>,
+    /// Bytes of existing files that are moved into this layout.
+    pub moved: u64,
 }
 
 impl<'p> Set<'p> {
@@ -49,7 +56,8 @@ impl<'p> Set<'p> {
         rows: &Rows,
         (is_fixed, all_bytes): (bool, u64),
     ) -> Self {
-        let mut set = Self { index, problem, plans, options: Vec::new(), is_fixed, all_bytes };
+        let (options, move_row, staying) = (Vec::new(), None, None);
+        let mut set = Self { index, problem, plans, options, is_fixed, all_bytes, move_row, staying };
         set.options.push(set.pick(None, rows));
         for plan in 0..set.plans.len() {
             set.plans[plan].picks.clone().into_iter().for_each(|index| set.admit(plan, index, rows));
@@ -87,7 +95,24 @@ impl<'p> Set<'p> {
         let seconds = self.problem.options.objective.of(placed.judged);
         let (outside_s, in_stages) = rows.times(self.index, placed);
         let bytes = rows.sums(&self.bytes_of(candidate));
-        Pick { candidate, seconds, outside_s, in_stages, bytes }
+        let moved = candidate.map_or(0, |_| self.moved(&placed.judged.candidate));
+        Pick { candidate, seconds, outside_s, in_stages, bytes, moved }
+    }
+
+    fn moved(&self, candidate: &Candidate) -> u64 {
+        moved_bytes(self.problem.set, candidate, self.problem.cluster)
+    }
+
+    /// Counts the bytes that are moved in a row of the program. Of the bytes that stay on each
+    /// server, only these fractions count, if there are any.
+    pub fn limit_moves(&mut self, fractions: Option<&[f64]>, rows: &Rows) {
+        if let Some(fractions) = fractions {
+            let of_server = |(bytes, fraction): (u64, &f64)| (bytes as f64 * fraction) as u64;
+            let staying: Vec<u64> = self.bytes(0).into_iter().zip(fractions).map(of_server).collect();
+            self.options[0].bytes = rows.sums(&staying);
+            self.staying = Some(staying);
+        }
+        self.move_row = Some(rows.move_row() as u32);
     }
 
     fn place(&self, candidate: Option<(usize, usize)>) -> Placed<'_> {
@@ -109,6 +134,9 @@ impl<'p> Set<'p> {
 
     /// The bytes of the files on each server if the set gets an option, by its index.
     pub fn bytes(&self, option: usize) -> Vec<u64> {
+        if let (0, Some(staying)) = (option, &self.staying) {
+            return staying.clone();
+        }
         self.bytes_of(self.options[option].candidate)
     }
 
@@ -129,35 +157,56 @@ impl<'p> Set<'p> {
         self.options.iter().position(is_it).unwrap_or(0)
     }
 
+    /// Bytes of existing files that are moved if the set has its share of the space.
+    pub fn moved_in_its_share(&self) -> u64 {
+        let shared = &self.plans[0];
+        if shared.keep { 0 } else { self.moved(&shared.best().candidate) }
+    }
+
     /// The decision in its share of the space.
     pub fn in_its_share(self) -> Decision {
         self.plans.into_iter().next().expect("there is always this one")
+    }
+
+    /// The option that the rules for ties take instead of another one, by their indices.
+    pub fn settled(&self, index: usize) -> usize {
+        let Some((plan, _)) = self.options[index].candidate else { return index };
+        let alike: Vec<usize> = self.as_small(index, plan).collect();
+        let best = best_of(&self.problem, &self.plans[plan].candidates, &alike);
+        let is_it = |option: &Pick| option.candidate == Some((plan, best));
+        self.options.iter().position(is_it).unwrap_or(index)
     }
 
     /// The decision for an option, by its index.
     pub fn chosen(mut self, index: usize) -> Decision {
         let Some((plan, candidate)) = self.options[index].candidate else {
             let is_better = |option: &Pick| option.seconds < self.options[0].seconds;
-            let loses = self.options.iter().any(is_better);
+            let (loses, is_limited) = (self.options.iter().any(is_better), self.move_row.is_some());
             let mut decision = self.in_its_share();
             if !decision.keep {
-                let why = match loses {
-                    true => "the space that a better one needs saves more on other files",
-                    false => "no candidate is better",
+                let why = match (loses, is_limited) {
+                    (true, false) => "the space that a better one needs saves more on other files",
+                    (true, true) => "no better one is within the limit on moving and the space",
+                    (false, _) => "no candidate is better",
                 };
                 (decision.keep, decision.reason) = (true, format!("keep the present layout: {why}"));
             }
             return decision;
         };
-        let alike: Vec<usize> = self.as_small(index, plan).collect();
         let (has_rivals, problem) = (self.plans.len() > 1, self.problem_of(plan));
         let mut decision = self.plans.swap_remove(plan);
-        let best = best_of(&problem, &decision.candidates, &alike);
-        decision.choose(&problem, if alike.is_empty() { candidate } else { best });
+        decision.choose(&problem, candidate);
         let least_s = self.options.iter().map(|option| option.seconds).fold(f64::INFINITY, f64::min);
         if has_rivals && least_s < self.options[index].seconds * (1.0 - self.problem.options.min_gain.max(0.0))
         {
-            decision.reason += "; with more of the fast servers' space these files would take less time, but it saves more on other files";
+            decision.reason += match self.move_row {
+                None => {
+                    "; with more of the fast servers' space these files would take less time, but it saves more on other files"
+                }
+                Some(_) => {
+                    "; a layout in which these files would take less time is not within the limit on moving and the space"
+                }
+            };
         }
         decision
     }
@@ -167,19 +216,22 @@ impl<'p> Set<'p> {
         let column = |option: &Pick| {
             let mut column = column(option.outside_s, &option.bytes);
             column.uses.extend(&option.in_stages);
+            column.uses.extend(self.move_row.map(|row| (row, option.moved as f64)));
             column
         };
         Region { columns: self.options.iter().map(column).collect(), divisible: false }
     }
 
-    /// The candidates of a plan that need no more space on any server than the option `index`.
+    /// The candidates of a plan that need no more space on any server, and within a limit no more
+    /// moving, than the option `index`.
     fn as_small(&self, index: usize, plan: usize) -> impl Iterator<Item = usize> {
         // A row may be a whole tier.
         let most = self.bytes(index);
         (0..self.options.len()).filter_map(move |option| {
             let (of, candidate) = self.options[option].candidate?;
             let is_small = || self.bytes(option).iter().zip(&most).all(|(bytes, most)| bytes <= most);
-            (of == plan && is_small()).then_some(candidate)
+            let is_moved = self.move_row.is_some() && self.options[option].moved > self.options[index].moved;
+            (of == plan && !is_moved && is_small()).then_some(candidate)
         })
     }
 }

@@ -15,7 +15,7 @@ const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;
 
 /// A file set under a name of its own, now over all disks.
-fn set(name: &str, pattern: Pattern, (size, per_process): (u64, u64)) -> FileSet {
+pub(super) fn set(name: &str, pattern: Pattern, (size, per_process): (u64, u64)) -> FileSet {
     let mut set = ior(pattern, Op::Read, 4, size, per_process).file_sets.remove(0);
     set.pattern = format!("/data/{name}");
     set.files.iter_mut().for_each(|file| file.name = format!("/data/{name}").into());
@@ -25,7 +25,7 @@ fn set(name: &str, pattern: Pattern, (size, per_process): (u64, u64)) -> FileSet
 }
 
 /// 4 disks with much space, and 2 SSDs with little.
-fn hybrid(ssd: &str) -> Cluster {
+pub(super) fn hybrid(ssd: &str) -> Cluster {
     let mut cluster = cluster((4, 6e-3, 8e-9), (2, 5e-5, 2e-9), ("1G", ssd), (0.0, 0.0));
     let class = cluster.classes.get_mut("hdd").unwrap();
     for by_access in [&mut class.read, &mut class.write] {
@@ -47,7 +47,7 @@ fn planned(workload: &Workload, cluster: &Cluster) -> Planned {
 
 /// Bytes of all files and replicas on each server, and of all cached data, if a cache may fill each
 /// server.
-fn bytes(workload: &Workload, planned: &Planned, servers: usize) -> Vec<u64> {
+pub(super) fn bytes(workload: &Workload, planned: &Planned, servers: usize) -> Vec<u64> {
     let (mut bytes, mut cached) = (vec![0; servers], vec![0; servers]);
     for (set, decision) in workload.file_sets.iter().zip(&planned.decisions) {
         let candidate = &decision.chosen().candidate;
