@@ -35,7 +35,7 @@ pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result
         return Err(PlanError::new("the trace has no reads or writes, so there is nothing to plan"));
     }
     if options.move_at_most.is_some() && !options.is_joint() {
-        let problem = "a limit on moving needs the scheme auto, without further copies or native layouts";
+        let problem = "a limit on moving needs the scheme auto, without native layouts";
         return Err(PlanError::new(problem));
     }
     let servers = Servers::of(cluster)?;

@@ -109,7 +109,7 @@ pub fn jointly(
         None => sets.iter().map(Set::moved_in_its_share).fold(0, u64::saturating_add),
     };
     if let Some(limit) = options.move_at_most.filter(|&limit| limit < unlimited_bytes) {
-        let within = moving::within(limit, &mut sets, &mut rows, &space);
+        let within = moving::within(limit, &mut sets, &mut rows, (&space, is_scarce));
         (choices, found) = (Some(within.0), within.1);
     }
     let now_s = seconds(&sets, &rows, &vec![0; sets.len()]);

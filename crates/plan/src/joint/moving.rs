@@ -2,6 +2,7 @@
 
 use stripewise_allocation::{Prices, Solution};
 
+use super::composed::compose;
 use super::rows::Rows;
 use super::set::Set;
 use super::space::sum;
@@ -34,17 +35,31 @@ pub fn within(
     limit: u64,
     sets: &mut [Set<'_>],
     rows: &mut Rows,
-    space: &[u64],
+    (space, is_scarce): (&[u64], bool),
 ) -> (Vec<usize>, Option<Solution>) {
     let fractions = fractions_that_fit(sets, space);
     sets.iter_mut().for_each(|set| set.limit_moves(fractions.as_deref(), rows));
     rows.move_at_most = Some(limit);
     let stay = vec![0; sets.len()];
-    let found = solution(sets, rows, space);
+    let mut found = solution(sets, rows, space);
+    if let Some(first) = found.as_ref().filter(|_| is_scarce) {
+        compose_for_moved(sets, rows, space, first);
+        found = solution(sets, rows, space);
+    }
     let choices = found.as_ref().and_then(|solution| faster(sets, rows, space, (solution, &stay)));
     // The solver may exceed the limit by rounding.
     let choices = choices.filter(|choices| moved_bytes(sets, choices) <= limit);
     (choices.unwrap_or(stay), found)
+}
+
+/// Adds layouts of regions that share the space among the sets that a solution moves.
+fn compose_for_moved(sets: &mut [Set<'_>], rows: &Rows, space: &[u64], solution: &Solution) {
+    let were_fixed: Vec<bool> = sets.iter().map(|set| set.is_fixed).collect();
+    for (set, choice) in sets.iter_mut().zip(&solution.choices) {
+        set.is_fixed |= choice.column == 0;
+    }
+    compose(sets, rows, space);
+    sets.iter_mut().zip(were_fixed).for_each(|(set, was_fixed)| set.is_fixed = was_fixed);
 }
 
 /// By server: the fraction of its bytes in the present layouts that its space holds; `None` if it

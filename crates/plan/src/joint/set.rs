@@ -211,7 +211,7 @@ impl<'p> Set<'p> {
         decision
     }
 
-    /// The options as columns of the program.
+    /// The options as columns of the program; only the present layout of a set that keeps it.
     pub fn region(&self) -> Region {
         let column = |option: &Pick| {
             let mut column = column(option.outside_s, &option.bytes);
@@ -219,7 +219,8 @@ impl<'p> Set<'p> {
             column.uses.extend(self.move_row.map(|row| (row, option.moved as f64)));
             column
         };
-        Region { columns: self.options.iter().map(column).collect(), divisible: false }
+        let options = if self.is_fixed { &self.options[..1] } else { &self.options[..] };
+        Region { columns: options.iter().map(column).collect(), divisible: false }
     }
 
     /// The candidates of a plan that need no more space on any server, and within a limit no more

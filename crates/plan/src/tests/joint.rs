@@ -100,7 +100,7 @@ fn a_share_of_the_space_in_proportion_to_the_size_would_be_worse() {
 }
 
 /// A file of 64 MiB, read at random, 5 times as much in 4 MiB in its middle as everywhere else.
-fn hot_in_the_middle() -> (Workload, Cluster) {
+pub(super) fn hot_in_the_middle() -> (Workload, Cluster) {
     let mut file = set("file", Pattern::Random, (64 * K, 256));
     let mut random = stripewise_random::Random(3);
     let group = &mut file.groups[0];

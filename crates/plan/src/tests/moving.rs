@@ -7,7 +7,7 @@ use stripewise_cluster::{Cluster, Driver, Durability, FileSystem, Members, Overl
 use stripewise_layout::Layout;
 use stripewise_layout::constructors::striped;
 
-use super::joint::{bytes, hybrid, set};
+use super::joint::{bytes, hot_in_the_middle, hybrid, set};
 use super::{Pattern, cluster};
 use crate::existing::moved_bytes;
 use crate::workload::{FileSet, Workload};
@@ -187,13 +187,32 @@ fn files_that_stay_do_not_need_space_that_there_is_not() {
     assert_eq!(keeps, [true, false, true], "the file with the most requests is moved");
 }
 
+/// The SSDs hold the hot part of one file, so without a limit each file gets a share of them.
+#[test]
+fn the_regions_of_files_that_move_get_the_space_of_those_that_stay() {
+    let (workload, cluster) = hot_in_the_middle();
+    let file = |name: &str, times: u64| {
+        let mut file = workload.file_sets[0].clone();
+        file.pattern = format!("/data/{name}");
+        file.files[0].name = file.pattern.as_str().into();
+        file.groups[0].times = times;
+        with_existing(file, &[(64 * M, None)], &[])
+    };
+    let both = Workload { file_sets: vec![file("a", 2), file("b", 3)] };
+    let limited = planned(&both, &cluster, Some(64 * M));
+    assert!(limited.decisions[0].keep && !limited.decisions[1].keep);
+    let layout = limited.decisions[1].best().candidate.layouts.build().remove(0);
+    let of_ssds = layout.regions().iter().find(|region| region.cycle.iter().all(|stripe| stripe.target >= 4));
+    let of_ssds = of_ssds.map(|region| (region.start, region.end));
+    assert_eq!(of_ssds, Some((30 * M, Some(34 * M))), "{:?}", layout.regions());
+}
+
 #[test]
 fn only_joint_plans_keep_a_limit() {
     let (workload, cluster) = small_and_large_that_exist();
     let schemes = [Scheme::Planner("def".into()), Scheme::Named("1-DH".into())];
     let of_scheme = |scheme: &Scheme| Options { scheme: scheme.clone(), ..Options::default() };
-    let with = Options { with: vec!["cache".into()], ..Options::default() };
-    for options in schemes.iter().map(of_scheme).chain([with]) {
+    for options in schemes.iter().map(of_scheme) {
         let error = plan(&workload, &cluster, &Options { move_at_most: Some(0), ..options }).unwrap_err();
         assert!(error.to_string().contains("needs the scheme auto"), "{error}");
     }

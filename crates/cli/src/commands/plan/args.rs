@@ -57,7 +57,7 @@ pub struct Args {
     /// Change the layouts of existing files of at most this many bytes in all, those where it saves
     /// the most. Files that a program is going to create anew cost nothing: remove them first. Only
     /// for the scheme auto
-    #[arg(long, env = "STRIPEWISE_DONT_MOVE_MORE_THAN", value_parser = size::parse, value_name = "SIZE", conflicts_with_all = ["native", "with"])]
+    #[arg(long, env = "STRIPEWISE_DONT_MOVE_MORE_THAN", value_parser = size::parse, value_name = "SIZE", conflicts_with = "native")]
     pub dont_move_more_than: Option<u64>,
     /// Present layout of files that stripewise does not manage: plain (one file on a server of the
     /// slowest tier), def (stripes of 64K over all servers, as far as the fast ones have space),
