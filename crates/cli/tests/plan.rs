@@ -287,6 +287,27 @@ fn bad_input_is_named() {
     }
 }
 
+/// The first half of the file is read in small requests, the second one in large ones.
+#[test]
+fn regions_of_different_requests_get_stripes_of_their_own() {
+    let place = Place::with_cluster();
+    let small = (0..1024u32).map(|i| (i % 16, "/data/f", Op::Read, (u64::from(i) * 421 % 1024) << 16, 1 << 16));
+    let large = (0..16u32).map(|i| (i, "/data/f", Op::Read, (64 << 20) + (u64::from(i) << 22), 4 << 20));
+    place.trace("t", &small.chain(large).collect::<Vec<_>>(), &[]);
+    let json = place.json("plan t --scheme regions --min-gain none -q --json");
+    let file = &json["files"][0];
+    assert_eq!(
+        (&file["scheme"], &file["stripes"]),
+        (&"regions".into(), &serde_json::json!({ "hdd": 0, "ssd": 16384 }))
+    );
+    let starts: Vec<u64> =
+        file["regions"].as_array().unwrap().iter().map(|region| region["start"].as_u64().unwrap()).collect();
+    assert!(starts.starts_with(&[0, 64 << 20]), "{starts:?}");
+    let schemes = |arguments: &str| place.json(arguments)["files"][0]["candidates"].to_string();
+    assert!(!schemes("plan t -q --json --candidates").contains("\"scheme\":\"regions\""));
+    assert!(schemes("plan t -q --json --candidates --with regions").contains("\"scheme\":\"regions\""));
+}
+
 /// A small file that is read at random gets the little fast space, not a large one that is written
 /// in order.
 #[test]

@@ -58,12 +58,25 @@ pub struct Options {
     pub min_gain: f64,
     /// Stripe sizes to try for every file set, bytes; `S/k` for the set's request size S is added.
     pub stripes: Vec<u64>,
-    /// Planners that [`Scheme::Auto`] runs in addition to its default ones: `replicas`, `cache`.
+    /// Planners that [`Scheme::Auto`] runs in addition to its default ones: `replicas`, `cache`,
+    /// `regions`.
     pub with: Vec<String>,
     /// Options of files with several copies.
     pub copies: CopyOptions,
     /// Restricts planning to the file system's own layouts; `None`: programs run with stripewise.
     pub native: Option<OnlyNative>,
+    /// Maximum number of bytes of existing files whose layout changes ([`FileSet::existing`]);
+    /// `None`: unlimited. Only file sets that are planned jointly can keep it.
+    ///
+    /// [`FileSet::existing`]: crate::workload::FileSet::existing
+    pub move_at_most: Option<u64>,
+}
+
+impl Options {
+    /// Whether file sets share the space by what it saves.
+    pub(crate) fn is_joint(&self) -> bool {
+        self.scheme == Scheme::Auto && self.native.is_none()
+    }
 }
 
 /// User options of files with several copies.
@@ -115,6 +128,7 @@ impl Default for Options {
             with: Vec::new(),
             copies: CopyOptions::default(),
             native: None,
+            move_at_most: None,
         }
     }
 }

@@ -20,9 +20,9 @@ use crate::workload::{FileSet, Workload};
 pub struct Planned {
     /// One per file set, in the workload's order.
     pub decisions: Vec<Decision>,
-    /// All sets together; `None` if they were not planned jointly: there is only one, and space for
-    /// it on every tier; the options name a scheme, further copies or native layouts; or no joint
-    /// plan was found.
+    /// All sets together; `None` if they were not planned jointly: there is only one, space for it
+    /// on every tier, and no limit on moving; the options name a scheme, further copies or native
+    /// layouts; or no joint plan was found.
     pub joint: Option<Joint>,
 }
 
@@ -34,9 +34,12 @@ pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result
     if workload.file_sets.is_empty() {
         return Err(PlanError::new("the trace has no reads or writes, so there is nothing to plan"));
     }
+    if options.move_at_most.is_some() && !options.is_joint() {
+        let problem = "a limit on moving needs the scheme auto, without native layouts";
+        return Err(PlanError::new(problem));
+    }
     let servers = Servers::of(cluster)?;
-    let sizes = workload.file_sets.iter().map(|set| set.total_size());
-    let plan_bytes = sizes.fold(0u64, u64::saturating_add);
+    let plan_bytes = workload.total_size();
     let auto = Options { scheme: Scheme::Auto, ..options.clone() };
     let of_set =
         |set: &FileSet, options: &Options| decide(&Problem::new(set, cluster, &servers, options, plan_bytes));
@@ -134,6 +137,12 @@ fn keep_what_hardly_counts(decisions: &mut [Decision]) -> Vec<bool> {
     decisions.iter_mut().map(of_one).collect()
 }
 
+/// Puts rules in the order in which they count: the first one that matches a file does, so patterns
+/// of whole directories come last.
+pub fn sort_rules(rules: &mut [Rule]) {
+    rules.sort_by_key(|rule| wildcards(&rule.pattern));
+}
+
 /// The plan file: one rule per decision.
 pub fn to_plan(decisions: &[Decision], cluster: &Cluster, options: &Options) -> Plan {
     let scheme = match &options.scheme {
@@ -141,8 +150,7 @@ pub fn to_plan(decisions: &[Decision], cluster: &Cluster, options: &Options) -> 
         Scheme::Planner(name) | Scheme::Named(name) => name.clone(),
     };
     let mut rules: Vec<Rule> = decisions.iter().map(rule).collect();
-    // The first rule that matches counts, so patterns of whole directories come last.
-    rules.sort_by_key(|rule| wildcards(&rule.pattern));
+    sort_rules(&mut rules);
     Plan { scheme, cluster: cluster.clone(), rules }
 }
 

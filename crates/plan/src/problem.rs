@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use stripewise_cluster::{Cluster, CopySpec, Overlay, OverlayKind};
+use stripewise_cluster::{Cluster, CopySpec, FileSystem, Overlay, OverlayKind};
 use stripewise_model::Cost;
 
 use crate::candidate::{Candidate, Placement};
@@ -63,10 +63,21 @@ impl<'a> Problem<'a> {
     /// Stripe widths must be multiples of this many bytes where a file system stripes or programs
     /// map the files; `None`: any width.
     pub fn width_unit(&self) -> Option<u64> {
+        let of_systems = self.systems().map(FileSystem::width_unit);
+        of_systems.chain(self.is_mapped().then_some(PAGE)).max()
+    }
+
+    /// The smallest width from `width` bytes on that stripes may have.
+    pub fn width_above(&self, width: u64) -> u64 {
+        let multiple = width.next_multiple_of(self.width_unit().unwrap_or(1));
+        self.systems().map(|system| system.width_above(multiple)).fold(multiple, u64::max)
+    }
+
+    /// The file systems that stripe themselves.
+    pub fn systems(&self) -> impl Iterator<Item = FileSystem> {
         let native = self.options.native.is_some();
-        let pools = self.cluster.tiers.iter().filter(|tier| native || tier.driver.is_pool());
-        let of_pools = pools.filter_map(|tier| tier.driver.native()).map(|(system, _)| system.width_unit());
-        of_pools.chain(self.is_mapped().then_some(PAGE)).max()
+        let tiers = self.cluster.tiers.iter().filter(move |tier| native || tier.driver.is_pool());
+        tiers.filter_map(|tier| tier.driver.native()).map(|(system, _)| system)
     }
 
     /// Whether stripewise must map the files. A file system maps its own layouts, whatever their

@@ -5,14 +5,14 @@
 
 use std::sync::Arc;
 
-use stripewise_layout::{Layout, Region};
+use stripewise_layout::{Layout, MAX_OFFSET, Region};
 use stripewise_model::Access;
 use stripewise_trace::summary::Past;
 
 use crate::problem::{PAGE, Problem};
 use crate::workload::{File, FileSet, Group, Request};
 
-/// Number of bins in which the work is counted before neighbors are joined.
+/// Number of bins in which the requests are counted before neighbors are joined.
 const BINS: u64 = 256;
 /// Maximum number of regions of a file.
 const REGIONS_MAX: usize = 8;
@@ -20,7 +20,7 @@ const REGIONS_MAX: usize = 8;
 const FACTOR: f64 = 2.0;
 /// Neighbors are one region, too, if a sample shows such a difference by chance with a probability
 /// above e^-12. There are up to 255 pairs of neighbors.
-const EVIDENCE: f64 = 12.0;
+pub const EVIDENCE: f64 = 12.0;
 
 /// A part of all files of a set, by offset.
 pub struct Part {
@@ -34,9 +34,55 @@ pub struct Part {
 
 /// The parts of a set's files, in file order; a single one if the work is even.
 pub fn parts(problem: &Problem<'_>) -> Vec<Part> {
-    let starts = starts(problem);
+    divided(problem.set, &starts(problem))
+}
+
+/// The parts of a set's files that begin at these bytes, in file order. The first begins at byte 0.
+pub fn divided(set: &FileSet, starts: &[u64]) -> Vec<Part> {
     let ends = starts.iter().skip(1).map(|&start| Some(start)).chain([None]);
-    starts.iter().zip(ends).map(|(&start, end)| part(problem.set, start, end)).collect()
+    starts.iter().zip(ends).map(|(&start, end)| part(set, start, end)).collect()
+}
+
+/// Equal parts of the files of a set. Bins are whole requests, so that few requests lie in two of
+/// them.
+pub struct Bins {
+    width: u64,
+    count: u64,
+}
+
+impl Bins {
+    /// At most [`BINS`] bins for the files of a problem.
+    pub fn new(problem: &Problem<'_>) -> Self {
+        let largest = problem.set.largest();
+        let unit = problem.size.max(1).next_multiple_of(problem.align().max(PAGE));
+        let width = largest.div_ceil(BINS).max(1).next_multiple_of(unit);
+        Self { width, count: largest.div_ceil(width).max(1) }
+    }
+
+    /// The first byte of every bin.
+    pub fn starts(&self) -> impl Iterator<Item = u64> {
+        (0..self.count).map(|bin| bin * self.width)
+    }
+
+    /// The bin in which a request begins.
+    pub fn bin_of(&self, request: &Request) -> usize {
+        (request.offset / self.width).min(self.count - 1) as usize
+    }
+}
+
+/// Joins neighbors, those that differ least first, until at most [`REGIONS_MAX`] are left and all
+/// of these differ. `differs` tells by how much, where [`EVIDENCE`] is enough.
+pub fn joined<S>(mut spans: Vec<S>, differs: impl Fn(&S, &S) -> f64, join: impl Fn(&mut S, S)) -> Vec<S> {
+    loop {
+        let pairs = spans.windows(2).map(|pair| differs(&pair[0], &pair[1])).enumerate();
+        match pairs.min_by(|a, b| a.1.total_cmp(&b.1)) {
+            Some((index, differs)) if differs < EVIDENCE || spans.len() > REGIONS_MAX => {
+                let next = spans.remove(index + 1);
+                join(&mut spans[index], next);
+            }
+            _ => return spans,
+        }
+    }
 }
 
 /// Neighboring bins.
@@ -69,7 +115,7 @@ impl Span {
         if seen > expected { count * sum } else { -count * sum }
     }
 
-    fn join(&mut self, next: &Span) {
+    fn join(&mut self, next: Span) {
         self.work_s += next.work_s;
         self.stored += next.stored;
     }
@@ -77,41 +123,30 @@ impl Span {
 
 /// The first bytes of the parts.
 fn starts(problem: &Problem<'_>) -> Vec<u64> {
-    let mut spans = spans(problem);
+    let spans = spans(problem);
     let work_s: f64 = spans.iter().map(|span| span.work_s).sum();
     if work_s <= 0.0 {
         return vec![0];
     }
     let one_s = work_s / problem.set.groups.iter().map(|group| group.sample.len() as f64).sum::<f64>();
-    loop {
-        let pairs = spans.windows(2).map(|pair| pair[0].differs(&pair[1], one_s)).enumerate();
-        match pairs.min_by(|a, b| a.1.total_cmp(&b.1)) {
-            Some((index, differs)) if differs < EVIDENCE || spans.len() > REGIONS_MAX => {
-                let next = spans.remove(index + 1);
-                spans[index].join(&next);
-            }
-            _ => return spans.iter().map(|span| span.start).collect(),
-        }
-    }
+    let differing = joined(spans, |one, next| one.differs(next, one_s), Span::join);
+    differing.iter().map(|span| span.start).collect()
 }
 
-/// The work in each bin. Bins are whole requests, so that few requests lie in two of them.
+/// The work in each bin.
 fn spans(problem: &Problem<'_>) -> Vec<Span> {
     let set = problem.set;
-    let unit = problem.size.max(1).next_multiple_of(problem.align().max(PAGE));
-    let width = set.largest().div_ceil(BINS).max(1).next_multiple_of(unit);
-    let count = set.largest().div_ceil(width).max(1);
-    let mut spans: Vec<Span> = (0..count).map(|bin| Span { start: bin * width, ..Span::default() }).collect();
+    let bins = Bins::new(problem);
+    let mut spans: Vec<Span> = bins.starts().map(|start| Span { start, ..Span::default() }).collect();
     for file in &set.files {
         for span in spans.iter_mut().take_while(|span| span.start < file.size) {
-            span.stored += (file.size - span.start).min(width) as f64;
+            span.stored += (file.size - span.start).min(bins.width) as f64;
         }
     }
     for group in &set.groups {
         let weight = group.weight(group.sample.len());
         for request in &group.sample {
-            let bin = (request.offset / width).min(count - 1) as usize;
-            spans[bin].work_s += weight * work_s(problem, group, request);
+            spans[bins.bin_of(request)].work_s += weight * work_s(problem, group, request);
         }
     }
     spans
@@ -241,8 +276,8 @@ fn scaled(layout: &Layout, fraction: f64, align: u64) -> impl Iterator<Item = Re
 /// Regions from byte `from` of a file to `end`, as if the file began at `from`.
 fn shifted(regions: impl Iterator<Item = Region>, from: u64, end: Option<u64>) -> impl Iterator<Item = Region> {
     regions.filter_map(move |region| {
-        let start = from.saturating_add(region.start);
-        let own_end = region.end.map(|own| from.saturating_add(own));
+        let at = |own: u64| from.saturating_add(own).min(MAX_OFFSET);
+        let (start, own_end) = (at(region.start), region.end.map(at));
         let ends = match (own_end, end) {
             (Some(own), Some(end)) => Some(own.min(end)),
             (own, end) => own.or(end),

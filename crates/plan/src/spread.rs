@@ -67,7 +67,6 @@ fn crowding(set: &FileSet, layout_of: &[u32], layouts: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Present;
     use crate::workload::{File, Group, Request};
     use stripewise_model::{Access, Op};
 
@@ -95,7 +94,7 @@ mod tests {
             groups: vec![group],
             private: true,
             mapped: false,
-            present: Present::default(),
+            ..FileSet::default()
         }
     }
 

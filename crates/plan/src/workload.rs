@@ -7,6 +7,7 @@ use std::sync::Arc;
 use stripewise_model::{Access, Op};
 use stripewise_trace::summary::Past;
 
+use crate::existing::Existing;
 use crate::present::Present;
 
 /// Everything that planning needs to know of a trace; bounded in size however long the trace is,
@@ -32,6 +33,8 @@ pub struct FileSet {
     pub mapped: bool,
     /// The layout that the files have now.
     pub present: Present,
+    /// The files that a change of layout moves; needed only for a limit on moving.
+    pub existing: Existing,
 }
 
 /// One file.
@@ -101,12 +104,19 @@ pub struct Request {
     pub past: Past,
 }
 
+impl Workload {
+    /// Total size of all files, bytes.
+    pub fn total_size(&self) -> u64 {
+        self.file_sets.iter().map(FileSet::total_size).fold(0, u64::saturating_add)
+    }
+}
+
 impl FileSet {
     /// The set without its requests.
     pub(crate) fn clone_without_groups(&self) -> Self {
         let Self { pattern, files, private, mapped, present, .. } = self;
         let (pattern, files, present) = (pattern.clone(), files.clone(), present.clone());
-        Self { pattern, files, groups: Vec::new(), private: *private, mapped: *mapped, present }
+        Self { pattern, files, private: *private, mapped: *mapped, present, ..Self::default() }
     }
 
     /// Total size of the files, bytes.

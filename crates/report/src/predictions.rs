@@ -50,8 +50,20 @@ pub struct Predictions {
     /// All files together, if their patterns were planned jointly.
     #[serde(default)]
     pub joint: Option<Joint>,
+    /// What `place` moves, if it is known.
+    #[serde(default)]
+    pub moves: Option<Moves>,
     /// One entry per file-name pattern.
     pub files: Vec<FilesPrediction>,
+}
+
+/// The existing files that `place` moves.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Moves {
+    /// Number of files.
+    pub files: usize,
+    /// Sum of their sizes, bytes.
+    pub bytes: u64,
 }
 
 /// One of several applications that are planned together.

@@ -291,7 +291,9 @@ fn layouts_are_drawn_to_scale() {
 const PREDICTIONS: &str = r#"{"plan": "plan.toml", "scheme": "auto",
     "joint": {"now_s": 9.5, "planned_s": 0.66, "bound_s": 0.65, "space": [
         {"tier": "hdd", "bytes": 4398046511104, "saves_s_per_byte": 0.0},
-        {"tier": "ssd", "bytes": 25165824, "saves_s_per_byte": 1e-8}]},
+        {"tier": "ssd", "bytes": 25165824, "saves_s_per_byte": 1e-8}],
+        "moving": {"bytes": 1048576, "unlimited_bytes": 33554432, "saves_s_per_byte": 1e-9}},
+    "moves": {"files": 2, "bytes": 1048000},
     "files": [{
     "pattern": "/data/shared.dat", "name": "PSA", "gain": 0.4, "predicted_s": 2.5, "elapsed_s": 2.0, "regions": [],
     "present": {"name": "plain", "predicted_s": 4.5, "elapsed_s": 4.0, "regions": [
@@ -331,7 +333,9 @@ fn the_whole_workload_comes_first() {
     let start = html.find("All files together").unwrap();
     let sentence = &html[start..start + html[start..].find("</p>").unwrap()];
     let expected = "All files together: 9.5\u{a0}s expected now, 660\u{a0}ms planned. No choice of changes worth making takes \
-                    less than 650\u{a0}ms. Another 1\u{a0}MiB on ssd would save at most about 10.49\u{a0}ms.";
+                    less than 650\u{a0}ms. Another 1\u{a0}MiB on ssd would save at most about 10.49\u{a0}ms. Moving is \
+                    limited to 1\u{a0}MiB, and without a limit 32\u{a0}MiB would be moved; moving another 2\u{a0}MiB would \
+                    save at most about 2.097\u{a0}ms.";
     assert_eq!(sentence, expected);
     let mut other = plan();
     other.rules.remove(0);

@@ -1,7 +1,7 @@
 //! `stripewise place` prepares a plan's targets and moves existing files into its layouts.
 
 mod args;
-mod find;
+pub mod find;
 mod native;
 
 use std::process::ExitCode;
@@ -36,8 +36,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         show(&plan, &found, args.flags.json)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let to_move = found.iter().filter(|file| file.state != State::Placed);
-    let total_bytes = to_move.map(|file| file.size_bytes).sum();
+    let total_bytes = find::moves(&found).bytes;
     // Files that are in place are included: a run that was killed at its very end may have left
     // something to finish.
     let moves: Vec<_> = found.iter().map(|file| file.as_move(Goal::Managed(file.shape))).collect();
@@ -71,7 +70,7 @@ fn show(plan: &Plan, found: &[Candidate<'_>], as_json: bool) -> anyhow::Result<(
         let need = |&(TargetSpec { name, path, .. }, bytes): &(&TargetSpec, &u64)| json!({ "name": name, "path": path.display().to_string(), "bytes": bytes });
         let files: Vec<_> = found.iter().map(file).collect();
         let needs: Vec<_> = needs.iter().map(need).collect();
-        return output::json(&json!({ "files": files, "targets": needs }));
+        return output::json(&json!({ "files": files, "targets": needs, "moves": find::moves(found) }));
     }
     for file in found {
         let (path, size) = (file.path.display(), human(file.size_bytes));
@@ -83,7 +82,10 @@ fn show(plan: &Plan, found: &[Candidate<'_>], as_json: bool) -> anyhow::Result<(
     for (target, bytes) in needs {
         println!("target {} ({}): {}", target.name, target.path.display(), human(*bytes));
     }
-    if found.is_empty() {
+    if !found.is_empty() {
+        let there = found.iter().filter(|file| file.state == State::Placed).count();
+        println!("to move: {}; in their layout already: {there}", find::format(find::moves(found)));
+    } else {
         println!(
             "no existing file matches the plan's patterns; new files get their layout when a program creates them"
         );

@@ -8,15 +8,18 @@
 //! it takes than any other choice of these candidates could (`docs/decisions/0011-joint-plan.md`).
 
 mod composed;
+mod moving;
 mod repair;
 mod rows;
 mod set;
+mod space;
 mod stages;
 mod waits;
 
 use stripewise_allocation::{Solution, solve};
 use stripewise_cluster::Cluster;
 
+pub use moving::MoveLimit;
 pub use rows::SpaceValue;
 pub(crate) use stages::{Placed, Stage, total_s};
 pub use waits::{StageTimes, Waits};
@@ -24,7 +27,7 @@ pub use waits::{StageTimes, Waits};
 use crate::candidate::Judged;
 use crate::choose::{Decision, decide};
 use crate::error::PlanError;
-use crate::options::{Objective, Options, Scheme};
+use crate::options::{Objective, Options};
 use crate::problem::Problem;
 use crate::servers::Servers;
 use crate::workload::{FileSet, Workload};
@@ -32,6 +35,7 @@ use composed::compose;
 use repair::repair;
 use rows::Rows;
 use set::Set;
+use space::{limit_caches, sum};
 
 /// Fractions of the space to plan for, one after the other, where it counts by tier, until the
 /// files fit on every server.
@@ -55,6 +59,9 @@ pub struct Joint {
     /// The sets that different processes use at the same time.
     #[serde(default)]
     pub stages: Vec<StageTimes>,
+    /// The limit on moving, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moving: Option<MoveLimit>,
 }
 
 /// Plans all sets together. `shared` are the decisions for sets that share the space in proportion
@@ -69,14 +76,16 @@ pub fn jointly(
     shared: Vec<Decision>,
     fixed: &[bool],
 ) -> Result<(Vec<Decision>, Option<Joint>), PlanError> {
-    let is_for_all = options.scheme == Scheme::Auto && options.native.is_none() && options.with.is_empty();
-    let is_scarce = is_scarce(workload, cluster, servers);
-    if !is_for_all || shared.len() < 2 && !is_scarce {
+    let all_bytes = workload.total_size();
+    let is_scarce = is_scarce(all_bytes, (cluster, servers), options);
+    // A set that shares nothing.
+    let is_alone = shared.len() < 2 && !is_scarce;
+    if !options.is_joint() || is_alone && options.move_at_most.is_none() {
         return Ok((shared, None));
     }
     // The share of a single set is all of the space.
     let has_shares = shared.len() > 1;
-    let rows = Rows::new(cluster, servers, &workload.file_sets, options.objective);
+    let mut rows = Rows::new(cluster, servers, &workload.file_sets, options.objective);
     let problem = |set| Problem::new(set, cluster, servers, options, FileSet::total_size(set));
     let problems: Vec<Problem<'_>> = workload.file_sets.iter().map(problem).collect();
     let mut sets = Vec::with_capacity(shared.len());
@@ -85,24 +94,31 @@ pub fn jointly(
         if is_scarce && has_shares && !is_fixed {
             plans.push(decide(&problem)?);
         }
-        sets.push(Set::new(index, problem, plans, &rows, is_fixed));
+        sets.push(Set::new((index, problem), plans, &rows, (is_fixed, all_bytes)));
     }
     let space = space(&sets, &rows);
     if is_scarce {
         compose(&mut sets, &rows, &space);
     }
-    let Some(solution) = solution(&sets, &rows, &space) else {
-        return Ok((sets.into_iter().map(Set::in_its_share).collect(), None));
-    };
+    let mut found = solution(&sets, &rows, &space);
     let shares: Vec<usize> = sets.iter().map(Set::share).collect();
-    let mut choices: Vec<usize> = solution.choices.iter().map(|choice| choice.column as usize).collect();
-    repair(&sets, &rows, &space, &mut choices);
-    let keeps_shares = seconds(&sets, &rows, &shares) <= seconds(&sets, &rows, &choices);
-    let now_s = seconds(&sets, &rows, &vec![0; sets.len()]);
-    let chosen: Vec<Decision> = match keeps_shares {
-        true => sets.into_iter().map(Set::in_its_share).collect(),
-        false => sets.into_iter().zip(choices).map(|(set, choice)| set.chosen(choice)).collect(),
+    let joint = found.as_ref().filter(|_| !is_alone);
+    let mut choices = joint.and_then(|solution| faster(&sets, &rows, &space, (solution, &shares)));
+    let unlimited_bytes = match &choices {
+        Some(choices) => moved_bytes(&sets, choices),
+        None => sets.iter().map(Set::moved_in_its_share).fold(0, u64::saturating_add),
     };
+    if let Some(limit) = options.move_at_most.filter(|&limit| limit < unlimited_bytes) {
+        let within = moving::within(limit, &mut sets, &mut rows, (&space, is_scarce));
+        (choices, found) = (Some(within.0), within.1);
+    }
+    let now_s = seconds(&sets, &rows, &vec![0; sets.len()]);
+    let mut chosen: Vec<Decision> = match choices {
+        None => sets.into_iter().map(Set::in_its_share).collect(),
+        Some(choices) => sets.into_iter().zip(choices).map(|(set, choice)| set.chosen(choice)).collect(),
+    };
+    limit_caches(&mut chosen, &problems, &space);
+    let Some(solution) = found else { return Ok((chosen, None)) };
     let placed = |of: fn(&Decision) -> &Judged| -> Vec<Placed<'_>> {
         problems.iter().zip(&chosen).map(|(problem, decision)| decision.placed(problem, of(decision))).collect()
     };
@@ -115,7 +131,28 @@ pub fn jointly(
     };
     let stages = rows.stages.iter().map(|stage| StageTimes::of(stage, &now, &planned)).collect();
     let space = rows.values(cluster, servers, &solution.prices);
-    Ok((chosen, Some(Joint { now_s, planned_s, bound_s, space, waits, stages })))
+    let saves_s_per_byte = moving::price(&rows, &solution.prices);
+    let moving = options.move_at_most.map(|bytes| MoveLimit { bytes, unlimited_bytes, saves_s_per_byte });
+    Ok((chosen, Some(Joint { now_s, planned_s, bound_s, space, waits, stages, moving })))
+}
+
+/// The options of a solution, by index, after repairs and ties; `None` if `others` are as fast.
+fn faster(
+    sets: &[Set<'_>],
+    rows: &Rows,
+    space: &[u64],
+    (solution, others): (&Solution, &[usize]),
+) -> Option<Vec<usize>> {
+    let mut choices: Vec<usize> = solution.choices.iter().map(|choice| choice.column as usize).collect();
+    repair(sets, rows, space, &mut choices);
+    let settled = || sets.iter().zip(&choices).map(|(set, &choice)| set.settled(choice)).collect();
+    (seconds(sets, rows, &choices) < seconds(sets, rows, others)).then(settled)
+}
+
+/// Bytes of existing files that are moved if the sets get these options.
+fn moved_bytes(sets: &[Set<'_>], choices: &[usize]) -> u64 {
+    let of_set = |(set, &option): (&Set<'_>, &usize)| set.options[option].moved;
+    sets.iter().zip(choices).map(of_set).fold(0, u64::saturating_add)
 }
 
 /// Seconds (or cost) of all sets, each in the option with this index.
@@ -124,16 +161,17 @@ fn seconds(sets: &[Set<'_>], rows: &Rows, choices: &[usize]) -> f64 {
     total_s(&rows.stages, &placed)
 }
 
-/// Whether there is a tier on which not all files fit.
-fn is_scarce(workload: &Workload, cluster: &Cluster, servers: &Servers) -> bool {
-    let needed = workload.file_sets.iter().map(FileSet::total_size).fold(0, u64::saturating_add);
+/// Whether there is a tier on which not all files fit, with as many replicas as they may have.
+fn is_scarce(bytes: u64, (cluster, servers): (&Cluster, &Servers), options: &Options) -> bool {
+    let copies = if options.with.iter().any(|with| with == "replicas") { options.copies.most } else { 1 };
+    let needed = bytes.saturating_mul(copies as u64);
     (0..cluster.tiers.len()).any(|tier| servers.space_of(cluster, tier) < needed)
 }
 
 /// The space of each server, bytes. What the files would use in their shares counts as fitting:
 /// those that stay where they are may already use more than the capacity.
 fn space(sets: &[Set<'_>], rows: &Rows) -> Vec<u64> {
-    let used = rows.used(sets.iter().map(|set| set.bytes(set.share())));
+    let used = sum(sets.iter().map(|set| set.bytes(set.share())));
     rows.capacities.iter().zip(used).map(|(&capacity, used)| capacity.max(used)).collect()
 }
 
@@ -147,7 +185,7 @@ fn solution(sets: &[Set<'_>], rows: &Rows, space: &[u64]) -> Option<Solution> {
         let solution = solve(&program).ok()?;
         let bound_s = *bound_s.get_or_insert(solution.bound_s);
         let chosen = sets.iter().zip(&solution.choices);
-        let used = rows.used(chosen.map(|(set, choice)| set.bytes(choice.column as usize)));
+        let used = sum(chosen.map(|(set, choice)| set.bytes(choice.column as usize)));
         if used.iter().zip(space).all(|(used, space)| used <= space) {
             return Some(Solution { bound_s, ..solution });
         }

@@ -1,8 +1,10 @@
 //! Changes of a plan that the linear program cannot see: its rows are bounds on the time of a
 //! stage, and a replay finds how long the requests of all its files really wait for one another.
 
+use super::moved_bytes;
 use super::rows::Rows;
 use super::set::Set;
+use super::space::sum;
 use super::stages::Stage;
 
 /// Maximum number of replays of stages.
@@ -12,7 +14,7 @@ const REPLAYS_MAX: usize = 64;
 const BETTER: f64 = 0.005;
 
 /// Gives one set of a stage at a time another option, if replays find that faster and the files
-/// still fit into `space`, bytes by server.
+/// still fit into `space`, bytes by server, and a limit on moving.
 pub fn repair(sets: &[Set<'_>], rows: &Rows, space: &[u64], choices: &mut [usize]) {
     let mut left = REPLAYS_MAX;
     for stage in &rows.stages {
@@ -52,6 +54,7 @@ fn seconds(sets: &[Set<'_>], stages: &[&Stage], choices: &[usize], index: usize)
 }
 
 fn fits(sets: &[Set<'_>], rows: &Rows, space: &[u64], choices: &[usize]) -> bool {
-    let used = rows.used(sets.iter().zip(choices).map(|(set, &option)| set.bytes(option)));
-    used.iter().zip(space).all(|(used, space)| used <= space)
+    let used = sum(sets.iter().zip(choices).map(|(set, &option)| set.bytes(option)));
+    let is_within = rows.move_at_most.is_none_or(|limit| moved_bytes(sets, choices) <= limit);
+    is_within && used.iter().zip(space).all(|(used, space)| used <= space)
 }

@@ -47,6 +47,8 @@ pub struct Rows {
     servers: Vec<f64>,
     /// The stages, whose rows follow.
     pub stages: Vec<Stage>,
+    /// The limit on moving existing files, bytes. If there is one, its row is the last.
+    pub move_at_most: Option<u64>,
 }
 
 impl Rows {
@@ -61,15 +63,28 @@ impl Rows {
         let mut in_row = vec![0.0; count];
         row_of.iter().for_each(|&row| in_row[row as usize] += 1.0);
         let stages = Stage::all_of(file_sets, objective);
-        Self { row_of, capacities: servers.capacities.clone(), count, servers: in_row, stages }
+        Self {
+            row_of,
+            capacities: servers.capacities.clone(),
+            count,
+            servers: in_row,
+            stages,
+            move_at_most: None,
+        }
     }
 
     /// The program of these regions if the rows of the space have so many bytes.
     pub fn program(&self, space: impl Iterator<Item = f64>, regions: Vec<Region>) -> Program {
         let space = space.map(|bytes| Row::Space { bytes });
         let of_stages = (0..).zip(&self.stages).flat_map(|(phase, stage)| stage.rows(phase, self.count));
-        let rows = space.chain(of_stages).collect();
+        let of_moving = self.move_at_most.map(|bytes| Row::Space { bytes: bytes as f64 });
+        let rows = space.chain(of_stages).chain(of_moving).collect();
         Program { weights: self.stages.iter().map(Stage::weight).collect(), rows, regions }
+    }
+
+    /// The row of the limit on moving, whether or not there is one.
+    pub fn move_row(&self) -> usize {
+        self.count + self.stages.iter().map(|stage| stage.rows(0, self.count).count()).sum::<usize>()
     }
 
     /// Seconds of a set in a layout outside of all stages, and what it uses of the stages' rows.
@@ -97,14 +112,6 @@ impl Rows {
             sums[row as usize] = sums[row as usize].saturating_add(bytes);
         }
         sums
-    }
-
-    /// The bytes on each server, summed.
-    pub fn used(&self, all: impl Iterator<Item = Vec<u64>>) -> Vec<u64> {
-        all.fold(vec![0u64; self.capacities.len()], |mut sums, bytes| {
-            sums.iter_mut().zip(bytes).for_each(|(sum, bytes)| *sum = sum.saturating_add(bytes));
-            sums
-        })
     }
 
     /// What more space on each tier is worth.

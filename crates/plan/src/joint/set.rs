@@ -3,10 +3,12 @@
 use stripewise_allocation::{Column, Region};
 
 use super::rows::Rows;
+use super::space::needed;
 use super::stages::Placed;
-use crate::candidate::{Candidate, Judged, Method, bytes_by_target};
+use crate::candidate::{Candidate, Judged, Method};
 use crate::choose::Decision;
 use crate::evaluate::best_of;
+use crate::existing::moved_bytes;
 use crate::options::Objective;
 use crate::problem::Problem;
 
@@ -22,6 +24,12 @@ pub struct Set<'p> {
     pub options: Vec<Pick>,
     /// It keeps its present layout whatever is possible.
     pub is_fixed: bool,
+    /// The bytes of all sets, by which the space was shared out in the first plan.
+    all_bytes: u64,
+    /// The row of the limit on moving, if there is one.
+    move_row: Option<u32>,
+    /// By server: the bytes that count if the files stay, if they are not all of them.
+    staying: Option<Vec<u64>>,
 }
 
 /// A layout that a set may get.
@@ -36,12 +44,20 @@ pub struct Pick {
     in_stages: Vec<(u32, f64)>,
     /// The bytes that the files need of each row.
     pub bytes: Vec<u64>,
+    /// Bytes of existing files that are moved into this layout.
+    pub moved: u64,
 }
 
 impl<'p> Set<'p> {
     /// A set with the candidates of these plans.
-    pub fn new(index: usize, problem: Problem<'p>, plans: Vec<Decision>, rows: &Rows, is_fixed: bool) -> Self {
-        let mut set = Self { index, problem, plans, options: Vec::new(), is_fixed };
+    pub fn new(
+        (index, problem): (usize, Problem<'p>),
+        plans: Vec<Decision>,
+        rows: &Rows,
+        (is_fixed, all_bytes): (bool, u64),
+    ) -> Self {
+        let (options, move_row, staying) = (Vec::new(), None, None);
+        let mut set = Self { index, problem, plans, options, is_fixed, all_bytes, move_row, staying };
         set.options.push(set.pick(None, rows));
         for plan in 0..set.plans.len() {
             set.plans[plan].picks.clone().into_iter().for_each(|index| set.admit(plan, index, rows));
@@ -78,8 +94,25 @@ impl<'p> Set<'p> {
         let placed = self.place(candidate);
         let seconds = self.problem.options.objective.of(placed.judged);
         let (outside_s, in_stages) = rows.times(self.index, placed);
-        let bytes = rows.sums(&bytes(&self.problem, &placed.judged.candidate));
-        Pick { candidate, seconds, outside_s, in_stages, bytes }
+        let bytes = rows.sums(&self.bytes_of(candidate));
+        let moved = candidate.map_or(0, |_| self.moved(&placed.judged.candidate));
+        Pick { candidate, seconds, outside_s, in_stages, bytes, moved }
+    }
+
+    fn moved(&self, candidate: &Candidate) -> u64 {
+        moved_bytes(self.problem.set, candidate, self.problem.cluster)
+    }
+
+    /// Counts the bytes that are moved in a row of the program. Of the bytes that stay on each
+    /// server, only these fractions count, if there are any.
+    pub fn limit_moves(&mut self, fractions: Option<&[f64]>, rows: &Rows) {
+        if let Some(fractions) = fractions {
+            let of_server = |(bytes, fraction): (u64, &f64)| (bytes as f64 * fraction) as u64;
+            let staying: Vec<u64> = self.bytes(0).into_iter().zip(fractions).map(of_server).collect();
+            self.options[0].bytes = rows.sums(&staying);
+            self.staying = Some(staying);
+        }
+        self.move_row = Some(rows.move_row() as u32);
     }
 
     fn place(&self, candidate: Option<(usize, usize)>) -> Placed<'_> {
@@ -101,7 +134,20 @@ impl<'p> Set<'p> {
 
     /// The bytes of the files on each server if the set gets an option, by its index.
     pub fn bytes(&self, option: usize) -> Vec<u64> {
-        bytes(&self.problem, &self.judged(self.options[option].candidate).candidate)
+        if let (0, Some(staying)) = (option, &self.staying) {
+            return staying.clone();
+        }
+        self.bytes_of(self.options[option].candidate)
+    }
+
+    fn bytes_of(&self, candidate: Option<(usize, usize)>) -> Vec<u64> {
+        let problem = self.problem_of(candidate.map_or(0, |(plan, _)| plan));
+        needed(&problem, &self.judged(candidate).candidate)
+    }
+
+    /// The problem of a plan, by its index.
+    fn problem_of(&self, plan: usize) -> Problem<'p> {
+        Problem { plan_bytes: if plan == 0 { self.all_bytes } else { self.problem.plan_bytes }, ..self.problem }
     }
 
     /// The index of the option that the set has in its share of the space.
@@ -111,57 +157,82 @@ impl<'p> Set<'p> {
         self.options.iter().position(is_it).unwrap_or(0)
     }
 
+    /// Bytes of existing files that are moved if the set has its share of the space.
+    pub fn moved_in_its_share(&self) -> u64 {
+        let shared = &self.plans[0];
+        if shared.keep { 0 } else { self.moved(&shared.best().candidate) }
+    }
+
     /// The decision in its share of the space.
     pub fn in_its_share(self) -> Decision {
         self.plans.into_iter().next().expect("there is always this one")
+    }
+
+    /// The option that the rules for ties take instead of another one, by their indices.
+    pub fn settled(&self, index: usize) -> usize {
+        let Some((plan, _)) = self.options[index].candidate else { return index };
+        let alike: Vec<usize> = self.as_small(index, plan).collect();
+        let best = best_of(&self.problem, &self.plans[plan].candidates, &alike);
+        let is_it = |option: &Pick| option.candidate == Some((plan, best));
+        self.options.iter().position(is_it).unwrap_or(index)
     }
 
     /// The decision for an option, by its index.
     pub fn chosen(mut self, index: usize) -> Decision {
         let Some((plan, candidate)) = self.options[index].candidate else {
             let is_better = |option: &Pick| option.seconds < self.options[0].seconds;
-            let loses = self.options.iter().any(is_better);
+            let (loses, is_limited) = (self.options.iter().any(is_better), self.move_row.is_some());
             let mut decision = self.in_its_share();
             if !decision.keep {
-                let why = match loses {
-                    true => "the space that a better one needs saves more on other files",
-                    false => "no candidate is better",
+                let why = match (loses, is_limited) {
+                    (true, false) => "the space that a better one needs saves more on other files",
+                    (true, true) => "no better one is within the limit on moving and the space",
+                    (false, _) => "no candidate is better",
                 };
                 (decision.keep, decision.reason) = (true, format!("keep the present layout: {why}"));
             }
             return decision;
         };
-        let alike: Vec<usize> = self.as_small(index, plan).collect();
-        let has_rivals = self.plans.len() > 1;
+        let (has_rivals, problem) = (self.plans.len() > 1, self.problem_of(plan));
         let mut decision = self.plans.swap_remove(plan);
-        let best = best_of(&self.problem, &decision.candidates, &alike);
-        decision.choose(&self.problem, if alike.is_empty() { candidate } else { best });
+        decision.choose(&problem, candidate);
         let least_s = self.options.iter().map(|option| option.seconds).fold(f64::INFINITY, f64::min);
         if has_rivals && least_s < self.options[index].seconds * (1.0 - self.problem.options.min_gain.max(0.0))
         {
-            decision.reason += "; with more of the fast servers' space these files would take less time, but it saves more on other files";
+            decision.reason += match self.move_row {
+                None => {
+                    "; with more of the fast servers' space these files would take less time, but it saves more on other files"
+                }
+                Some(_) => {
+                    "; a layout in which these files would take less time is not within the limit on moving and the space"
+                }
+            };
         }
         decision
     }
 
-    /// The options as columns of the program.
+    /// The options as columns of the program; only the present layout of a set that keeps it.
     pub fn region(&self) -> Region {
         let column = |option: &Pick| {
             let mut column = column(option.outside_s, &option.bytes);
             column.uses.extend(&option.in_stages);
+            column.uses.extend(self.move_row.map(|row| (row, option.moved as f64)));
             column
         };
-        Region { columns: self.options.iter().map(column).collect(), divisible: false }
+        let options = if self.is_fixed { &self.options[..1] } else { &self.options[..] };
+        Region { columns: options.iter().map(column).collect(), divisible: false }
     }
 
-    /// The candidates of a plan that need no more space on any server than the option `index`.
+    /// The candidates of a plan that need no more space on any server, and within a limit no more
+    /// moving, than the option `index`.
     fn as_small(&self, index: usize, plan: usize) -> impl Iterator<Item = usize> {
         // A row may be a whole tier.
         let most = self.bytes(index);
         (0..self.options.len()).filter_map(move |option| {
             let (of, candidate) = self.options[option].candidate?;
             let is_small = || self.bytes(option).iter().zip(&most).all(|(bytes, most)| bytes <= most);
-            (of == plan && is_small()).then_some(candidate)
+            let is_moved = self.move_row.is_some() && self.options[option].moved > self.options[index].moved;
+            (of == plan && !is_moved && is_small()).then_some(candidate)
         })
     }
 }
@@ -170,11 +241,4 @@ impl<'p> Set<'p> {
 pub fn column(seconds: f64, bytes: &[u64]) -> Column {
     let uses = (0..).zip(bytes).filter(|(_, bytes)| **bytes > 0);
     Column { seconds, uses: uses.map(|(row, &bytes)| (row, bytes as f64)).collect() }
-}
-
-/// The bytes of a set's files on each server.
-fn bytes(problem: &Problem<'_>, candidate: &Candidate) -> Vec<u64> {
-    let original = candidate.original(problem.set);
-    let layouts = (&original.layouts[..], &original.layout_of[..]);
-    bytes_by_target(&problem.set.files, layouts, problem.servers.count(), u64::MAX)
 }

@@ -54,7 +54,8 @@ impl Placed<'_> {
         {
             return self.problem.options.objective.of(self.judged);
         }
-        self.load(|group| group.lane.is_none()).elapsed_s
+        let at_close_s = Serving::new(self.problem, &self.judged.candidate).wait_at_close_s();
+        self.load(|group| group.lane.is_none()).elapsed_s + at_close_s
     }
 
     /// What those of its groups need that are `wanted`.

@@ -3,6 +3,7 @@
 mod cache;
 mod overall;
 mod psa;
+mod regions;
 mod replicas;
 mod tiers;
 
@@ -25,13 +26,14 @@ pub struct Planner {
 }
 
 /// All planners, in the order in which they run.
-pub const ALL: [Planner; 6] = [
+pub const ALL: [Planner; 7] = [
     Planner { name: "overall", by_default: true, propose: overall::propose },
     Planner { name: "psa", by_default: true, propose: psa::psa },
     Planner { name: "pa", by_default: true, propose: psa::pa },
     Planner { name: "def", by_default: true, propose: psa::def },
     Planner { name: "replicas", by_default: false, propose: replicas::propose },
     Planner { name: "cache", by_default: false, propose: cache::propose },
+    Planner { name: "regions", by_default: false, propose: regions::propose },
 ];
 
 /// The planner with this name.

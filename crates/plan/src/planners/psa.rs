@@ -13,7 +13,7 @@
 use rayon::prelude::*;
 
 use stripewise_cluster::size;
-use stripewise_layout::constructors;
+use stripewise_layout::{Layout, constructors};
 
 use super::tiers::{self, divide, homogeneous};
 use crate::candidate::{Candidate, Proposal};
@@ -46,23 +46,9 @@ pub fn psa(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
 /// least, however fast it fills the SServers.
 pub fn pa(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
     let search = Search::new(problem, "pa")?;
-    let step = search.step(search.most());
-    // PSA's grid, continued below S/(M+N). The SServers get bytes in every pair.
-    let below = search.even() % step;
-    let from = if below == 0 { step.min(search.most()) } else { below };
-    let mut pairs = search.pairs(from..=search.most());
-    pairs.retain(|pair| pair.1 > 0);
-    if pairs.is_empty() {
-        pairs.push(search.pair(search.even()));
-    }
-    let pairs = search.that_there_are(pairs)?;
+    let pairs = search.that_there_are(search.below_most())?;
     let candidates = search.candidates("PA", &pairs)?;
-    let cost_s = |&pair: &(u64, u64)| {
-        let heterogeneous = constructors::varied(&search.cycle(pair)).expect("a cycle of S bytes has a stripe");
-        problem.cost(&Candidate::single("pa", "", heterogeneous), pairs.len()).total_s()
-    };
-    let pick = cheapest(pairs.par_iter().map(cost_s).collect());
-    Ok(Proposal { candidates, pick })
+    Ok(Proposal { candidates, pick: search.fastest(&pairs) })
 }
 
 /// DEF, the default layout of parallel file systems (PSA §4.1): stripes of 64 KiB over all servers
@@ -73,8 +59,8 @@ pub fn def(problem: &Problem<'_>) -> Result<Proposal, PlanError> {
     let tiers = tiers::by_speed(problem);
     let (slowest, faster) = tiers.split_first().expect("a cluster has a tier");
     let faster: Vec<u32> = faster.iter().flat_map(|(_, targets)| targets).copied().collect();
-    let layout = space::two_part(problem, &all, &faster, &homogeneous(problem, &slowest.1));
-    let layout = layout.map_err(PlanError::by("def"))?;
+    let stripes = Stripes { first: all, bounding: faster, second: homogeneous(problem, &slowest.1) };
+    let layout = stripes.layout(problem).map_err(PlanError::by("def"))?;
     Ok(Proposal { candidates: vec![Candidate::single("def", "DEF", layout)], pick: Some(0) })
 }
 
@@ -84,8 +70,31 @@ fn cheapest(costs: Vec<f64>) -> Option<usize> {
     costs.iter().rposition(|&cost| cost <= least * (1.0 + TIE))
 }
 
+/// A layout without its boundary: `first` until a server of `bounding` is full, then `second`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stripes {
+    first: Vec<(u32, u64)>,
+    bounding: Vec<u32>,
+    second: Vec<(u32, u64)>,
+}
+
+impl Stripes {
+    /// The layout of a problem's files.
+    pub fn layout(&self, problem: &Problem<'_>) -> Result<Layout, PlanError> {
+        space::two_part(problem, &self.first, &self.bounding, &self.second)
+    }
+}
+
+/// A stripe on an HServer and one on an SServer, bytes.
+pub type Pair = (u64, u64);
+
+/// `<h,s>`
+pub fn format_pair(&(h, s): &Pair) -> String {
+    format!("<{},{}>", size::format(h), size::format(s))
+}
+
 /// The search over the stripe pairs of one problem; `h` and `s` are the HServers and the SServers.
-struct Search<'p> {
+pub struct Search<'p> {
     problem: &'p Problem<'p>,
     scheme: &'static str,
     h: Vec<u32>,
@@ -93,7 +102,8 @@ struct Search<'p> {
 }
 
 impl<'p> Search<'p> {
-    fn new(problem: &'p Problem<'p>, scheme: &'static str) -> Result<Self, PlanError> {
+    /// The search for the layout of a problem's files.
+    pub fn new(problem: &'p Problem<'p>, scheme: &'static str) -> Result<Self, PlanError> {
         let (h, s) = tiers::two(problem, scheme)?;
         Ok(Self { problem, scheme, h, s })
     }
@@ -117,44 +127,74 @@ impl<'p> Search<'p> {
     }
 
     /// The pairs <h, s> for every step of h in `range`, and for h = S/M.
-    fn pairs(&self, range: std::ops::RangeInclusive<u64>) -> Vec<(u64, u64)> {
+    fn pairs(&self, range: std::ops::RangeInclusive<u64>) -> Vec<Pair> {
         let step = self.step(range.end() - range.start());
         let range = match self.problem.width_unit() {
             None => range,
             Some(_) => range.start().next_multiple_of(step)..=*range.end(),
         };
-        let mut pairs: Vec<(u64, u64)> = range.step_by(step as usize).map(|h| self.pair(h)).collect();
+        let mut pairs: Vec<Pair> = range.step_by(step as usize).map(|h| self.pair(h)).collect();
         if pairs.last().is_none_or(|last| last.0 != self.most()) {
             pairs.push(self.pair(self.most()));
         }
         pairs
     }
 
+    /// The pairs <h, s> with any h below S/M: PSA's grid, continued below S/(M+N). The SServers get
+    /// bytes in every pair.
+    pub fn below_most(&self) -> Vec<Pair> {
+        let step = self.step(self.most());
+        let below = self.even() % step;
+        let from = if below == 0 { step.min(self.most()) } else { below };
+        let mut pairs = self.pairs(from..=self.most());
+        pairs.retain(|pair| pair.1 > 0);
+        if pairs.is_empty() {
+            pairs.push(self.pair(self.even()));
+        }
+        pairs
+    }
+
     /// <h, s> with `s = (S - M·h)/N`, rounded down.
-    fn pair(&self, h: u64) -> (u64, u64) {
+    pub fn pair(&self, h: u64) -> Pair {
         let rest = self.problem.size.saturating_sub(self.h.len() as u64 * h);
         (h, rest / self.s.len() as u64)
     }
 
-    /// The pairs that are possible where a file system stripes over a pool or programs map the
-    /// files: stripes are multiples of the width unit and add up to S exactly.
-    fn that_there_are(&self, mut pairs: Vec<(u64, u64)>) -> Result<Vec<(u64, u64)>, PlanError> {
-        let Some(unit) = self.problem.width_unit() else { return Ok(pairs) };
-        let size = self.problem.size;
-        let exact = |(h, s): (u64, u64)| h * self.h.len() as u64 + s * self.s.len() as u64 == size;
-        pairs.retain(|&(h, s)| h.is_multiple_of(unit) && s.is_multiple_of(unit) && exact((h, s)));
+    /// The pairs that are possible. Where a file system stripes over a pool or programs map the
+    /// files, not every width is, and stripes must add up to S exactly.
+    pub fn possible(&self, mut pairs: Vec<Pair>) -> Vec<Pair> {
+        if self.problem.width_unit().is_some() {
+            let sum = |(h, s): Pair| h * self.h.len() as u64 + s * self.s.len() as u64;
+            let is_width = |width: u64| width == 0 || self.problem.width_above(width) == width;
+            pairs.retain(|&(h, s)| is_width(h) && is_width(s) && sum((h, s)) == self.problem.size);
+        }
+        pairs
+    }
+
+    /// The smallest size of requests from S on for which a pair without stripes on HServers is
+    /// possible.
+    pub fn next_possible_size(&self) -> u64 {
+        let n = self.s.len() as u64;
+        n * self.problem.width_above(self.problem.size.div_ceil(n))
+    }
+
+    /// As [`Self::possible`]; an error if there are none.
+    fn that_there_are(&self, pairs: Vec<Pair>) -> Result<Vec<Pair>, PlanError> {
+        let pairs = self.possible(pairs);
         if pairs.is_empty() {
-            let (size, unit) = (size::format(size), size::format(unit));
-            let why = match self.problem.is_mapped() {
-                true => "as files that are mapped into memory need; use --scheme overall",
-                false => {
-                    "which is all that the file system has over a pool; describe the servers one by one \
-                     (servers = [...]), or use --scheme overall"
-                }
+            let size = size::format(self.problem.size);
+            let why = match self.problem.systems().next() {
+                Some(system) if !self.problem.is_mapped() => format!(
+                    ": {}; describe the servers one by one (servers = [...]), or use --scheme overall",
+                    system.width_rule()
+                ),
+                _ => format!(
+                    " in stripes that are multiples of {}, as files that are mapped into memory need; use --scheme overall",
+                    size::format(self.problem.align())
+                ),
             };
             return Err(PlanError::new(format!(
-                "{}: requests of {size} do not divide over {} and {} servers in stripes that are multiples of \
-                 {unit}, {why}",
+                "{}: requests of {size} do not divide over {} and {} servers{why}",
                 self.scheme,
                 self.h.len(),
                 self.s.len()
@@ -165,7 +205,7 @@ impl<'p> Search<'p> {
 
     /// One cycle of heterogeneous requests: S bytes, in the order of the targets. The remainders of
     /// the divisions go to the first servers, one byte each.
-    fn cycle(&self, (h, s): (u64, u64)) -> Vec<(u32, u64)> {
+    fn cycle(&self, (h, s): Pair) -> Vec<(u32, u64)> {
         let size = self.problem.size;
         let mut cycle = if s == 0 {
             divide(&self.h, size)
@@ -179,14 +219,28 @@ impl<'p> Search<'p> {
         cycle
     }
 
+    /// The index of the pair with which heterogeneous requests cost least.
+    pub fn fastest(&self, pairs: &[Pair]) -> Option<usize> {
+        let cost_s = |&pair: &Pair| {
+            let heterogeneous =
+                constructors::varied(&self.cycle(pair)).expect("a cycle of S bytes has a stripe");
+            self.problem.cost(&Candidate::single(self.scheme, "", heterogeneous), pairs.len()).total_s()
+        };
+        cheapest(pairs.par_iter().map(cost_s).collect())
+    }
+
+    /// Heterogeneous requests, then homogeneous ones.
+    pub fn stripes(&self, pair: Pair) -> Stripes {
+        let second = homogeneous(self.problem, &self.h);
+        Stripes { first: self.cycle(pair), bounding: self.s.clone(), second }
+    }
+
     /// Per pair: the layout that is heterogeneous for the first `j = ⌊C_s/s⌋` requests, then
     /// homogeneous.
-    fn candidates(&self, title: &str, pairs: &[(u64, u64)]) -> Result<Vec<Candidate>, PlanError> {
-        let second = homogeneous(self.problem, &self.h);
-        let candidate = |&(h, s): &(u64, u64)| {
-            let name = format!("{title} <{},{}>", size::format(h), size::format(s));
-            let layout = space::two_part(self.problem, &self.cycle((h, s)), &self.s, &second);
-            Ok(Candidate::single(self.scheme, name, layout.map_err(PlanError::by(self.scheme))?))
+    fn candidates(&self, title: &str, pairs: &[Pair]) -> Result<Vec<Candidate>, PlanError> {
+        let candidate = |pair: &Pair| {
+            let layout = self.stripes(*pair).layout(self.problem).map_err(PlanError::by(self.scheme))?;
+            Ok(Candidate::single(self.scheme, format!("{title} {}", format_pair(pair)), layout))
         };
         pairs.iter().map(candidate).collect()
     }

@@ -43,13 +43,13 @@ pub fn two(problem: &Problem<'_>, scheme: &str) -> Result<(Vec<u32>, Vec<u32>), 
     }
 }
 
-/// The stripes of homogeneous requests of S bytes: S/M on each of the M servers. The width is
-/// rounded up to the width unit if a file system stripes over a pool or programs map the files.
+/// The stripes of homogeneous requests of S bytes: S/M on each of the M servers. If a file system
+/// stripes over a pool or programs map the files, the width is rounded up to one that is possible.
 pub fn homogeneous(problem: &Problem<'_>, targets: &[u32]) -> Vec<(u32, u64)> {
     match problem.width_unit() {
         None => divide(targets, problem.size),
-        Some(unit) => {
-            let width = problem.size.div_ceil(targets.len() as u64).next_multiple_of(unit);
+        Some(_) => {
+            let width = problem.width_above(problem.size.div_ceil(targets.len() as u64));
             targets.iter().map(|&target| (target, width)).collect()
         }
     }

@@ -1,7 +1,7 @@
 //! Several file sets that want the same space.
 
 use proptest::prelude::*;
-use stripewise_cluster::{Cluster, Spread};
+use stripewise_cluster::{Cluster, OverlayKind, Spread};
 use stripewise_layout::constructors::striped;
 use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_model::Op;
@@ -15,7 +15,7 @@ const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;
 
 /// A file set under a name of its own, now over all disks.
-fn set(name: &str, pattern: Pattern, (size, per_process): (u64, u64)) -> FileSet {
+pub(super) fn set(name: &str, pattern: Pattern, (size, per_process): (u64, u64)) -> FileSet {
     let mut set = ior(pattern, Op::Read, 4, size, per_process).file_sets.remove(0);
     set.pattern = format!("/data/{name}");
     set.files.iter_mut().for_each(|file| file.name = format!("/data/{name}").into());
@@ -25,7 +25,7 @@ fn set(name: &str, pattern: Pattern, (size, per_process): (u64, u64)) -> FileSet
 }
 
 /// 4 disks with much space, and 2 SSDs with little.
-fn hybrid(ssd: &str) -> Cluster {
+pub(super) fn hybrid(ssd: &str) -> Cluster {
     let mut cluster = cluster((4, 6e-3, 8e-9), (2, 5e-5, 2e-9), ("1G", ssd), (0.0, 0.0));
     let class = cluster.classes.get_mut("hdd").unwrap();
     for by_access in [&mut class.read, &mut class.write] {
@@ -45,18 +45,27 @@ fn planned(workload: &Workload, cluster: &Cluster) -> Planned {
     plan(workload, cluster, &Options::default()).unwrap()
 }
 
-/// Bytes of all files on each server.
-fn bytes(workload: &Workload, planned: &Planned, servers: usize) -> Vec<u64> {
-    let mut bytes = vec![0; servers];
+/// Bytes of all files and replicas on each server, and of all cached data, if a cache may fill each
+/// server.
+pub(super) fn bytes(workload: &Workload, planned: &Planned, servers: usize) -> Vec<u64> {
+    let (mut bytes, mut cached) = (vec![0; servers], vec![0; servers]);
     for (set, decision) in workload.file_sets.iter().zip(&planned.decisions) {
         let candidate = &decision.chosen().candidate;
-        let (layouts, layout_of) = (candidate.layouts.build(), candidate.layout_of(set));
-        for (file, &layout) in set.files.iter().zip(&layout_of) {
-            let layout: &Layout = &layouts[layout as usize];
-            layout.targets().for_each(|target| bytes[target as usize] += layout.object_size(target, file.size));
+        let kind = candidate.overlay.as_ref().map(|overlay| &overlay.kind);
+        for (index, copy) in candidate.placements(set).iter().enumerate() {
+            if let (1.., Some(OverlayKind::Cache { capacity_per_server, .. })) = (index, kind) {
+                let targets = copy.layouts.iter().flat_map(Layout::targets);
+                targets.for_each(|target| cached[target as usize] = *capacity_per_server);
+                continue;
+            }
+            for (file, size) in set.files.iter().map(|file| file.size).enumerate() {
+                let layout = copy.layout(file);
+                layout.targets().for_each(|target| bytes[target as usize] += layout.object_size(target, size));
+            }
         }
     }
-    bytes
+    // All caches of a server have one limit together.
+    bytes.iter().zip(cached).map(|(bytes, cached)| bytes + cached).collect()
 }
 
 #[test]
@@ -91,7 +100,7 @@ fn a_share_of_the_space_in_proportion_to_the_size_would_be_worse() {
 }
 
 /// A file of 64 MiB, read at random, 5 times as much in 4 MiB in its middle as everywhere else.
-fn hot_in_the_middle() -> (Workload, Cluster) {
+pub(super) fn hot_in_the_middle() -> (Workload, Cluster) {
     let mut file = set("file", Pattern::Random, (64 * K, 256));
     let mut random = stripewise_random::Random(3);
     let group = &mut file.groups[0];
@@ -163,7 +172,8 @@ fn space_that_is_no_multiple_of_a_region_is_used() {
         planned.joint.unwrap().planned_s
     };
     let times = ["512K", "1M", "2M", "3M", "6M"].map(time);
-    assert!(times.is_sorted_by(|less, more| less > more), "{times:?}");
+    assert!(times.windows(2).all(|pair| pair[1] < 1.05 * pair[0]), "{times:?}");
+    assert!(times[2] < 0.4 * times[1] && times[4] < 0.9 * times[2], "{times:?}");
 }
 
 #[test]
@@ -251,6 +261,7 @@ proptest! {
         kinds in prop::collection::vec((0..3u32, 0..4u32, 1..64u64), 2..6),
         space in prop::sample::select(vec!["64K", "1M", "4M", "1G"]),
         min_gain in prop::sample::select(vec![crate::MIN_GAIN, 0.0, f64::NEG_INFINITY]),
+        with in prop::sample::subsequence(vec!["replicas", "cache"], 0..=2),
     ) {
         let cluster = hybrid(space);
         let of = |(index, &(pattern, size, count)): (usize, &(u32, u32, u64))| {
@@ -258,7 +269,8 @@ proptest! {
             set(&format!("file{index}"), pattern, ((4 * K) << (2 * size), count))
         };
         let workload = Workload { file_sets: kinds.iter().enumerate().map(of).collect() };
-        let options = Options { min_gain, ..Options::default() };
+        let with = with.into_iter().map(str::to_owned).collect();
+        let options = Options { min_gain, with, ..Options::default() };
         let planned = plan(&workload, &cluster, &options).unwrap();
         let capacities: Vec<u64> = cluster.targets().iter().map(|target| target.capacity).collect();
         let used = bytes(&workload, &planned, capacities.len());

@@ -8,6 +8,7 @@ mod grid;
 mod joint;
 mod joint_cases;
 mod large;
+mod moving;
 mod only_native;
 pub(crate) mod oracle;
 mod overall_cost;
@@ -154,7 +155,7 @@ pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) ->
         groups: vec![group],
         private,
         mapped: false,
-        present: Present::default(),
+        ..FileSet::default()
     };
     Workload { file_sets: vec![set] }
 }

@@ -10,7 +10,7 @@ use stripewise_model::{Access, Network, Op, Service, Striping};
 
 use super::{Pattern, Random, cluster, ior, with_order};
 use crate::workload::{File, FileSet, Group, Request, Workload};
-use crate::{Decision, Judged, Objective, Options, Present, Scheme, plan};
+use crate::{Decision, Judged, Objective, Options, Scheme, plan};
 
 /// Runs that follow one another on the same files, each with requests of one kind.
 struct Mix {
@@ -56,7 +56,7 @@ fn mix(random: &mut Random) -> Mix {
             groups,
             private,
             mapped: false,
-            present: Present::default(),
+            ..FileSet::default()
         },
         requests,
         patterns,

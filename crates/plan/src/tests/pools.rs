@@ -73,6 +73,24 @@ fn psa_keeps_to_widths_that_there_are() {
 }
 
 #[test]
+fn regions_keep_to_widths_that_there_are() {
+    for size in [64 * K, 100 * K, 1024 * K] {
+        let mut workload = ior(Pattern::Random, Op::Write, 8, size, 32);
+        let set = &mut workload.file_sets[0];
+        let mut behind = ior(Pattern::Random, Op::Write, 8, 8 * size, 32).file_sets.remove(0);
+        let requests = behind.groups.iter_mut().flat_map(|group| &mut group.sample);
+        requests.for_each(|request| request.offset += set.files[0].size);
+        set.files[0].size += behind.files[0].size;
+        set.groups.append(&mut behind.groups);
+        for system in FileSystem::ALL {
+            let decision = plan(&workload, &pools(system), &options("regions")).unwrap().decisions.remove(0);
+            let layout = decision.best().candidate.layouts.first().unwrap();
+            assert!(layout.regions().len() > 1 && pools(system).fold(&layout).is_ok(), "{system:?} {size}");
+        }
+    }
+}
+
+#[test]
 fn files_that_are_spread_unevenly_are_on_the_servers_that_were_predicted() {
     let cluster = pools(FileSystem::CephFs);
     let workload = ior(Pattern::FilePerProcess, Op::Write, 16, 256 * K, 64);

@@ -8,7 +8,7 @@ use stripewise_model::{Access, Op, Server, Share, Startup, general, sharing};
 use crate::candidate::Placement;
 use crate::mapping::Mapped;
 use crate::workload::{File, FileSet, Group, Request, Workload};
-use crate::{Options, Present, Scheme, Servers, plan, to_plan};
+use crate::{Options, Scheme, Servers, plan, to_plan};
 
 fn clusters() -> impl Strategy<Value = Cluster> {
     let tier = (1usize..5, 0.0..1e-2f64, 0.0..1e-7f64, 64u64..1 << 24, any::<bool>());
@@ -73,14 +73,7 @@ fn file_sets() -> impl Strategy<Value = FileSet> {
                 let file = |n: u32| File { name: format!("/d/f{}", first + n * 3).into(), size: size(n) };
                 let files: Vec<File> = (0..files).map(file).collect();
                 let private = private && files.len() > 1;
-                FileSet {
-                    pattern: "/d/f<n>".into(),
-                    files,
-                    groups,
-                    private,
-                    mapped,
-                    present: Present::default(),
-                }
+                FileSet { pattern: "/d/f<n>".into(), files, groups, private, mapped, ..FileSet::default() }
             },
         )
     })
@@ -89,7 +82,7 @@ fn file_sets() -> impl Strategy<Value = FileSet> {
 fn schemes() -> impl Strategy<Value = Scheme> {
     prop_oneof![
         Just(Scheme::Auto),
-        prop::sample::select(vec!["overall", "psa", "pa", "def", "none"])
+        prop::sample::select(vec!["overall", "psa", "pa", "def", "regions", "none"])
             .prop_map(|s| Scheme::Planner(s.into())),
         Just(Scheme::Named("1-DH".into())),
     ]

@@ -4,7 +4,7 @@
 use maud::{Markup, html};
 use stripewise_cluster::{Cluster, Rule, Tier};
 use stripewise_model::Service;
-use stripewise_plan::{Joint, Native};
+use stripewise_plan::{Joint, MoveLimit, Native};
 
 use super::bars::Bars;
 use super::parts::{Table, anchor, contents, exact, facts, sentence, soft};
@@ -67,6 +67,19 @@ fn together(joint: &Joint) -> Markup {
             @for (tier, (bytes, saves_s)) in worth {
                 " Another " (units::bytes(bytes)) " on " (tier) " would save at most about " (units::seconds(saves_s)) "."
             }
+            @if let Some(limit) = &joint.moving { (moving(limit)) }
+        }
+    }
+}
+
+/// A limit on moving that keeps files where they are.
+fn moving(limit: &MoveLimit) -> Markup {
+    let (bytes, saves_s) = limit.worth();
+    html! {
+        @if limit.unlimited_bytes > limit.bytes {
+            " Moving is limited to " (units::bytes(limit.bytes)) ", and without a limit "
+            (units::bytes(limit.unlimited_bytes)) " would be moved; moving another " (units::bytes(bytes))
+            " would save at most about " (units::seconds(saves_s)) "."
         }
     }
 }

@@ -11,9 +11,11 @@ use stripewise_cluster::{Plan, Rule};
 use stripewise_datapath::migrate::Goal;
 use stripewise_datapath::parallel::{in_parallel, jobs_usual};
 use stripewise_datapath::{Runtime, Shape};
+use stripewise_report::predictions::Moves;
 
 use crate::copying::Move;
 use crate::managed;
+use crate::output::human;
 
 /// Name of the record of a directory's former native layout. No file whose name starts with it is
 /// ever a file of a plan.
@@ -50,9 +52,26 @@ pub struct Candidate<'a> {
 }
 
 impl Candidate<'_> {
+    /// The kernel can run the file, and could not once it is managed.
+    fn is_program(&self) -> bool {
+        self.state == State::Plain && self.executable
+    }
+
     pub fn as_move<'a>(&'a self, goal: Goal<'a>) -> Move<'a> {
         Move { path: &self.path, size_bytes: self.size_bytes, goal, scheme: Some(&self.rule.scheme) }
     }
+}
+
+/// Returns what is moved: every file that is not in its layout already, as a whole.
+pub fn moves(found: &[Candidate<'_>]) -> Moves {
+    let moved = || found.iter().filter(|file| file.state != State::Placed);
+    Moves { files: moved().count(), bytes: moved().map(|file| file.size_bytes).sum() }
+}
+
+/// Formats what is moved for people.
+pub fn format(Moves { files, bytes }: Moves) -> String {
+    let plural = if files == 1 { "" } else { "s" };
+    format!("{} in {files} file{plural}", human(bytes))
 }
 
 /// Returns the files below `given`, or without any below the paths that the plan's patterns match,
@@ -63,13 +82,20 @@ pub fn find<'a>(runtime: &Runtime, plan: &'a Plan, given: &[PathBuf]) -> anyhow:
     // Scripts appear in traces and plans because their shell reads them, but the kernel cannot
     // execute a manifest.
     found.retain(|file| {
-        let leave = file.state == State::Plain && file.executable && !named.contains(&file.path);
+        let leave = file.is_program() && !named.contains(&file.path);
         if leave {
             let path = file.path.display();
             eprintln!("stripewise: {path} is left out: it is executable; name it if it is data all the same");
         }
         !leave
     });
+    Ok(found)
+}
+
+/// Returns the files that [`find`] returns if none is named, and says nothing of the others.
+pub fn find_data<'a>(runtime: &Runtime, plan: &'a Plan) -> anyhow::Result<Vec<Candidate<'a>>> {
+    let mut found = find_all(runtime, plan, &[])?;
+    found.retain(|file| !file.is_program());
     Ok(found)
 }
 

@@ -3,8 +3,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use anyhow::ensure;
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use stripewise_cluster::{CacheAdmission, CacheMode, Cluster, Durability};
+use stripewise_cluster::{CacheAdmission, CacheMode, Cluster, Durability, size};
 use stripewise_plan::{CopyOptions, Objective, OnlyNative, Options, Scheme, planners};
 
 use crate::flags::{ClusterFlags, one_of, positive_size};
@@ -24,6 +25,7 @@ use crate::flags::{ClusterFlags, one_of, positive_size};
   stripewise plan app.trace -c cluster.toml --with replicas,cache          auto, with these
   stripewise plan app.trace -c cluster.toml --native                       for place --native
   stripewise plan nightly.trace hourly.trace=24 -c cluster.toml            several applications
+  stripewise plan app.trace -c cluster.toml --dont-move-more-than 1T       the best moves only
   stripewise plan app.trace -c cluster.toml --only '/scratch/run7/**' --present 1-DH:64K")]
 pub struct Args {
     /// The trace, from `stripewise trace` or `stripewise synth`. Several traces are planned
@@ -32,10 +34,11 @@ pub struct Args {
     pub traces: Vec<Traced>,
     #[command(flatten)]
     pub cluster: ClusterFlags,
-    /// auto (the best of all schemes except replicas and cache; several patterns of files share the
-    /// space of the servers by what it saves), overall (1-DH, 1-DV, 2-D, every
+    /// auto (the best of all schemes except replicas, cache and regions; several patterns of files
+    /// share the space of the servers by what it saves), overall (1-DH, 1-DV, 2-D, every
     /// stripe size), psa, pa, def, replicas (several copies with different layouts), cache (ranges
-    /// of the files on the fastest servers), or the name of one candidate
+    /// of the files on the fastest servers), regions (stripes of their own for regions with
+    /// requests of different sizes, for comparison), or the name of one candidate
     #[arg(long, env = "STRIPEWISE_SCHEME", default_value = "auto")]
     pub scheme: String,
     /// What the planner minimizes: the expected elapsed time, or the papers' overall cost
@@ -51,6 +54,11 @@ pub struct Args {
     /// `none` accepts any saving
     #[arg(long, env = "STRIPEWISE_MIN_GAIN", value_parser = gain, default_value = "5%", allow_hyphen_values = true)]
     pub min_gain: f64,
+    /// Change the layouts of existing files of at most this many bytes in all, those where it saves
+    /// the most. Files that a program is going to create anew cost nothing: remove them first. Only
+    /// for the scheme auto
+    #[arg(long, env = "STRIPEWISE_DONT_MOVE_MORE_THAN", value_parser = size::parse, value_name = "SIZE", conflicts_with = "native")]
+    pub dont_move_more_than: Option<u64>,
     /// Present layout of files that stripewise does not manage: plain (one file on a server of the
     /// slowest tier), def (stripes of 64K over all servers, as far as the fast ones have space),
     /// one:hdd/0, 1-DH:64K, 1-DH:64K@hdd, or cycle:"hdd/0-3:64K ssd/0-3:8K"
@@ -60,9 +68,9 @@ pub struct Args {
     /// `place --native` can place the whole plan and programs run without stripewise
     #[arg(long, env = "STRIPEWISE_NATIVE", conflicts_with = "with")]
     pub native: bool,
-    /// Let auto consider these schemes, too: replicas, cache. They copy in the background and keep
-    /// a map of the valid copies of each range
-    #[arg(long, env = "STRIPEWISE_WITH", value_delimiter = ',', value_parser = ["replicas", "cache"], value_name = "SCHEMES")]
+    /// Let auto consider these schemes, too: replicas, cache, regions. The first two copy in the
+    /// background and keep a map of the valid copies of each range
+    #[arg(long, env = "STRIPEWISE_WITH", value_delimiter = ',', value_parser = ["replicas", "cache", "regions"], value_name = "SCHEMES")]
     pub with: Vec<String>,
     /// replicas: maximum number of copies of every file, including the original
     #[arg(long, env = "STRIPEWISE_COPIES", default_value_t = 2, value_parser = clap::value_parser!(u8).range(2..=8), value_name = "K")]
@@ -146,6 +154,12 @@ impl Args {
             name if planners::by_name(name).is_some() => Scheme::Planner(name.to_owned()),
             name => Scheme::Named(name.to_owned()),
         };
+        ensure!(
+            self.dont_move_more_than.is_none() || scheme == Scheme::Auto,
+            "--dont-move-more-than cannot be kept with --scheme {}, which is asked for whatever it moves; leave out one \
+             of them",
+            self.scheme
+        );
         Ok(Options {
             scheme,
             objective: self.objective,
@@ -163,6 +177,7 @@ impl Args {
                 background: self.background,
             },
             native: self.native.then(|| OnlyNative::of(cluster)).transpose()?,
+            move_at_most: self.dont_move_more_than,
         })
     }
 }

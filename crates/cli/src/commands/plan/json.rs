@@ -7,8 +7,8 @@ use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_plan::workload::FileSet;
 use stripewise_plan::{Decision, Judged, Objective, native};
 use stripewise_report::predictions::{
-    FilesPrediction, PredictedApplication, PredictedCopy, PredictedLayout, PredictedRegion, PredictedScheme,
-    PredictedStripe, Predictions,
+    FilesPrediction, Moves, PredictedApplication, PredictedCopy, PredictedLayout, PredictedRegion,
+    PredictedScheme, PredictedStripe, Predictions,
 };
 
 use super::args::Args;
@@ -17,7 +17,7 @@ use super::planned::{Application, Planned};
 /// Cycles with more stripes are written with neighbors joined.
 const CYCLE_MAX: usize = 128;
 
-pub fn report(planned: &Planned, args: &Args) -> Predictions {
+pub fn report(planned: &Planned, moves: Option<Moves>, args: &Args) -> Predictions {
     let emulated = planned.cluster.tiers.iter().filter(|tier| tier.emulate);
     let sets = planned.workload.file_sets.iter().zip(&planned.decisions);
     Predictions {
@@ -37,6 +37,7 @@ pub fn report(planned: &Planned, args: &Args) -> Predictions {
         failed: planned.applications.iter().find_map(|of| of.trace.meta().failure()),
         emulated: emulated.map(|tier| tier.name.clone()).collect(),
         joint: planned.joint.clone(),
+        moves,
         files: sets.map(|(set, decision)| files(set, decision, planned, args.candidates)).collect(),
     }
 }

@@ -13,7 +13,7 @@ use stripewise_plan::{
 use stripewise_trace::Trace;
 
 use super::args::{Args, Traced};
-use super::present;
+use super::{existing, present};
 use crate::files;
 
 /// Everything the command prints.
@@ -48,6 +48,9 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
     let (options, present) = (args.options(&cluster)?, Present::parse(&args.present, &cluster)?);
     let mut workload = workload(&applications, args)?;
     present::find(&mut workload, &cluster, &present)?;
+    if args.dont_move_more_than.is_some() {
+        existing::find(&mut workload, &cluster, args.quiet)?;
+    }
     let stripewise_plan::Planned { decisions, joint } = plan(&workload, &cluster, &options)?;
     if applications.len() > 1 {
         let times = times_of(&workload, &decisions, &cluster, &options)?;

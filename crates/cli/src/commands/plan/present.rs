@@ -9,6 +9,7 @@ use std::path::Path;
 use anyhow::Context;
 use stripewise_cluster::{Cluster, format_cycle};
 use stripewise_datapath::inspect::manifest_of;
+use stripewise_datapath::manifest::Manifest;
 use stripewise_datapath::{FileError, Runtime};
 use stripewise_layout::Layout;
 use stripewise_plan::workload::FileSet;
@@ -60,24 +61,36 @@ fn layout_now(
     mut cluster: Cluster,
     others: usize,
 ) -> anyhow::Result<Option<Layout>> {
-    let path = Path::new(path);
+    let Some(manifest) = manifest_now(runtime, Path::new(path))? else { return Ok(None) };
+    let layout = layout_of(&manifest, &mut cluster)?;
+    Ok(layout.map(|layout| cluster.unfold(&layout, others)))
+}
+
+/// Returns the manifest of a managed file; `None` if it is not managed or does not exist.
+///
+/// # Errors
+/// As [`layout_now`].
+pub fn manifest_now(runtime: &Runtime, path: &Path) -> anyhow::Result<Option<Manifest>> {
     match std::fs::metadata(path) {
         Ok(metadata) if metadata.is_file() => {}
         Ok(_) => return Ok(None),
         Err(error) if is_out_of_sight(&error) => return Ok(None),
         Err(error) => return Err(error).with_context(|| path.display().to_string()),
     }
-    let manifest = match manifest_of(runtime, path) {
-        Ok(Some((manifest, _))) => manifest,
-        Ok(None) => return Ok(None),
-        Err(FileError::Io { errno, .. }) if is_out_of_sight(&errno.into()) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
+    match manifest_of(runtime, path) {
+        Ok(found) => Ok(found.map(|(manifest, _)| manifest)),
+        Err(FileError::Io { errno, .. }) if is_out_of_sight(&errno.into()) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns the layout of a manifest with target numbers of the cluster, which gets the native
+/// targets that it lacks. Returns `None` if it does not have the targets.
+pub fn layout_of(manifest: &Manifest, cluster: &mut Cluster) -> anyhow::Result<Option<Layout>> {
     let numbers: Option<Vec<u32>> =
         manifest.targets.iter().map(|target| cluster.target_or_native(&target.name)).collect();
-    let Some(numbers) = numbers else { return Ok(None) };
-    let layout = manifest.layout.renumbered(|target| numbers[target as usize])?;
-    Ok(Some(cluster.unfold(&layout, others)))
+    let renumbered = numbers.map(|numbers| manifest.layout.renumbered(|target| numbers[target as usize]));
+    Ok(renumbered.transpose()?)
 }
 
 /// Whether a file of the trace is gone, cannot exist, or is not for this user to read: it is then

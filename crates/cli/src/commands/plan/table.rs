@@ -8,11 +8,13 @@ use stripewise_layout::{Layout, Region};
 use stripewise_model::{Access, Op};
 use stripewise_plan::workload::FileSet;
 use stripewise_plan::{
-    ApplicationTimes, Decision, Expected, Joint, Judged, Objective, RequestClass, StageTimes, native,
+    ApplicationTimes, Decision, Expected, Joint, Judged, MoveLimit, Objective, RequestClass, StageTimes, native,
 };
+use stripewise_report::predictions::Moves;
 
 use super::args::Args;
 use super::planned::{Application, Planned};
+use crate::commands::place::find;
 use crate::output;
 
 /// Maximum number of lines about file sets, unless those of the first set are more.
@@ -32,7 +34,7 @@ const CLASSES_MAX: usize = 8;
 /// Fractions below this are not printed.
 const NEGLIGIBLE: f64 = 0.0005;
 
-pub fn print(planned: &Planned, args: &Args) {
+pub fn print(planned: &Planned, moves: Option<Moves>, args: &Args) {
     for Application { path, trace, .. } in &planned.applications {
         if let Some(reason) = trace.incomplete() {
             println!("{path}: the trace is incomplete: {reason}\n");
@@ -51,6 +53,9 @@ pub fn print(planned: &Planned, args: &Args) {
             println!("{path}{runs}: {now_s:.3} s now, {planned_s:.3} s planned");
         }
     }
+    if let Some(moves) = moves {
+        println!("`place` moves {}.", find::format(moves));
+    }
     let emulated = planned.cluster.tiers.iter().filter(|tier| tier.emulate);
     let emulated: Vec<&str> = emulated.map(|tier| tier.name.as_str()).collect();
     println!(
@@ -68,7 +73,7 @@ pub fn print(planned: &Planned, args: &Args) {
 
 /// Describes the whole workload: now, planned, the bound, and what more space is worth.
 fn whole(joint: &Joint, planned: &Planned) -> String {
-    let Joint { now_s, planned_s, bound_s, space, waits, stages } = joint;
+    let Joint { now_s, planned_s, bound_s, space, waits, stages, moving } = joint;
     let what = match planned.options.objective {
         Objective::Elapsed => "elapsed",
         Objective::Cost => "overall cost",
@@ -98,7 +103,22 @@ fn whole(joint: &Joint, planned: &Planned) -> String {
             );
         }
     }
+    text += &moving.as_ref().map(|limit| held(limit, *planned_s)).unwrap_or_default();
     text + "\n"
+}
+
+/// Describes a limit on moving that keeps files where they are, and what more moving is worth.
+fn held(limit: &MoveLimit, planned_s: f64) -> String {
+    if limit.unlimited_bytes <= limit.bytes {
+        return String::new();
+    }
+    let (unit, saves_s) = limit.worth();
+    let worth = match saves_s > NEGLIGIBLE * planned_s {
+        true => format!("; moving another {} would save at most about {saves_s:.3} s", about(unit)),
+        false => String::new(),
+    };
+    let (bytes, unlimited) = (about(limit.bytes), about(limit.unlimited_bytes));
+    format!("Moving is limited to {bytes}, and without a limit {unlimited} would be moved{worth}.\n")
 }
 
 /// Prints the file sets with the most bytes, as many as fit into [`LINES_MAX`] lines, but at least
