@@ -1,5 +1,5 @@
-"""The commands in the documentation work: the guide, the README's chain, the examples of every
---help."""
+"""The commands in the documentation work: the guide, the page of the joint plan, the README's
+chain, the examples of every --help."""
 
 import os
 import re
@@ -41,6 +41,36 @@ def test_the_guide(shell, workloads, tmp_path):
         assert (session / name).stat().st_size > 0
     left = [file.name for file in (session / "disks").rglob("*") if file.is_file()]
     assert left == ["stripewise-target.toml"] * 8, "the objects are gone with the file"
+
+
+def test_the_page_of_the_joint_plan(shell, stripewise, tmp_path):
+    page = (ROOT / "docs" / "joint-plan.md").read_text()
+    out = shell("\n".join(re.findall(r"^```sh\n(.*?)\n```", page, re.DOTALL | re.MULTILINE)), tmp_path).out
+    rows = re.findall(r"^\| `(\w+)\.trace` \| ([\d.]+) \| ([\d.]+) \|$", page, re.MULTILINE)
+    plans = {"index": ("shares", "joint"), "result": ("shares", "joint"), "hot": ("whole", "regions")}
+    assert [trace for trace, *_ in rows] == list(plans)
+    for trace, before, planned in rows:
+        times = [simulated_s(stripewise, tmp_path, trace, plan) for plan in plans[trace]]
+        assert times[0] / times[1] == pytest.approx(float(before) / float(planned), rel=0.05), trace
+    for lines in re.findall(r"^```text\n(All files.*?)\n```", page, re.DOTALL | re.MULTILINE):
+        assert_printed(lines, out)
+    drawn = "".join((ROOT / "docs" / f"joint-plan-{name}.svg").read_text() for name in ("files", "regions"))
+    assert sorted(re.findall(r">([\d.]+) s<", drawn)) == sorted(time for _, *both in rows for time in both)
+
+
+def simulated_s(stripewise, directory, trace, plan):
+    result = stripewise("sim", f"{trace}.trace", "-p", f"{plan}.toml", "-q", "--json", cwd=directory).json()
+    return result["plans"][0]["runs"][0]["elapsed_s"]
+
+
+def assert_printed(lines, out):
+    """Every line is in the output, with numbers within 2 % or 0.002 of its own."""
+    number = r"\d+\.\d+"
+    for line in filter(None, lines.splitlines()):
+        told = [float(text) for text in re.findall(number, line)]
+        alike = re.findall(f"^{number.join(map(re.escape, re.split(number, line)))}$", out, re.MULTILINE)
+        printed = [[float(text) for text in re.findall(number, one)] for one in alike]
+        assert any(numbers == pytest.approx(told, rel=0.02, abs=0.002) for numbers in printed), (line, alike)
 
 
 APPLICATION = """#!/bin/sh
