@@ -31,14 +31,14 @@ pub const SUMMARY: [&str; 8] = [
 pub const CELL: [&str; 10] = [
     "#",
     "cell",
-    "auto, s",
-    "fastest, s",
+    "auto",
+    "fastest",
     "slower by",
-    "DEF, s",
-    "PA, s",
-    "PSA, s",
-    "bound, s",
-    "auto; fastest",
+    "DEF",
+    "PA",
+    "PSA",
+    "bound",
+    "layout of auto; of the fastest",
 ];
 
 /// Number of cells of an experiment up to which all are shown.
