@@ -43,7 +43,7 @@ impl Row {
 
     /// Whether the plan is at most [`ALLOWED`] slower than the fastest candidate.
     pub fn holds(&self) -> bool {
-        self.regret() <= ALLOWED
+        self.planned_s <= self.fastest_s * (1.0 + ALLOWED)
     }
 }
 
