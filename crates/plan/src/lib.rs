@@ -52,7 +52,7 @@ pub use collect::Collector;
 pub use error::PlanError;
 pub use evaluate::judge;
 pub use form::{Form, Shape};
-pub use joint::{Joint, SpaceValue};
+pub use joint::{Joint, SpaceCurve, SpacePoint, SpaceValue};
 pub use layouts::Layouts;
 pub use native::{Native, OnlyNative, native};
 pub use options::{CopyOptions, MIN_GAIN, Objective, Options, STEP, Scheme};

@@ -34,9 +34,33 @@ pub struct Part {
 
 /// The parts of a set's files, in file order; a single one if the work is even.
 pub fn parts(problem: &Problem<'_>) -> Vec<Part> {
-    let starts = starts(problem);
-    let ends = starts.iter().skip(1).map(|&start| Some(start)).chain([None]);
-    starts.iter().zip(ends).map(|(&start, end)| part(problem.set, start, end)).collect()
+    outline(problem).iter().map(|of| part(problem.set, of.start, of.end)).collect()
+}
+
+/// Where a part is, and how much of the whole it has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outline {
+    /// First byte.
+    pub start: u64,
+    /// One past the last byte; `None` in the last part.
+    pub end: Option<u64>,
+    /// The fraction of the work on all files of the set.
+    pub work: f64,
+    /// The fraction of the bytes of all files of the set.
+    pub bytes: f64,
+}
+
+/// The outlines of the parts of a set's files, in file order.
+pub fn outline(problem: &Problem<'_>) -> Vec<Outline> {
+    let spans = joined(problem);
+    let work_s: f64 = spans.iter().map(|span| span.work_s).sum();
+    let stored = spans.iter().map(|span| span.stored).sum::<f64>().max(1.0);
+    let ends = spans.iter().skip(1).map(|span| Some(span.start)).chain([None]);
+    let of = |(span, end): (&Span, Option<u64>)| {
+        let (work, bytes) = (span.work_s / work_s, span.stored / stored);
+        Outline { start: span.start, end, work, bytes }
+    };
+    spans.iter().zip(ends).map(of).collect()
 }
 
 /// Neighboring bins.
@@ -75,12 +99,12 @@ impl Span {
     }
 }
 
-/// The first bytes of the parts.
-fn starts(problem: &Problem<'_>) -> Vec<u64> {
+/// The parts as spans; a single one if there is no work.
+fn joined(problem: &Problem<'_>) -> Vec<Span> {
     let mut spans = spans(problem);
     let work_s: f64 = spans.iter().map(|span| span.work_s).sum();
     if work_s <= 0.0 {
-        return vec![0];
+        return vec![Span { start: 0, work_s: 1.0, stored: 1.0 }];
     }
     let one_s = work_s / problem.set.groups.iter().map(|group| group.sample.len() as f64).sum::<f64>();
     loop {
@@ -90,7 +114,7 @@ fn starts(problem: &Problem<'_>) -> Vec<u64> {
                 let next = spans.remove(index + 1);
                 spans[index].join(&next);
             }
-            _ => return spans.iter().map(|span| span.start).collect(),
+            _ => return spans,
         }
     }
 }
@@ -258,7 +282,7 @@ mod tests {
         (group.count, group.bytes) = (sample.len() as u64, sample.len() as u64 * 4096);
         group.sample = sample;
         let (servers, options) = (Servers::of(&cluster).unwrap(), Options::default());
-        starts(&Problem::new(&set, &cluster, &servers, &options, size))
+        outline(&Problem::new(&set, &cluster, &servers, &options, size)).iter().map(|of| of.start).collect()
     }
 
     const M: u64 = 1 << 20;

@@ -8,12 +8,14 @@
 //! it takes than any other choice of these candidates could (`docs/decisions/0011-joint-plan.md`).
 
 mod composed;
+mod curve;
 mod rows;
 mod set;
 
 use stripewise_allocation::{Program, Row, Solution, solve};
 use stripewise_cluster::Cluster;
 
+pub use curve::{SpaceCurve, SpacePoint};
 pub use rows::SpaceValue;
 
 use crate::candidate::Judged;
@@ -43,6 +45,10 @@ pub struct Joint {
     pub bound_s: f64,
     /// What more space is worth.
     pub space: Vec<SpaceValue>,
+    /// The time over the space of each tier that another size changes; earlier versions did not
+    /// write it.
+    #[serde(default)]
+    pub curves: Vec<SpaceCurve>,
 }
 
 /// Plans all sets together. `shared` are the decisions for sets that share the space in proportion
@@ -81,6 +87,7 @@ pub fn jointly(
     let Some(solution) = solution(&sets, &rows, &space) else {
         return Ok((sets.into_iter().map(Set::in_its_share).collect(), None));
     };
+    let curves = curve::curves(&sets, &rows, (cluster, servers), &space);
     let shares_s: f64 = sets.iter().map(|set| set.options[set.share()].seconds).sum();
     let chosen: Vec<Decision> = match shares_s <= solution.seconds {
         true => sets.into_iter().map(Set::in_its_share).collect(),
@@ -90,7 +97,8 @@ pub fn jointly(
     let (now_s, planned_s) = (sum(|decision| &decision.present), sum(Decision::chosen));
     let bound_s = solution.bound_s.min(planned_s);
     let space = rows.values(cluster, servers, &solution.prices);
-    Ok((chosen, Some(Joint { now_s, planned_s, bound_s, space })))
+    let curves = curve::through(curves, planned_s);
+    Ok((chosen, Some(Joint { now_s, planned_s, bound_s, space, curves })))
 }
 
 /// Whether there is a tier on which not all files fit.

@@ -80,9 +80,14 @@ impl<'p> Set<'p> {
         }
     }
 
+    /// The candidate of an option, by its index.
+    pub fn candidate(&self, option: usize) -> &Candidate {
+        &self.judged(self.options[option].candidate).candidate
+    }
+
     /// The bytes of the files on each server if the set gets an option, by its index.
     pub fn bytes(&self, option: usize) -> Vec<u64> {
-        bytes(&self.problem, &self.judged(self.options[option].candidate).candidate)
+        bytes(&self.problem, self.candidate(option))
     }
 
     /// The index of the option that the set has in its share of the space.
@@ -151,7 +156,7 @@ pub fn column(seconds: f64, bytes: &[u64]) -> Column {
 }
 
 /// The bytes of a set's files on each server.
-fn bytes(problem: &Problem<'_>, candidate: &Candidate) -> Vec<u64> {
+pub fn bytes(problem: &Problem<'_>, candidate: &Candidate) -> Vec<u64> {
     let original = candidate.original(problem.set);
     let layouts = (&original.layouts[..], &original.layout_of[..]);
     bytes_by_target(&problem.set.files, layouts, problem.servers.count(), u64::MAX)

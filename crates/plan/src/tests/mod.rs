@@ -4,7 +4,7 @@ mod copies;
 mod decisions;
 mod from_traces;
 mod grid;
-mod joint;
+pub(crate) mod joint;
 mod large;
 mod only_native;
 pub(crate) mod oracle;

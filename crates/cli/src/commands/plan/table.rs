@@ -7,7 +7,10 @@ use stripewise_cluster::{format_cycle, size};
 use stripewise_layout::{Layout, Region};
 use stripewise_model::{Access, Op};
 use stripewise_plan::workload::FileSet;
-use stripewise_plan::{ApplicationTimes, Decision, Expected, Joint, Judged, Objective, RequestClass, native};
+use stripewise_plan::{
+    ApplicationTimes, Decision, Expected, Joint, Judged, Objective, RequestClass, SpaceCurve, SpacePoint,
+    native,
+};
 
 use super::args::Args;
 use super::planned::{Application, Planned};
@@ -66,7 +69,7 @@ pub fn print(planned: &Planned, args: &Args) {
 
 /// Describes the whole workload: now, planned, the bound, and what more space is worth.
 fn whole(joint: &Joint, planned: &Planned) -> String {
-    let Joint { now_s, planned_s, bound_s, space } = joint;
+    let Joint { now_s, planned_s, bound_s, space, curves } = joint;
     let what = match planned.options.objective {
         Objective::Elapsed => "elapsed",
         Objective::Cost => "overall cost",
@@ -87,7 +90,23 @@ fn whole(joint: &Joint, planned: &Planned) -> String {
             );
         }
     }
+    curves.iter().for_each(|curve| text += &sizes(curve, *planned_s));
     text + "\n"
+}
+
+/// Describes the sizes of a tier that change the time of all files.
+fn sizes(curve: &SpaceCurve, planned_s: f64) -> String {
+    let SpaceCurve { tier, bytes: now, .. } = curve;
+    let enough = curve.enough().map(|point| point.bytes).filter(|enough| enough > now);
+    let line = |SpacePoint { bytes, planned_s: then_s, .. }: SpacePoint| {
+        let more = if Some(bytes) == enough { "; more saves less than 1 %" } else { "" };
+        format!(
+            "With {} on {tier} (now {}) these files would take {then_s:.3} s (now {planned_s:.3} s){more}.\n",
+            about(bytes),
+            about(*now)
+        )
+    };
+    curve.telling().into_iter().map(line).collect()
 }
 
 /// Prints the file sets with the most bytes, as many as fit into [`LINES_MAX`] lines, but at least
