@@ -142,15 +142,20 @@ impl<'s, 'p> Field<'s, 'p> {
     /// The times, not yet monotone; `None` if no file needs the tier however large it is.
     fn curve(mut self) -> Option<SpaceCurve> {
         let needed = self.needed().filter(|&needed| needed > 0)?;
-        let mut sizes = sizes(self.tier.bytes, needed, self.steps());
-        sizes.retain(|&bytes| self.tier.space_at(bytes).into_iter().fold(0, u64::saturating_add) >= self.bytes);
+        let now = self.tier.bytes;
+        let mut sizes = sizes(now, needed, self.steps());
+        let space_of_all = |bytes| self.tier.space_at(bytes).into_iter().fold(0, u64::saturating_add);
+        sizes.retain(|&bytes| bytes == now || space_of_all(bytes) >= self.bytes);
         self.cut(&sizes);
-        let point = |&bytes: &u64| {
-            let Solution { seconds: planned_s, bound_s, .. } = self.solution(&self.tier.space_at(bytes))?;
-            Some(SpacePoint { bytes, planned_s, bound_s })
+        let point = |&bytes: &u64| match self.solution(&self.tier.space_at(bytes)) {
+            Some(Solution { seconds: planned_s, bound_s, .. }) => {
+                Some(SpacePoint { bytes, planned_s, bound_s })
+            }
+            // There is the present plan, whose layouts may be among those that were left out.
+            None => (bytes == now).then_some(SpacePoint { bytes, planned_s: f64::INFINITY, bound_s: 0.0 }),
         };
         let points: Vec<SpacePoint> = sizes.par_iter().filter_map(point).collect();
-        Some(SpaceCurve { tier: self.tier.name.to_owned(), bytes: self.tier.bytes, points })
+        Some(SpaceCurve { tier: self.tier.name.to_owned(), bytes: now, points })
     }
 
     /// Which size of the tier suffices, because more does not help; `None` if there is no plan.
