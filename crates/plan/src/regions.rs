@@ -257,12 +257,10 @@ pub fn composed(pieces: &[Piece<'_>], largest: u64, align: u64) -> Option<Layout
         for (index, (layout, of_part)) in layouts.iter().enumerate() {
             fraction += of_part;
             let is_last = index + 1 == layouts.len();
-            let (bytes, cycle) = ((len as f64 * fraction) as u64, layout.regions()[0].cycle_len());
-            let unit = if cycle <= bytes { cycle.next_multiple_of(align) } else { align };
-            let cut = part.start + bytes / unit * unit;
+            let cut = part.start + fraction_of(len, fraction, &layout.regions()[0], align);
             let end = if is_last { part.end } else { Some(cut) };
             if end.is_none_or(|end| end > from) {
-                regions.extend(shifted(layout, from, end));
+                regions.extend(shifted(scaled(layout, *of_part, align), from, end));
                 from = end.unwrap_or(from);
             }
         }
@@ -283,17 +281,39 @@ pub fn composed(pieces: &[Piece<'_>], largest: u64, align: u64) -> Option<Layout
     Layout::new(joined).ok()
 }
 
-/// The regions of a layout from byte `from` of a file to `end`, as if the file began at `from`.
-fn shifted(layout: &Layout, from: u64, end: Option<u64>) -> impl Iterator<Item = Region> {
-    layout.regions().iter().filter_map(move |region| {
+/// A fraction of `len` bytes, in whole cycles of a region, or at least in multiples of `align`.
+fn fraction_of(len: u64, fraction: f64, region: &Region, align: u64) -> u64 {
+    let (bytes, cycle) = ((len as f64 * fraction) as u64, region.cycle_len());
+    let unit = if cycle <= bytes { cycle.next_multiple_of(align) } else { align };
+    bytes / unit * unit
+}
+
+/// The regions of a layout, each with a fraction of its length. So a part that is cut uses that
+/// fraction of the space of each server, even if its layout changes to other servers on the way.
+fn scaled(layout: &Layout, fraction: f64, align: u64) -> impl Iterator<Item = Region> {
+    let mut start = 0;
+    layout.regions().iter().map(move |region| {
+        let len = |end: u64| match fraction {
+            1.0 => end - region.start,
+            _ => fraction_of(end - region.start, fraction, region, align),
+        };
+        let scaled = Region { start, end: region.end.map(|end| start + len(end)), cycle: region.cycle.clone() };
+        start = scaled.end.unwrap_or(start);
+        scaled
+    })
+}
+
+/// Regions from byte `from` of a file to `end`, as if the file began at `from`.
+fn shifted(regions: impl Iterator<Item = Region>, from: u64, end: Option<u64>) -> impl Iterator<Item = Region> {
+    regions.filter_map(move |region| {
         let at = |own: u64| from.saturating_add(own).min(MAX_OFFSET);
         let (start, own_end) = (at(region.start), region.end.map(at));
         let ends = match (own_end, end) {
             (Some(own), Some(end)) => Some(own.min(end)),
             (own, end) => own.or(end),
         };
-        let is_there = end.is_none_or(|end| start < end);
-        is_there.then(|| Region { start, end: ends, cycle: region.cycle.clone() })
+        let is_there = ends.is_none_or(|end| start < end);
+        is_there.then_some(Region { start, end: ends, cycle: region.cycle })
     })
 }
 
@@ -376,8 +396,8 @@ mod tests {
             layout.regions().iter().map(|region| (region.start, region.end, region.cycle[0].target)).collect();
         let expected = [
             (0, Some(100), 0),
-            (100, Some(120), 4),
-            (120, Some(150), 0),
+            (100, Some(110), 4),
+            (110, Some(150), 0),
             (150, Some(200), 0),
             (200, Some(250), 4),
             (250, None, 0),

@@ -157,6 +157,25 @@ fn a_hot_part_of_a_file_gets_the_fast_servers() {
     );
 }
 
+/// The rest of a file gets the space that its hot part leaves, or a part of the hot part what there
+/// is.
+#[test]
+fn space_that_is_no_multiple_of_a_region_is_used() {
+    let (mut workload, _) = hot_in_the_middle();
+    workload.file_sets[0].present = Present::Plain;
+    let time = |ssd| {
+        let cluster = hybrid(ssd);
+        let planned = planned(&workload, &cluster);
+        let used = bytes(&workload, &planned, 6);
+        let space = cluster.targets()[4].capacity;
+        assert!(used[4..].iter().all(|used| 10 * used > 9 * space && *used <= space), "{ssd}: {used:?}");
+        planned.joint.unwrap().planned_s
+    };
+    let times = ["512K", "1M", "2M", "3M", "6M"].map(time);
+    assert!(times.windows(2).all(|pair| pair[1] < 1.05 * pair[0]), "{times:?}");
+    assert!(times[2] < 0.4 * times[1] && times[4] < 0.9 * times[2], "{times:?}");
+}
+
 #[test]
 fn the_simulator_agrees_with_the_plan_and_with_the_best_made_by_hand() {
     let (mut workload, cluster) = small_and_large();
