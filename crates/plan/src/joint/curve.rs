@@ -13,7 +13,7 @@ mod tests;
 mod tier;
 
 use rayon::prelude::*;
-use stripewise_allocation::{Program, Region, Row, Solution, solve};
+use stripewise_allocation::{Choice, Program, Region, Row, Solution, solve};
 use stripewise_cluster::Cluster;
 
 use self::alternatives::{Alternative, Member, region, resting, steps_of};
@@ -26,6 +26,8 @@ use crate::servers::Servers;
 
 /// A size tells something if it changes the time by more than this fraction.
 const CHANGE: f64 = 0.01;
+/// The part of a size that is left free where files are cut in fine layouts.
+const SPARE: u64 = 32;
 /// Maximum number of parts of all files together that are counted one by one. The sets with the
 /// most bytes of requests are divided first.
 const PARTS_MAX: usize = 64;
@@ -191,25 +193,34 @@ impl<'s, 'p> Field<'s, 'p> {
         of_members.chain(steps_of(self.resting.iter(), &self.tier, (1.0, 1.0))).collect()
     }
 
-    /// Adds layouts of which as much is on the tier as there is space in each size.
+    /// Adds layouts of which as much is on the tier as there is space in each size: of any layouts, of
+    /// fine ones, and of fine ones with a little less, which fit wherever the files are cut.
     fn cut(&mut self, sizes: &[u64]) {
-        let regions: Vec<Vec<Region>> = self.members.iter().map(Member::regions).collect();
-        let all: Vec<Region> = regions.iter().flatten().cloned().chain([region(&self.resting)]).collect();
-        let of_size = |&bytes: &u64| {
-            let solution = solve(&self.program(&self.tier.space_at(bytes), all.clone())).ok()?;
-            let mut choices = &solution.choices[..];
-            let of_member = |(member, regions): (&Member<'_, '_>, &Vec<Region>)| {
-                let (own, others) = choices.split_at(regions.len());
-                choices = others;
-                member.candidate(regions, own)
-            };
-            Some(self.members.iter().zip(&regions).map(of_member).collect())
-        };
-        let candidates: Vec<Vec<Option<Candidate>>> = sizes.par_iter().filter_map(of_size).collect();
+        let less: Vec<u64> = sizes.iter().map(|size| size - size / SPARE).collect();
+        let mut candidates = self.candidates(false, sizes);
+        for fine in [self.candidates(true, sizes), self.candidates(true, &less)] {
+            candidates.iter_mut().zip(fine).for_each(|(all, fine)| all.extend(fine));
+        }
         let tier = &self.tier;
-        self.members.par_iter_mut().enumerate().for_each(|(index, member)| {
-            let own = candidates.iter().filter_map(|of_size| of_size[index].clone()).collect();
-            member.add(own, tier);
-        });
+        self.members.par_iter_mut().zip(candidates).for_each(|(member, own)| member.add(own, tier));
+    }
+
+    /// For each member the candidates that are cut for these sizes.
+    fn candidates(&self, is_fine: bool, sizes: &[u64]) -> Vec<Vec<Candidate>> {
+        let regions: Vec<Vec<Region>> = self.members.iter().map(|member| member.regions(is_fine)).collect();
+        let all: Vec<Region> = regions.iter().flatten().cloned().chain([region(&self.resting)]).collect();
+        let choices = |&bytes: &u64| {
+            let solution = solve(&self.program(&self.tier.space_at(bytes), all.clone())).ok()?;
+            Some(solution.choices)
+        };
+        let choices: Vec<Vec<Choice>> = sizes.par_iter().filter_map(choices).collect();
+        let mut first = 0;
+        let of_member = |(member, regions): (&Member<'_, '_>, &Vec<Region>)| {
+            let own = first..first + regions.len();
+            first = own.end;
+            let of_size = |choices: &Vec<Choice>| member.candidate(is_fine, regions, &choices[own.clone()]);
+            choices.iter().filter_map(of_size).collect()
+        };
+        self.members.iter().zip(&regions).map(of_member).collect()
     }
 }

@@ -22,6 +22,8 @@ use crate::workload::FileSet;
 /// alone, and of those on several tiers. They are the fastest ones in their present form.
 const ENTIRE: [usize; 2] = [3, 1];
 
+/// The largest file has so many stripe cycles of a fine layout at least.
+const FINE: u64 = 128;
 /// Layouts count as equally even over the servers if no server has more bytes than in the other
 /// one by this part.
 const UNEVEN: u64 = 64;
@@ -36,6 +38,8 @@ pub struct Alternative {
     pub on_tier: Vec<u64>,
     /// The layout, if a part of the files can have it: it is a single one, of one region.
     layout: Option<Layout>,
+    /// The layout is so fine that a part is divided over the servers as the whole is.
+    is_fine: bool,
 }
 
 impl Alternative {
@@ -44,13 +48,21 @@ impl Alternative {
         let layouts = &candidate.layouts;
         let is_even = layouts.len() == 1 && !layouts.have_regions() && candidate.overlay.is_none();
         let layout = if is_even && is_divisible(&set.problem) { layouts.first() } else { None };
-        Self { seconds, rows: tier.rows.sums(&bytes), on_tier: tier.on_it(&bytes), layout }
+        let most = set.problem.set.largest() / FINE;
+        let is_fine = layout.as_ref().is_some_and(|layout| layout.regions()[0].cycle_len() <= most);
+        Self { seconds, rows: tier.rows.sums(&bytes), on_tier: tier.on_it(&bytes), layout, is_fine }
     }
 
     /// Nothing at all.
     fn none(tier: &Tier<'_>) -> Self {
         let bytes = vec![0; tier.servers.count()];
-        Self { seconds: 0.0, rows: tier.rows.sums(&bytes), on_tier: tier.on_it(&bytes), layout: None }
+        Self {
+            seconds: 0.0,
+            rows: tier.rows.sums(&bytes),
+            on_tier: tier.on_it(&bytes),
+            layout: None,
+            is_fine: false,
+        }
     }
 
     /// Both together.
@@ -59,13 +71,15 @@ impl Alternative {
             one.iter().zip(other).map(|(one, other)| one.saturating_add(*other)).collect()
         };
         let (rows, on_tier) = (sum(self.rows, &other.rows), sum(self.on_tier, &other.on_tier));
-        Self { seconds: self.seconds + other.seconds, rows, on_tier, layout: None }
+        Self { seconds: self.seconds + other.seconds, rows, on_tier, layout: None, is_fine: false }
     }
 
-    /// Whether it takes no more time than another one, and hardly more of any row.
+    /// Whether it takes no more time than another one, and hardly more of any row, and is as fine.
     fn is_as_good_as(&self, other: &Self) -> bool {
         let is_no_more = |(one, other): (&u64, &u64)| *one <= other.saturating_add(other / UNEVEN);
-        self.seconds <= other.seconds && self.rows.iter().zip(&other.rows).all(is_no_more)
+        self.seconds <= other.seconds
+            && self.is_fine >= other.is_fine
+            && self.rows.iter().zip(&other.rows).all(is_no_more)
     }
 }
 
@@ -121,9 +135,10 @@ impl<'s, 'p> Member<'s, 'p> {
         self.parts.len()
     }
 
-    /// The parts as regions of a program that divides them; the set as a whole if it has none.
-    pub fn regions(&self) -> Vec<Region> {
-        let layouts = self.layouts();
+    /// The parts as regions of a program that divides them, all of them in fine layouts or in any;
+    /// the set as a whole if it has none.
+    pub fn regions(&self, is_fine: bool) -> Vec<Region> {
+        let layouts = self.layouts(is_fine);
         if self.parts.is_empty() || layouts.len() < 2 {
             return vec![region(&self.alternatives)];
         }
@@ -140,7 +155,7 @@ impl<'s, 'p> Member<'s, 'p> {
 
     /// What more and more space of the tier saves, part by part.
     pub fn steps(&self, tier: &Tier<'_>) -> Vec<Step> {
-        let layouts = self.layouts();
+        let layouts = self.layouts(false);
         if self.parts.is_empty() || layouts.len() < 2 {
             return steps_of(self.alternatives.iter(), tier, (1.0, 1.0));
         }
@@ -148,19 +163,19 @@ impl<'s, 'p> Member<'s, 'p> {
         self.parts.iter().flat_map(of).collect()
     }
 
-    /// The alternatives that parts can have.
-    fn layouts(&self) -> Vec<&Alternative> {
-        self.alternatives.iter().filter(|it| it.layout.is_some()).collect()
+    /// The alternatives that parts can have, fine ones or all.
+    fn layouts(&self, is_fine: bool) -> Vec<&Alternative> {
+        self.alternatives.iter().filter(|it| it.layout.is_some() && it.is_fine >= is_fine).collect()
     }
 
-    /// The candidate for what the regions get; `None` if it is not new.
-    pub fn candidate(&self, regions: &[Region], choices: &[Choice]) -> Option<Candidate> {
+    /// The candidate for what the [`regions`](Self::regions) get; `None` if it is not new.
+    pub fn candidate(&self, is_fine: bool, regions: &[Region], choices: &[Choice]) -> Option<Candidate> {
         let is_whole =
             choices.iter().all(|choice| choice.other.is_none() && choice.column == choices[0].column);
         if is_whole {
             return None;
         }
-        let layouts: Vec<Layout> = self.layouts().iter().filter_map(|it| it.layout.clone()).collect();
+        let layouts: Vec<Layout> = self.layouts(is_fine).iter().filter_map(|it| it.layout.clone()).collect();
         let part = |of: &Outline| Part { start: of.start, end: of.end, set: FileSet::default() };
         let parts: Vec<Part> = self.parts.iter().map(part).collect();
         let of_parts = parts.iter().zip(regions).zip(choices);
