@@ -337,9 +337,14 @@ fn files_share_the_space_by_what_it_saves() {
     let text = place.text("plan t -q");
     assert!(
         text.contains("\nAll files together: ")
-            && text.contains("\nAnother 1M on ssd would save at most about "),
+            && text.contains("\nAnother 1M on ssd would save at most about ")
+            && text.contains(" on ssd (now 24M) these files would take "),
         "{text}"
     );
+    let points = joint["curves"][0]["points"].as_array().unwrap();
+    let time = |point: &Value| point["planned_s"].as_f64().unwrap();
+    let now = points.iter().find(|point| point["bytes"] == 24 << 20).unwrap();
+    assert!(time(now) == seconds("planned_s") && time(&points[0]) > 4.0 * time(now), "{joint}");
 }
 
 #[test]

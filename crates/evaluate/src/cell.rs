@@ -126,6 +126,25 @@ impl Cell {
         format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
     }
 
+    /// Returns the stripe size of the original and the bytes on each SServer, if the cell is about a
+    /// cache.
+    pub fn cache(&self) -> Option<(u64, u64)> {
+        self.schemes.iter().find_map(|scheme| match scheme {
+            Scheme::Cache { stripe, capacity_per_server, .. } => Some((*stripe, *capacity_per_server)),
+            _ => None,
+        })
+    }
+
+    /// Returns the storage as a scheme sees it: planned files may fill as much of the SServers as
+    /// the cell's cache.
+    pub fn storage_of(&self, scheme: &Scheme) -> Storage {
+        let mut storage = self.storage.clone();
+        if let (true, Some((_, bytes))) = (scheme.is_planned(), self.cache()) {
+            storage.tiers.iter_mut().skip(1).for_each(|tier| tier.capacity_per_server = bytes);
+        }
+        storage
+    }
+
     /// Returns the labels as text: `access=random procs=16 size=64K`.
     pub fn title(&self) -> String {
         let labels = self.labels.iter().map(|(key, value)| format!("{key}={value}"));
@@ -142,9 +161,13 @@ pub enum Scheme {
     /// The scheme among these with the least overall cost by CIL's formula, one for all files of
     /// the cell (CIL §4).
     LeastCost(Vec<Scheme>),
-    /// The choice of a planner: `def`, `pa`, `psa`, `overall`, `replicas`, or `auto`, the best of
-    /// all.
+    /// The choice of a planner: `def`, `pa`, `psa`, `overall` or `replicas`.
     Planner(&'static str),
+    /// The joint plan for all files of the cell, which users get without `--scheme`.
+    Auto,
+    /// Of the candidates that compete in `auto`, the one that the simulator finds fastest, for each
+    /// set of files. Only the simulator can run it.
+    FastestCandidate,
     /// Stripes of this many bytes over all servers of a tier: a shared file on HServers, as without
     /// any of the papers' systems.
     Striped {
@@ -178,13 +201,27 @@ pub enum Scheme {
     },
 }
 
+/// Name of [`Scheme::Auto`] in records.
+pub const AUTO: &str = "auto";
+
+/// Name of [`Scheme::FastestCandidate`] in records.
+pub const FASTEST: &str = "fastest candidate";
+
 impl Scheme {
+    /// Returns whether the scheme lays files out without further copies, in the space that the cell
+    /// has for them.
+    pub fn is_planned(&self) -> bool {
+        matches!(self, Self::Auto | Self::FastestCandidate | Self::Planner("def" | "pa" | "psa"))
+    }
+
     /// Returns the name of the scheme in records.
     pub fn name(&self) -> String {
         use stripewise_cluster::size;
         match self {
             Self::Candidate(name) => name.clone(),
             Self::LeastCost(_) => "least cost".to_owned(),
+            Self::Auto => AUTO.to_owned(),
+            Self::FastestCandidate => FASTEST.to_owned(),
             Self::Planner(name) => match *name {
                 "def" | "pa" | "psa" => name.to_uppercase(),
                 _ => (*name).to_owned(),

@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::cell::Cell;
+use crate::cell::{Cell, Scheme};
+use crate::experiments::PUBLISHED;
 use crate::record::{Labels, Place};
 
 /// The papers (`docs/papers.md`).
@@ -78,9 +79,22 @@ impl Experiment {
         if scale.place == Place::Disks && self.id != "P1" {
             return Vec::new();
         }
-        let cells = (self.cells)(scale).into_iter();
-        cells.map(|cell| Cell { experiment: self.id, ..cell }).collect()
+        let cells = (self.cells)(scale).into_iter().map(|cell| Cell { experiment: self.id, ..cell });
+        let is_compared = scale.is_simulated() && !self.id.starts_with('X');
+        cells.map(|cell| if is_compared { with_plans(cell) } else { cell }).collect()
     }
+}
+
+/// Adds what the joint plan is compared with, and the plan itself, as far as the cell lacks them. PSA
+/// and PA need two kinds of servers.
+fn with_plans(mut cell: Cell) -> Cell {
+    let published = if cell.storage.tiers.len() > 1 { &PUBLISHED[..] } else { &PUBLISHED[..1] };
+    for scheme in published.iter().cloned().chain([Scheme::FastestCandidate, Scheme::Auto]) {
+        if !cell.schemes.contains(&scheme) {
+            cell.schemes.push(scheme);
+        }
+    }
+    cell
 }
 
 fn no_cells() -> fn(Scale) -> Vec<Cell> {

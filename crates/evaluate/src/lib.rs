@@ -11,6 +11,7 @@ pub mod cell;
 pub mod claim;
 pub mod document;
 pub mod experiments;
+mod joint;
 mod judge;
 pub mod page;
 mod pick;

@@ -8,6 +8,7 @@ mod format;
 mod look;
 mod maps;
 mod markdown;
+mod plans;
 mod section;
 mod series;
 

@@ -12,7 +12,7 @@ use stripewise_plan::{
 
 use stripewise_plan::workload::FileSet;
 
-use crate::cell::{Cell, Scheme};
+use crate::cell::{Cell, Part, Scheme};
 use crate::workload;
 
 /// A plan and its predictions.
@@ -43,20 +43,66 @@ fn of_workload(scheme: &Scheme, workload: &Workload, cluster: &Cluster) -> Resul
         let least = planned.into_iter().min_by(|a, b| a.details["cil_s"].total_cmp(&b.details["cil_s"]));
         return least.ok_or_else(|| PlanError::new("there is no scheme to choose from"));
     }
+    let options = options(scheme);
+    if *scheme == Scheme::Auto {
+        let decisions = stripewise_plan::plan(workload, cluster, &options)?.decisions;
+        let chosen =
+            decisions.into_iter().map(|decision| (decision.pattern.clone(), decision.chosen().clone()));
+        return Ok(planned(scheme, cluster, chosen.collect()));
+    }
     let servers = Servers::of(cluster)?;
     let plan_bytes = workload.file_sets.iter().map(|set| set.total_size()).sum();
-    let (options, present) = (options(scheme), present(scheme, cluster)?);
-    let rule = |set: &FileSet| {
+    let present = present(scheme, cluster)?;
+    let chosen = |set: &FileSet| {
         let set = &FileSet { present: present.clone(), ..set.clone() };
         let problem = Problem::new(set, cluster, &servers, &options, plan_bytes);
-        let judged = judged(scheme, &problem)?;
+        Ok((set.pattern.clone(), judged(scheme, &problem)?))
+    };
+    let chosen = workload.file_sets.iter().map(chosen).collect::<Result<_, PlanError>>()?;
+    Ok(planned(scheme, cluster, chosen))
+}
+
+/// The candidates for the files that one or more parts of a cell use.
+pub struct Candidates {
+    /// The parts, in order.
+    pub parts: Vec<Part>,
+    /// File-name pattern of the files.
+    pub pattern: String,
+    /// The candidates that compete in `auto` for these files, each in their share of the space.
+    pub judged: Vec<Judged>,
+}
+
+/// Returns the candidates for every set of files of a cell. A part's files are in one set.
+///
+/// # Errors
+/// The planners cannot plan for this cluster.
+pub fn candidates(cell: &Cell, cluster: &Cluster, root: &Path) -> Result<Vec<Candidates>, PlanError> {
+    let workload = workload::of(&cell.parts, root);
+    let (servers, options) = (Servers::of(cluster)?, options(&Scheme::FastestCandidate));
+    let plan_bytes = workload.file_sets.iter().map(|set| set.total_size()).sum();
+    let of_set = |set: &FileSet| {
+        let decision = decide(&Problem::new(set, cluster, &servers, &options, plan_bytes))?;
+        let is_in_set = |part: &&Part| {
+            let paths = workload::paths(part, root);
+            set.files.iter().any(|file| *file.name == *paths[0])
+        };
+        let parts = cell.parts.iter().filter(is_in_set).cloned().collect();
+        let judged = decision.competing().cloned().collect();
+        Ok(Candidates { parts, pattern: decision.pattern, judged })
+    };
+    workload.file_sets.iter().map(of_set).collect()
+}
+
+/// Returns the plan with these layouts, by file-name pattern.
+pub fn planned(scheme: &Scheme, cluster: &Cluster, chosen: Vec<(String, Judged)>) -> Planned {
+    let rule = |(pattern, judged): (String, Judged)| {
         let (predicted_s, elapsed_s) = (judged.predicted_s(), judged.elapsed_s);
-        let (pattern, reason) = (set.pattern.clone(), "a scheme of an experiment".to_owned());
+        let reason = "a scheme of an experiment".to_owned();
         let Candidate { name: scheme, layouts, spread, overlay, .. } = judged.candidate;
         let layouts = layouts.build();
-        Ok(Rule { pattern, scheme, reason, predicted_s, elapsed_s, layouts, spread, overlay })
+        Rule { pattern, scheme, reason, predicted_s, elapsed_s, layouts, spread, overlay }
     };
-    let rules = workload.file_sets.iter().map(rule).collect::<Result<Vec<Rule>, PlanError>>()?;
+    let rules: Vec<Rule> = chosen.into_iter().map(rule).collect();
     let mut names: Vec<&str> = Vec::new();
     for rule in &rules {
         if !names.contains(&rule.scheme.as_str()) {
@@ -64,7 +110,7 @@ fn of_workload(scheme: &Scheme, workload: &Workload, cluster: &Cluster) -> Resul
         }
     }
     let sum_s = |of: fn(&Rule) -> f64| rules.iter().map(of).sum::<f64>();
-    Ok(Planned {
+    Planned {
         layout: names.join("; "),
         details: [
             ("cil_s".to_owned(), sum_s(|rule| rule.predicted_s)),
@@ -72,7 +118,7 @@ fn of_workload(scheme: &Scheme, workload: &Workload, cluster: &Cluster) -> Resul
         ]
         .into(),
         plan: Plan { scheme: scheme.name(), cluster: cluster.clone(), rules },
-    })
+    }
 }
 
 /// Returns the planner's options. Any gain is accepted, so that the requested scheme is always
@@ -80,7 +126,7 @@ fn of_workload(scheme: &Scheme, workload: &Workload, cluster: &Cluster) -> Resul
 fn options(scheme: &Scheme) -> Options {
     let mut options = Options { min_gain: f64::NEG_INFINITY, ..Options::default() };
     match scheme {
-        Scheme::Planner(name) if *name != "auto" => options.scheme = Asked::Planner((*name).to_owned()),
+        Scheme::Planner(name) => options.scheme = Asked::Planner((*name).to_owned()),
         Scheme::Cache { mode, admission, capacity_per_server, .. } => {
             options.copies = CopyOptions {
                 cache_capacity: Some(*capacity_per_server),
@@ -126,7 +172,7 @@ fn candidate(scheme: &Scheme, problem: &Problem<'_>) -> Result<Candidate, PlanEr
             proposed(problem, "cache", |candidate| candidate.layouts == original)
         }
         Scheme::WholeRequests { request } => whole_requests(problem, *request).map(single),
-        Scheme::Planner(_) | Scheme::LeastCost(_) => {
+        Scheme::Planner(_) | Scheme::LeastCost(_) | Scheme::Auto | Scheme::FastestCandidate => {
             Err(PlanError::new(format!("{} is no layout of its own", scheme.name())))
         }
     }

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use stripewise_cluster::{Cluster, Plan};
+use stripewise_plan::Judged;
 use stripewise_sim::{Options, Outcome, Rounds, SimError, Simulator};
 
 use crate::cell::{Cell, Part, Scheme};
-use crate::plans::{self, Planned};
+use crate::plans::{self, Candidates, Planned};
 use crate::record::{Place, Record};
 use crate::workload;
 
@@ -18,9 +19,13 @@ const BASE: &str = "/data";
 /// for a failure.
 pub fn simulate(cell: &Cell, scheme: &Scheme) -> Record {
     let mut record = Record::of(Place::Simulated, cell, scheme);
-    let cluster = cell.storage.cluster(&|tier, index| format!("/servers/{tier}{index}").into(), false);
-    let planned = plans::plan(cell, scheme, &cluster, Path::new(BASE));
-    let run = planned.map_err(|error| error.to_string()).and_then(|planned| {
+    let cluster =
+        cell.storage_of(scheme).cluster(&|tier, index| format!("/servers/{tier}{index}").into(), false);
+    let planned = match scheme {
+        Scheme::FastestCandidate => fastest(cell, &cluster),
+        _ => plans::plan(cell, scheme, &cluster, Path::new(BASE)).map_err(|error| error.to_string()),
+    };
+    let run = planned.and_then(|planned| {
         let outcomes = outcomes(cell, scheme, &planned.plan, &cluster).map_err(|error| error.to_string())?;
         Ok((planned, outcomes))
     });
@@ -29,6 +34,29 @@ pub fn simulate(cell: &Cell, scheme: &Scheme) -> Record {
         Err(why) => record.failed = Some(why),
     }
     record
+}
+
+/// Returns the plan with the fastest candidate for every set of files. Parts run one after the other
+/// and each uses files of one set, so the fastest candidates of all sets are the fastest together.
+fn fastest(cell: &Cell, cluster: &Cluster) -> Result<Planned, String> {
+    let scheme = Scheme::FastestCandidate;
+    let sets = plans::candidates(cell, cluster, Path::new(BASE)).map_err(|error| error.to_string())?;
+    let mut chosen = Vec::new();
+    for Candidates { parts, pattern, judged } in sets {
+        let part = Cell { parts, ..cell.clone() };
+        let elapsed_s = |judged: &Judged| -> Result<f64, String> {
+            let planned = plans::planned(&scheme, cluster, vec![(pattern.clone(), judged.clone())]);
+            let outcomes =
+                outcomes(&part, &scheme, &planned.plan, cluster).map_err(|error| error.to_string())?;
+            Ok(outcomes.iter().map(|outcome| outcome.elapsed_s).sum::<f64>())
+        };
+        let timed = judged.into_iter().map(|judged| Ok::<_, String>((elapsed_s(&judged)?, judged)));
+        let timed = timed.collect::<Result<Vec<_>, String>>()?;
+        let first = timed.into_iter().min_by(|a, b| a.0.total_cmp(&b.0));
+        let (_, judged) = first.ok_or_else(|| format!("no candidate for {pattern}"))?;
+        chosen.push((pattern, judged));
+    }
+    Ok(plans::planned(&scheme, cluster, chosen))
 }
 
 /// Returns the outcomes of all parts in the timed run, one after the other.

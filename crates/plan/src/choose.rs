@@ -60,6 +60,11 @@ impl Decision {
         &self.candidates[self.best]
     }
 
+    /// The candidates that compete: of a scheme that picks one, only that one.
+    pub fn competing(&self) -> impl Iterator<Item = &Judged> {
+        self.picks.iter().map(|&index| &self.candidates[index])
+    }
+
     /// Takes another candidate for the best one, by its index.
     pub(crate) fn choose(&mut self, problem: &Problem<'_>, best: usize) {
         let asked_for = matches!(problem.options.scheme, Scheme::Named(_));

@@ -55,7 +55,7 @@ pub use error::PlanError;
 pub use evaluate::judge;
 pub use existing::{Existing, ExistingFile};
 pub use form::{Form, Shape};
-pub use joint::{Joint, MoveLimit, SpaceValue, StageTimes, Waits};
+pub use joint::{Joint, MoveLimit, SpaceCurve, SpacePoint, SpaceValue, StageTimes, Waits};
 pub use layouts::Layouts;
 pub use native::{Native, OnlyNative, native};
 pub use options::{CopyOptions, MIN_GAIN, Objective, Options, STEP, Scheme};

@@ -85,6 +85,32 @@ pub fn joined<S>(mut spans: Vec<S>, differs: impl Fn(&S, &S) -> f64, join: impl 
     }
 }
 
+/// Where a part is, and how much of the whole it has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Outline {
+    /// First byte.
+    pub start: u64,
+    /// One past the last byte; `None` in the last part.
+    pub end: Option<u64>,
+    /// The fraction of the work on all files of the set.
+    pub work: f64,
+    /// The fraction of the bytes of all files of the set.
+    pub bytes: f64,
+}
+
+/// The outlines of the parts of a set's files, in file order.
+pub fn outline(problem: &Problem<'_>) -> Vec<Outline> {
+    let spans = uneven(problem);
+    let work_s: f64 = spans.iter().map(|span| span.work_s).sum();
+    let stored = spans.iter().map(|span| span.stored).sum::<f64>().max(1.0);
+    let ends = spans.iter().skip(1).map(|span| Some(span.start)).chain([None]);
+    let of = |(span, end): (&Span, Option<u64>)| {
+        let (work, bytes) = (span.work_s / work_s, span.stored / stored);
+        Outline { start: span.start, end, work, bytes }
+    };
+    spans.iter().zip(ends).map(of).collect()
+}
+
 /// Neighboring bins.
 #[derive(Clone, Copy, Default)]
 struct Span {
@@ -123,14 +149,18 @@ impl Span {
 
 /// The first bytes of the parts.
 fn starts(problem: &Problem<'_>) -> Vec<u64> {
+    outline(problem).iter().map(|of| of.start).collect()
+}
+
+/// The parts as spans; a single one if there is no work.
+fn uneven(problem: &Problem<'_>) -> Vec<Span> {
     let spans = spans(problem);
     let work_s: f64 = spans.iter().map(|span| span.work_s).sum();
     if work_s <= 0.0 {
-        return vec![0];
+        return vec![Span { start: 0, work_s: 1.0, stored: 1.0 }];
     }
     let one_s = work_s / problem.set.groups.iter().map(|group| group.sample.len() as f64).sum::<f64>();
-    let differing = joined(spans, |one, next| one.differs(next, one_s), Span::join);
-    differing.iter().map(|span| span.start).collect()
+    joined(spans, |one, next| one.differs(next, one_s), Span::join)
 }
 
 /// The work in each bin.
@@ -313,7 +343,7 @@ mod tests {
         (group.count, group.bytes) = (sample.len() as u64, sample.len() as u64 * 4096);
         group.sample = sample;
         let (servers, options) = (Servers::of(&cluster).unwrap(), Options::default());
-        starts(&Problem::new(&set, &cluster, &servers, &options, size))
+        outline(&Problem::new(&set, &cluster, &servers, &options, size)).iter().map(|of| of.start).collect()
     }
 
     const M: u64 = 1 << 20;

@@ -41,6 +41,12 @@ pub fn line(class: &str, from: (f64, f64), to: (f64, f64)) -> Markup {
     html! { line class=(class) x1=(share(from.0)) y1=(y1) x2=(share(to.0)) y2=(y2) {} }
 }
 
+/// Draws a dot at (fraction of the width, pixels) with a tooltip.
+pub fn dot(class: &str, (x, y): (f64, f64), title: &str) -> Markup {
+    let y = format!("{y:.1}");
+    html! { circle class=(class) cx=(share(x)) cy=(y) r="3.5" { title { (title) } } }
+}
+
 /// Draws a text at (fraction of the width, pixels). `anchor` is `start`, `middle` or `end`; `dx`
 /// shifts it to the right by pixels.
 pub fn label(class: &str, (x, y): (f64, f64), anchor: &str, dx: i32, text: &str) -> Markup {

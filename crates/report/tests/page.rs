@@ -4,6 +4,7 @@ mod common;
 
 use common::{Sample, plan, request, results, write_trace};
 use roxmltree::{Document, Node, ParsingOptions};
+use stripewise_plan::{SpaceCurve, SpacePoint};
 use stripewise_report::{Activity, Collector, PlanView, Predictions, Report, Results, missing_parts, render};
 use stripewise_trace::{Meta, Op, Summary, Trace};
 use tempfile::TempDir;
@@ -342,6 +343,43 @@ fn the_whole_workload_comes_first() {
     let mut view = PlanView::new("plan.toml", other, &[]);
     view.add_predictions(&predictions);
     assert_eq!(view.joint, None, "it is another plan");
+}
+
+#[test]
+fn the_time_over_the_space_of_a_tier_is_drawn() {
+    let mut predictions = Predictions::parse(PREDICTIONS, "plan.json").unwrap();
+    let joint = predictions.joint.as_mut().unwrap();
+    assert!(joint.curves.is_empty(), "earlier versions did not write it");
+    let point = |mib: u64, planned_s, bound_s| SpacePoint { bytes: mib << 20, planned_s, bound_s };
+    let points = vec![point(0, 9.0, 8.5), point(16, 0.7, 0.6), point(24, 0.66, 0.6), point(48, 0.5, 0.4)];
+    joint.curves.push(SpaceCurve { tier: "ssd".into(), bytes: 24 << 20, points });
+    let mut view = PlanView::new("plan.toml", plan(), &[]);
+    view.add_predictions(&predictions);
+    let html = render(&report(&[], &[view], None));
+    let document = parse(&html);
+    let plot = elements(&document, "svg")
+        .find(|node| node.attribute("aria-label").is_some_and(|name| name.contains("over the space on ssd")))
+        .unwrap();
+    let of = |tag: &str, class: &str| {
+        elements(&document, tag)
+            .filter(|node| has_class(node, class) && node.ancestors().any(|it| it == plot))
+            .count()
+    };
+    assert_eq!(
+        [of("circle", "expected"), of("line", "expected"), of("line", "bound"), of("line", "now")],
+        [4, 3, 3, 1]
+    );
+    let words = text(plot);
+    for label in [
+        "now 24\u{a0}MiB",
+        "16\u{a0}MiB",
+        "48\u{a0}MiB",
+        "0\u{a0}B",
+        "8\u{a0}s",
+        "660\u{a0}ms with 24\u{a0}MiB",
+    ] {
+        assert!(words.contains(label), "{label} in {words}");
+    }
 }
 
 #[test]

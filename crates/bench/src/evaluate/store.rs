@@ -105,10 +105,10 @@ impl Store {
         let mut order: HashMap<Key, usize> = HashMap::new();
         let mut records = self.records;
         for cell in cells {
-            // The bound is computed and not measured, so the present value also replaces that of
-            // earlier measurements.
-            let bound_s = bound::least_s(cell);
             for scheme in &cell.schemes {
+                // The bound is computed and not measured, so the present value also replaces that
+                // of earlier measurements.
+                let bound_s = bound::least_s(cell, scheme);
                 let next = order.len();
                 let key = (cell.experiment.to_owned(), cell.labels.clone(), scheme.name());
                 if let Some(&known) = self.known.get(&key) {

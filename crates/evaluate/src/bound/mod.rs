@@ -45,19 +45,18 @@ struct Of<'a> {
     stripe: Option<u64>,
 }
 
-/// Returns a lower bound in seconds on the time of the cell under any layout; for a cell about a
-/// cache, under any cache of that size.
-pub fn least_s(cell: &Cell) -> f64 {
+/// Returns a lower bound in seconds on the time of the cell under any layout. For a cell about a
+/// cache it is one under any cache of that size; for a planned scheme of such a cell, one under any
+/// layout that uses as much of the SServers.
+pub fn least_s(cell: &Cell, scheme: &Scheme) -> f64 {
     let Storage { tiers, network } = &cell.storage;
     let Some(slow) = tiers.first() else { return 0.0 };
     let fast = tiers.get(1).filter(|tier| tier.count > 0);
-    let cache = cell.schemes.iter().find_map(|scheme| match scheme {
-        Scheme::Cache { stripe, capacity_per_server, .. } => Some((*stripe, *capacity_per_server)),
-        _ => None,
-    });
+    let cache = cell.cache();
     let each = cache.map_or(fast.map_or(0, |tier| tier.capacity_per_server), |(_, capacity)| capacity);
     let space = each as f64 * fast.map_or(0.0, |tier| f64::from(tier.count));
-    let of = Of { slow, fast, network_s: network.per_byte_s, space, stripe: cache.map(|(stripe, _)| stripe) };
+    let stripe = cache.filter(|_| !scheme.is_planned()).map(|(stripe, _)| stripe);
+    let of = Of { slow, fast, network_s: network.per_byte_s, space, stripe };
     cell.parts.iter().map(|part| of.part_s(part)).sum()
 }
 
@@ -139,7 +138,7 @@ impl Record {
             verified: None,
             failed: None,
             layout: String::new(),
-            details: [(LEAST_S.to_owned(), least_s(cell))].into(),
+            details: [(LEAST_S.to_owned(), least_s(cell, scheme))].into(),
         }
     }
 }

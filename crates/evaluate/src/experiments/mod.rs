@@ -11,6 +11,8 @@ mod sweep;
 
 use std::collections::BTreeMap;
 
+pub use psa::PUBLISHED;
+
 use crate::cell::Cell;
 use crate::claim::{Experiment, Scale};
 

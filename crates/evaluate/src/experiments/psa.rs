@@ -24,11 +24,14 @@ use crate::record::{Labels, Place};
 /// Number of client nodes.
 const NODES: u32 = 8;
 
+/// The schemes that the paper compares.
+pub static PUBLISHED: [Scheme; 3] = [Scheme::Planner("def"), Scheme::Planner("pa"), Scheme::Planner("psa")];
+
 /// Returns the first `count` of the five schemes that are compared, for requests of `request`
 /// bytes.
 pub fn schemes(count: usize, request: u64) -> Vec<Scheme> {
-    let [def, pa, psa, auto] = ["def", "pa", "psa", "auto"].map(Scheme::Planner);
-    let mut schemes = vec![def, pa, psa, Scheme::WholeRequests { request }, auto];
+    let [def, pa, psa] = PUBLISHED.clone();
+    let mut schemes = vec![def, pa, psa, Scheme::WholeRequests { request }, Scheme::Auto];
     schemes.truncate(count);
     schemes
 }

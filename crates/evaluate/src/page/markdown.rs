@@ -4,7 +4,8 @@ use textwrap::WordSplitter;
 
 use super::section::Section;
 use super::series::{Chart, DRAWINGS, Point};
-use super::{chart, format, maps};
+use super::{chart, format, maps, plans};
+use crate::joint;
 use crate::judge::{RULE, Verdict};
 use crate::record::{Document, Place};
 use crate::regret;
@@ -17,6 +18,7 @@ pub fn page(documents: &[Option<&Document>; 3], sections: &[Section<'_>]) -> Str
             are: [papers.md](papers.md).\n\n";
     places(&mut out, documents);
     overview(&mut out, sections);
+    joint_plans(&mut out, sections);
     for section in sections {
         experiment(&mut out, section);
     }
@@ -95,6 +97,21 @@ fn overview(out: &mut String, sections: &[Section<'_>]) {
         cells
     };
     table(out, &names, sections.iter().map(row));
+}
+
+/// Writes how the joint plan compares with the fastest candidate, the published schemes and the
+/// bound.
+fn joint_plans(out: &mut String, sections: &[Section<'_>]) {
+    let rows = joint::rows(sections.iter().flat_map(|section| section.records.iter().flatten().copied()));
+    if rows.is_empty() {
+        return;
+    }
+    *out += &format!("## {}\n\n{}\n\n{}\n\n", plans::HEADING, plans::ABOUT, plans::verdict(&rows));
+    table(out, &plans::SUMMARY, plans::summaries(&rows));
+    out.push_str("<details><summary>Cells: those that are more than 2 % slower (✗), and all of experiments with up to 100 \
+                  cells</summary>\n\n");
+    table(out, &plans::CELL, plans::listed(&rows));
+    out.push_str("</details>\n\n");
 }
 
 fn experiment(out: &mut String, section: &Section<'_>) {

@@ -93,6 +93,20 @@ fn pages_say_what_was_claimed_and_found() {
 }
 
 #[test]
+fn the_page_says_in_which_cells_the_joint_plan_is_too_slow() {
+    use crate::cell::{AUTO, FASTEST};
+    let times = [("1M", FASTEST, 4.0), ("1M", AUTO, 4.04), ("128K", FASTEST, 5.0), ("128K", AUTO, 6.0)];
+    let documents = [document(Place::Simulated, TIMES), document(Place::Simulated, &times)];
+    let [mut all, more] = documents;
+    all.records.extend(more.records);
+    let page = render(&[experiment()], &[all]).markdown.replace('\u{a0}', " ");
+    assert!(page.contains("in 1 of 2 cells the plan is more than 2 % slower"), "{page}");
+    assert!(page.contains("+20 % ✗") && page.contains("| +1 % |"), "{page}");
+    // (8 + 9) / (4.04 + 6) - 1.
+    assert!(page.contains("| +69.3 % |"), "{page}");
+}
+
+#[test]
 fn every_line_of_a_table_has_all_columns() {
     let mut columns = None;
     for line in pages().markdown.lines() {

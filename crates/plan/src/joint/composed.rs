@@ -89,23 +89,28 @@ impl Divided {
         let of_parts = self.parts.iter().zip(&self.layouts).zip(&self.regions).zip(choices);
         let pieces: Vec<Piece<'_>> =
             of_parts.map(|(((part, layouts), region), choice)| piece(part, layouts, region, choice)).collect();
-        let layout = composed(&pieces, problem.set.largest(), problem.align())?;
-        let name = match layout.regions().len() {
-            1 => "1 region".to_owned(),
-            several => format!("{several} regions"),
-        };
-        let mut candidate = Candidate::single("joint", name, layout);
-        candidate.notable = true;
-        let mut proposal = Proposal { candidates: vec![candidate], pick: None };
-        feasible::filter(problem, "joint", &mut proposal);
-        proposal.candidates.pop()
+        candidate(problem, &pieces)
     }
+}
+
+/// The candidate that consists of these pieces; `None` if it is not possible.
+pub fn candidate(problem: &Problem<'_>, pieces: &[Piece<'_>]) -> Option<Candidate> {
+    let layout = composed(pieces, problem.set.largest(), problem.align())?;
+    let name = match layout.regions().len() {
+        1 => "1 region".to_owned(),
+        several => format!("{several} regions"),
+    };
+    let mut candidate = Candidate::single("joint", name, layout);
+    candidate.notable = true;
+    let mut proposal = Proposal { candidates: vec![candidate], pick: None };
+    feasible::filter(problem, "joint", &mut proposal);
+    proposal.candidates.pop()
 }
 
 /// A part in the layouts of a choice. If it is cut, the faster layout comes first: where the cut is
 /// rounded down, it gets less of the space that it needs, not more. (If files differ in size, a
 /// fraction of the largest one is not that fraction of all bytes, and the candidate may not fit.)
-fn piece<'l>(part: &'l Part, layouts: &'l [Layout], region: &Region, choice: &Choice) -> Piece<'l> {
+pub fn piece<'l>(part: &'l Part, layouts: &'l [Layout], region: &Region, choice: &Choice) -> Piece<'l> {
     let (other, fraction) = choice.other.unwrap_or((choice.column, 0.0));
     let mut both = vec![(other, fraction), (choice.column, 1.0 - fraction)];
     both.retain(|(_, fraction)| *fraction > 0.0);

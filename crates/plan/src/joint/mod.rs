@@ -8,6 +8,7 @@
 //! it takes than any other choice of these candidates could (`docs/decisions/0011-joint-plan.md`).
 
 mod composed;
+mod curve;
 mod moving;
 mod repair;
 mod rows;
@@ -19,6 +20,7 @@ mod waits;
 use stripewise_allocation::{Solution, solve};
 use stripewise_cluster::Cluster;
 
+pub use curve::{SpaceCurve, SpacePoint};
 pub use moving::MoveLimit;
 pub use rows::SpaceValue;
 pub(crate) use stages::{Placed, Stage, total_s};
@@ -62,6 +64,10 @@ pub struct Joint {
     /// The limit on moving, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moving: Option<MoveLimit>,
+    /// The time over the space of each tier that another size changes; earlier versions did not
+    /// write it.
+    #[serde(default)]
+    pub curves: Vec<SpaceCurve>,
 }
 
 /// Plans all sets together. `shared` are the decisions for sets that share the space in proportion
@@ -108,6 +114,12 @@ pub fn jointly(
         Some(choices) => moved_bytes(&sets, choices),
         None => sets.iter().map(Set::moved_in_its_share).fold(0, u64::saturating_add),
     };
+    // The curves are of sets that only share space, and of which any may move.
+    let shares_space_only = rows.stages.is_empty() && options.move_at_most.is_none() && options.with.is_empty();
+    let curves = match shares_space_only && found.is_some() {
+        true => curve::curves(&sets, &rows, (cluster, servers), &space),
+        false => Vec::new(),
+    };
     if let Some(limit) = options.move_at_most.filter(|&limit| limit < unlimited_bytes) {
         let within = moving::within(limit, &mut sets, &mut rows, (&space, is_scarce));
         (choices, found) = (Some(within.0), within.1);
@@ -133,7 +145,8 @@ pub fn jointly(
     let space = rows.values(cluster, servers, &solution.prices);
     let saves_s_per_byte = moving::price(&rows, &solution.prices);
     let moving = options.move_at_most.map(|bytes| MoveLimit { bytes, unlimited_bytes, saves_s_per_byte });
-    Ok((chosen, Some(Joint { now_s, planned_s, bound_s, space, waits, stages, moving })))
+    let curves = curve::through(curves, planned_s);
+    Ok((chosen, Some(Joint { now_s, planned_s, bound_s, space, waits, stages, moving, curves })))
 }
 
 /// The options of a solution, by index, after repairs and ties; `None` if `others` are as fast.

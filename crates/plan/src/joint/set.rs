@@ -132,6 +132,11 @@ impl<'p> Set<'p> {
         }
     }
 
+    /// The candidate of an option, by its index.
+    pub fn candidate(&self, option: usize) -> &Candidate {
+        &self.judged(self.options[option].candidate).candidate
+    }
+
     /// The bytes of the files on each server if the set gets an option, by its index.
     pub fn bytes(&self, option: usize) -> Vec<u64> {
         if let (0, Some(staying)) = (option, &self.staying) {

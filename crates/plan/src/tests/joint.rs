@@ -15,7 +15,7 @@ const K: u64 = 1 << 10;
 const M: u64 = 1 << 20;
 
 /// A file set under a name of its own, now over all disks.
-pub(super) fn set(name: &str, pattern: Pattern, (size, per_process): (u64, u64)) -> FileSet {
+pub fn set(name: &str, pattern: Pattern, (size, per_process): (u64, u64)) -> FileSet {
     let mut set = ior(pattern, Op::Read, 4, size, per_process).file_sets.remove(0);
     set.pattern = format!("/data/{name}");
     set.files.iter_mut().for_each(|file| file.name = format!("/data/{name}").into());
@@ -25,7 +25,7 @@ pub(super) fn set(name: &str, pattern: Pattern, (size, per_process): (u64, u64))
 }
 
 /// 4 disks with much space, and 2 SSDs with little.
-pub(super) fn hybrid(ssd: &str) -> Cluster {
+pub fn hybrid(ssd: &str) -> Cluster {
     let mut cluster = cluster((4, 6e-3, 8e-9), (2, 5e-5, 2e-9), ("1G", ssd), (0.0, 0.0));
     let class = cluster.classes.get_mut("hdd").unwrap();
     for by_access in [&mut class.read, &mut class.write] {
@@ -35,13 +35,13 @@ pub(super) fn hybrid(ssd: &str) -> Cluster {
 }
 
 /// A small file read at random beside a large one read in order, of which the SSDs hold a tenth.
-fn small_and_large() -> (Workload, Cluster) {
+pub fn small_and_large() -> (Workload, Cluster) {
     let large = set("large", Pattern::Segmented, (M, 60));
     let small = set("small", Pattern::Random, (4 * K, 1024));
     (Workload { file_sets: vec![large, small] }, hybrid("12M"))
 }
 
-fn planned(workload: &Workload, cluster: &Cluster) -> Planned {
+pub fn planned(workload: &Workload, cluster: &Cluster) -> Planned {
     plan(workload, cluster, &Options::default()).unwrap()
 }
 
@@ -100,7 +100,7 @@ fn a_share_of_the_space_in_proportion_to_the_size_would_be_worse() {
 }
 
 /// A file of 64 MiB, read at random, 5 times as much in 4 MiB in its middle as everywhere else.
-pub(super) fn hot_in_the_middle() -> (Workload, Cluster) {
+pub fn hot_in_the_middle() -> (Workload, Cluster) {
     let mut file = set("file", Pattern::Random, (64 * K, 256));
     let mut random = stripewise_random::Random(3);
     let group = &mut file.groups[0];

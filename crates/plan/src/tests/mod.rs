@@ -5,7 +5,7 @@ mod copies;
 mod decisions;
 mod from_traces;
 mod grid;
-mod joint;
+pub(crate) mod joint;
 mod joint_cases;
 mod large;
 mod moving;

@@ -8,7 +8,7 @@ use stripewise_plan::{Joint, MoveLimit, Native};
 
 use super::bars::Bars;
 use super::parts::{Table, anchor, contents, exact, facts, sentence, soft};
-use super::{candidates, copies, regions};
+use super::{candidates, copies, regions, space};
 use crate::results::Candidate;
 use crate::{PlanView, Report, RuleDetails, units};
 
@@ -42,7 +42,10 @@ fn plan(view: &PlanView, index: usize, with_storage: bool) -> Markup {
                 (units::counted(rules, "pattern of file names", "patterns of file names")) "."
                 @if !with_storage { " The storage is that of the plan before." }
             }
-            @if let Some(joint) = &view.joint { (together(joint)) }
+            @if let Some(joint) = &view.joint {
+                (together(joint))
+                @for curve in &joint.curves { (space::figure(curve)) }
+            }
             @if with_storage { (storage(&view.plan.cluster)) }
         }
     }

@@ -12,6 +12,7 @@ mod outcome;
 mod parts;
 mod regions;
 mod short;
+mod space;
 
 use copies::measured;
 use maud::{DOCTYPE, Markup, PreEscaped, html};

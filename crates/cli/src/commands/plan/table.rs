@@ -8,7 +8,8 @@ use stripewise_layout::{Layout, Region};
 use stripewise_model::{Access, Op};
 use stripewise_plan::workload::FileSet;
 use stripewise_plan::{
-    ApplicationTimes, Decision, Expected, Joint, Judged, MoveLimit, Objective, RequestClass, StageTimes, native,
+    ApplicationTimes, Decision, Expected, Joint, Judged, MoveLimit, Objective, RequestClass, SpaceCurve,
+    SpacePoint, StageTimes, native,
 };
 use stripewise_report::predictions::Moves;
 
@@ -73,7 +74,7 @@ pub fn print(planned: &Planned, moves: Option<Moves>, args: &Args) {
 
 /// Describes the whole workload: now, planned, the bound, and what more space is worth.
 fn whole(joint: &Joint, planned: &Planned) -> String {
-    let Joint { now_s, planned_s, bound_s, space, waits, stages, moving } = joint;
+    let Joint { now_s, planned_s, bound_s, space, waits, stages, moving, curves } = joint;
     let what = match planned.options.objective {
         Objective::Elapsed => "elapsed",
         Objective::Cost => "overall cost",
@@ -103,6 +104,7 @@ fn whole(joint: &Joint, planned: &Planned) -> String {
             );
         }
     }
+    curves.iter().for_each(|curve| text += &sizes(curve, *planned_s));
     text += &moving.as_ref().map(|limit| held(limit, *planned_s)).unwrap_or_default();
     text + "\n"
 }
@@ -119,6 +121,21 @@ fn held(limit: &MoveLimit, planned_s: f64) -> String {
     };
     let (bytes, unlimited) = (about(limit.bytes), about(limit.unlimited_bytes));
     format!("Moving is limited to {bytes}, and without a limit {unlimited} would be moved{worth}.\n")
+}
+
+/// Describes the sizes of a tier that change the time of all files.
+fn sizes(curve: &SpaceCurve, planned_s: f64) -> String {
+    let SpaceCurve { tier, bytes: now, .. } = curve;
+    let enough = curve.enough().map(|point| point.bytes).filter(|enough| enough > now);
+    let line = |SpacePoint { bytes, planned_s: then_s, .. }: SpacePoint| {
+        let more = if Some(bytes) == enough { "; more saves less than 1 %" } else { "" };
+        format!(
+            "With {} on {tier} (now {}) these files would take {then_s:.3} s (now {planned_s:.3} s){more}.\n",
+            about(bytes),
+            about(*now)
+        )
+    };
+    curve.telling().into_iter().map(line).collect()
 }
 
 /// Prints the file sets with the most bytes, as many as fit into [`LINES_MAX`] lines, but at least
