@@ -86,6 +86,7 @@ fn file_set(index: usize, random: &mut Random) -> FileSet {
     let group = Group {
         application: 0,
         times: 1,
+        lane: None,
         op: Op::Read,
         access: if in_order { Access::Sequential } else { Access::Random },
         procs: PROCESSES,
