@@ -338,7 +338,7 @@ fn files_share_the_space_by_what_it_saves() {
     assert!(
         text.contains("\nAll files together: ")
             && text.contains("\nAnother 1M on ssd would save at most about ")
-            && text.contains(" on ssd (now 24M) these files would take "),
+            && text.contains(" on ssd (now 24M) these files would take at most "),
         "{text}"
     );
     let points = joint["curves"][0]["points"].as_array().unwrap();

@@ -49,7 +49,7 @@ pub struct SpaceCurve {
 pub struct SpacePoint {
     /// The space of the tier, bytes.
     pub bytes: u64,
-    /// The time (or cost) of a plan for this size, seconds.
+    /// The time (or cost) of a plan for this size, seconds. A better one may exist.
     pub planned_s: f64,
     /// No choice of the candidates takes less with this size, seconds.
     pub bound_s: f64,

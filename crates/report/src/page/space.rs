@@ -49,7 +49,7 @@ pub fn figure(curve: &SpaceCurve) -> Markup {
         &format!("Time over the space on {}", curve.tier),
         "expected time of all files together if the tier were larger or smaller.",
         html! {
-            (draw::legend(&[("expected", "planned"), ("bound", "no choice takes less")]))
+            (draw::legend(&[("expected", "planned, at most"), ("bound", "no choice takes less")]))
             div.framed { (draw::frame(&plot, content)) }
             div.axis { "space on " (curve.tier) }
         },

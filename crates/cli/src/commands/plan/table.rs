@@ -130,7 +130,7 @@ fn sizes(curve: &SpaceCurve, planned_s: f64) -> String {
     let line = |SpacePoint { bytes, planned_s: then_s, .. }: SpacePoint| {
         let more = if Some(bytes) == enough { "; more saves less than 1 %" } else { "" };
         format!(
-            "With {} on {tier} (now {}) these files would take {then_s:.3} s (now {planned_s:.3} s){more}.\n",
+            "With {} on {tier} (now {}) these files would take at most {then_s:.3} s (now {planned_s:.3} s){more}.\n",
             about(bytes),
             about(*now)
         )

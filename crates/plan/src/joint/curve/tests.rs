@@ -44,17 +44,17 @@ fn the_knee_is_where_the_hot_part_of_a_file_fits() {
     assert!(none_s > 1.3 * half_s && half_s > 1.3 * all_s, "{curve:#?}");
 }
 
-/// A plan for a cluster of the other size has candidates that the curve lacks, and may miss the cut
-/// of a file that the curve has.
+/// A plan for a cluster of the other size has candidates that the curve lacks, so it may be faster
+/// than the curve says, but hardly faster than its bound.
 #[test]
-fn plans_for_other_sizes_are_hardly_faster_than_the_curve_says() {
+fn plans_for_other_sizes_are_hardly_faster_than_the_bound() {
     for (workload, cluster) in [small_and_large(), hot_in_the_middle()] {
         let curve = of_ssd(&workload, &cluster);
         for point in curve.points.iter().filter(|point| point.bytes > 0) {
             let other = hybrid(&(point.bytes / 2).to_string());
             let planned = planned(&workload, &other);
             let other_s: f64 = planned.decisions.iter().map(|decision| decision.chosen().elapsed_s).sum();
-            assert!(point.planned_s < 1.1 * other_s, "{point:?}, but {other_s} s as a plan: {curve:#?}");
+            assert!(point.bound_s < 1.1 * other_s, "{point:?}, but {other_s} s as a plan: {curve:#?}");
         }
     }
 }
