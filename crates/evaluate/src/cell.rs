@@ -126,8 +126,8 @@ impl Cell {
         format!("{:016x}", text.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
     }
 
-    /// Returns the stripe size of the original and the bytes on each SServer, if the cell is about a
-    /// cache.
+    /// Returns the stripe size of the original and the bytes on each SServer, if the cell is about
+    /// a cache.
     pub fn cache(&self) -> Option<(u64, u64)> {
         self.schemes.iter().find_map(|scheme| match scheme {
             Scheme::Cache { stripe, capacity_per_server, .. } => Some((*stripe, *capacity_per_server)),
@@ -151,6 +151,9 @@ impl Cell {
         labels.collect::<Vec<_>>().join(" ")
     }
 }
+
+/// The schemes that PSA's paper compares.
+pub const PUBLISHED: [Scheme; 3] = [Scheme::Planner("def"), Scheme::Planner("pa"), Scheme::Planner("psa")];
 
 /// How the files are laid out.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,8 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::cell::{Cell, Scheme};
-use crate::experiments::PUBLISHED;
+use crate::cell::{Cell, PUBLISHED, Scheme};
 use crate::record::{Labels, Place};
 
 /// The papers (`docs/papers.md`).
@@ -85,11 +84,11 @@ impl Experiment {
     }
 }
 
-/// Adds what the joint plan is compared with, and the plan itself, as far as the cell lacks them. PSA
-/// and PA need two kinds of servers.
+/// Adds what the joint plan is compared with, and the plan itself, as far as the cell lacks them.
+/// PSA and PA need two kinds of servers.
 fn with_plans(mut cell: Cell) -> Cell {
-    let published = if cell.storage.tiers.len() > 1 { &PUBLISHED[..] } else { &PUBLISHED[..1] };
-    for scheme in published.iter().cloned().chain([Scheme::FastestCandidate, Scheme::Auto]) {
+    let published = if cell.storage.tiers.len() > 1 { PUBLISHED.len() } else { 1 };
+    for scheme in PUBLISHED.into_iter().take(published).chain([Scheme::FastestCandidate, Scheme::Auto]) {
         if !cell.schemes.contains(&scheme) {
             cell.schemes.push(scheme);
         }

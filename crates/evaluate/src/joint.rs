@@ -1,8 +1,8 @@
 //! The joint plan of every simulated cell beside the fastest candidate, the published schemes and
 //! the bound.
 //!
-//! Its *regret* is the additional time as a fraction of the fastest candidate's; it is negative where
-//! the plan is faster than every candidate.
+//! Its *regret* is the additional time as a fraction of the fastest candidate's; it is negative
+//! where the plan is faster than every candidate.
 
 use std::collections::BTreeMap;
 
@@ -78,8 +78,8 @@ fn row(first: &Record, cell: &BTreeMap<&str, &Record>) -> Option<Row> {
     })
 }
 
-/// Returns by how much less time the joint plan takes than another one, summed over the rows for which
-/// `other_s` is known: 0.5 is 50 % faster. `None` if it is known for none.
+/// Returns by how much less time the joint plan takes than another one, summed over the rows for
+/// which `other_s` is known: 0.5 is 50 % faster. `None` if it is known for none.
 pub fn gain<'r>(rows: impl IntoIterator<Item = &'r Row>, other_s: impl Fn(&Row) -> Option<f64>) -> Option<f64> {
     let pairs = rows.into_iter().filter_map(|row| Some((row.planned_s, other_s(row)?)));
     let (planned_s, other_s) = pairs.fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0, sum.1 + pair.1));

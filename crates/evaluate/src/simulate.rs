@@ -36,8 +36,9 @@ pub fn simulate(cell: &Cell, scheme: &Scheme) -> Record {
     record
 }
 
-/// Returns the plan with the fastest candidate for every set of files. Parts run one after the other
-/// and each uses files of one set, so the fastest candidates of all sets are the fastest together.
+/// Returns the plan with the fastest candidate for every set of files. Parts run one after the
+/// other and each uses files of one set, so the fastest candidates of all sets are the fastest
+/// together.
 fn fastest(cell: &Cell, cluster: &Cluster) -> Result<Planned, String> {
     let scheme = Scheme::FastestCandidate;
     let sets = plans::candidates(cell, cluster, Path::new(BASE)).map_err(|error| error.to_string())?;

@@ -1,9 +1,9 @@
 //! Planning time of file sets that share little fast space: `cargo bench -p stripewise-plan --bench
 //! joint`.
 //!
-//! Prints one line per number of sets: the seconds of the fastest of [`RUNS`] plans, and the time of
-//! all sets now, planned, and the bound. The sets have 1 MiB to 4 GiB each and are read at random or
-//! in order; the SSDs have space for a tenth of all bytes. `SETS` is the list of numbers.
+//! Prints one line per number of sets: the seconds of the fastest of [`RUNS`] plans, and the time
+//! of all sets now, planned, and the bound. The sets have 1 MiB to 4 GiB each and are read at
+//! random or in order; the SSDs have space for a tenth of all bytes. `SETS` is the list of numbers.
 
 use std::time::Instant;
 

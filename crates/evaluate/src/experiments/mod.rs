@@ -11,8 +11,6 @@ mod sweep;
 
 use std::collections::BTreeMap;
 
-pub use psa::PUBLISHED;
-
 use crate::cell::Cell;
 use crate::claim::{Experiment, Scale};
 

@@ -17,20 +17,17 @@ use stripewise_trace::synth::{Access, Btio, BtioClass, TwoPhase};
 
 use super::devices;
 use super::making::{self, BOTH, Case, GIB, KIB, MIB, ORDERS, access_name, add_procs, crossed, labels, name};
-use crate::cell::{Cell, Part, Program, Scheme, direction};
+use crate::cell::{Cell, PUBLISHED, Part, Program, Scheme, direction};
 use crate::claim::Scale;
 use crate::record::{Labels, Place};
 
 /// Number of client nodes.
 const NODES: u32 = 8;
 
-/// The schemes that the paper compares.
-pub static PUBLISHED: [Scheme; 3] = [Scheme::Planner("def"), Scheme::Planner("pa"), Scheme::Planner("psa")];
-
 /// Returns the first `count` of the five schemes that are compared, for requests of `request`
 /// bytes.
 pub fn schemes(count: usize, request: u64) -> Vec<Scheme> {
-    let [def, pa, psa] = PUBLISHED.clone();
+    let [def, pa, psa] = PUBLISHED;
     let mut schemes = vec![def, pa, psa, Scheme::WholeRequests { request }, Scheme::Auto];
     schemes.truncate(count);
     schemes

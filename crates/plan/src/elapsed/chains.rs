@@ -9,7 +9,8 @@ use super::flow::{Crew, Flow, Sub};
 /// Service times vary by up to this fraction in both directions ([`Noise`]).
 const JITTER: f64 = 0.01;
 
-/// When processes may issue their next request: in crews with rounds, when all are done with theirs.
+/// When processes may issue their next request: in crews with rounds, when all are done with
+/// theirs.
 pub struct Gate<'f> {
     crews: &'f [Crew],
     /// Per crew.
@@ -49,8 +50,8 @@ impl<'f> Gate<'f> {
         &self.crews[self.crew_of[chain as usize] as usize]
     }
 
-    /// A process has arrived, to continue or (`ends`) to leave. Adds the processes that continue now
-    /// to `going`. Returns those that begin, because the crew before theirs has ended.
+    /// A process has arrived, to continue or (`ends`) to leave. Adds the processes that continue
+    /// now to `going`. Returns those that begin, because the crew before theirs has ended.
     pub fn through(&mut self, chain: u32, ends: bool, going: &mut Vec<u32>) -> Range<u32> {
         let crew = self.crew_of[chain as usize] as usize;
         let (state, rounds) = (&mut self.states[crew], self.crews[crew].rounds);

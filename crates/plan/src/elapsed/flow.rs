@@ -69,7 +69,7 @@ pub struct Flow {
     pub(super) order: Vec<u32>,
     /// Per sampled request, in order: the process that issues it.
     pub(super) chains: Vec<u32>,
-    /// At least one.
+    /// The groups; there is at least one.
     pub(super) crews: Vec<Crew>,
 }
 

@@ -86,8 +86,9 @@ pub fn through(curves: Vec<SpaceCurve>, planned_s: f64) -> Vec<SpaceCurve> {
     .collect()
 }
 
-/// The curve with `planned_s` seconds at the present size, without the chance of rounding: with more
-/// space the plan for less is possible, and what no plan for more space takes none for less takes.
+/// The curve with `planned_s` seconds at the present size, without the chance of rounding: with
+/// more space the plan for less is possible, and what no plan for more space takes none for less
+/// takes.
 fn monotone(mut curve: SpaceCurve, planned_s: f64) -> SpaceCurve {
     let (mut least_s, mut bound_s) = (f64::INFINITY, 0.0f64);
     for point in &mut curve.points {
@@ -193,8 +194,8 @@ impl<'s, 'p> Field<'s, 'p> {
         of_members.chain(steps_of(self.resting.iter(), &self.tier, (1.0, 1.0))).collect()
     }
 
-    /// Adds layouts of which as much is on the tier as there is space in each size: of any layouts, of
-    /// fine ones, and of fine ones with a little less, which fit wherever the files are cut.
+    /// Adds layouts of which as much is on the tier as there is space in each size: of any layouts,
+    /// of fine ones, and of fine ones with a little less, which fit wherever the files are cut.
     fn cut(&mut self, sizes: &[u64]) {
         let less: Vec<u64> = sizes.iter().map(|size| size - size / SPARE).collect();
         let mut candidates = self.candidates(false, sizes);

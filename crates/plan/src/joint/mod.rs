@@ -9,6 +9,7 @@
 
 mod composed;
 mod curve;
+mod faster;
 mod moving;
 mod repair;
 mod rows;
@@ -17,7 +18,6 @@ mod space;
 mod stages;
 mod waits;
 
-use stripewise_allocation::{Solution, solve};
 use stripewise_cluster::Cluster;
 
 pub use curve::{SpaceCurve, SpacePoint};
@@ -34,14 +34,10 @@ use crate::problem::Problem;
 use crate::servers::Servers;
 use crate::workload::{FileSet, Workload};
 use composed::compose;
-use repair::repair;
+use faster::{faster, seconds, solution};
 use rows::Rows;
-use set::Set;
+use set::{Set, moved_bytes};
 use space::{limit_caches, sum};
-
-/// Fractions of the space to plan for, one after the other, where it counts by tier, until the
-/// files fit on every server.
-const SPACES: [f64; 3] = [1.0, 0.9, 0.75];
 
 /// The whole workload under a plan.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -149,31 +145,6 @@ pub fn jointly(
     Ok((chosen, Some(Joint { now_s, planned_s, bound_s, space, waits, stages, moving, curves })))
 }
 
-/// The options of a solution, by index, after repairs and ties; `None` if `others` are as fast.
-fn faster(
-    sets: &[Set<'_>],
-    rows: &Rows,
-    space: &[u64],
-    (solution, others): (&Solution, &[usize]),
-) -> Option<Vec<usize>> {
-    let mut choices: Vec<usize> = solution.choices.iter().map(|choice| choice.column as usize).collect();
-    repair(sets, rows, space, &mut choices);
-    let settled = || sets.iter().zip(&choices).map(|(set, &choice)| set.settled(choice)).collect();
-    (seconds(sets, rows, &choices) < seconds(sets, rows, others)).then(settled)
-}
-
-/// Bytes of existing files that are moved if the sets get these options.
-fn moved_bytes(sets: &[Set<'_>], choices: &[usize]) -> u64 {
-    let of_set = |(set, &option): (&Set<'_>, &usize)| set.options[option].moved;
-    sets.iter().zip(choices).map(of_set).fold(0, u64::saturating_add)
-}
-
-/// Seconds (or cost) of all sets, each in the option with this index.
-fn seconds(sets: &[Set<'_>], rows: &Rows, choices: &[usize]) -> f64 {
-    let placed: Vec<Placed<'_>> = sets.iter().zip(choices).map(|(set, &option)| set.placed(option)).collect();
-    total_s(&rows.stages, &placed)
-}
-
 /// Whether there is a tier on which not all files fit, with as many replicas as they may have.
 fn is_scarce(bytes: u64, (cluster, servers): (&Cluster, &Servers), options: &Options) -> bool {
     let copies = if options.with.iter().any(|with| with == "replicas") { options.copies.most } else { 1 };
@@ -186,22 +157,4 @@ fn is_scarce(bytes: u64, (cluster, servers): (&Cluster, &Servers), options: &Opt
 fn space(sets: &[Set<'_>], rows: &Rows) -> Vec<u64> {
     let used = sum(sets.iter().map(|set| set.bytes(set.share())));
     rows.capacities.iter().zip(used).map(|(&capacity, used)| capacity.max(used)).collect()
-}
-
-/// The solution, if one is found whose files fit on every server.
-fn solution(sets: &[Set<'_>], rows: &Rows, space: &[u64]) -> Option<Solution> {
-    let sums = rows.sums(space);
-    let mut bound_s = None;
-    for fraction in SPACES {
-        let space_of_rows = sums.iter().map(|&bytes| bytes as f64 * fraction);
-        let program = rows.program(space_of_rows, sets.iter().map(Set::region).collect());
-        let solution = solve(&program).ok()?;
-        let bound_s = *bound_s.get_or_insert(solution.bound_s);
-        let chosen = sets.iter().zip(&solution.choices);
-        let used = sum(chosen.map(|(set, choice)| set.bytes(choice.column as usize)));
-        if used.iter().zip(space).all(|(used, space)| used <= space) {
-            return Some(Solution { bound_s, ..solution });
-        }
-    }
-    None
 }

@@ -3,10 +3,10 @@
 use stripewise_allocation::{Prices, Solution};
 
 use super::composed::compose;
+use super::faster::{faster, solution};
 use super::rows::Rows;
-use super::set::Set;
+use super::set::{Set, moved_bytes};
 use super::space::sum;
-use super::{faster, moved_bytes, solution};
 
 /// A limit on moving, and what more of it is worth.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]

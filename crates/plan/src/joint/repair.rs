@@ -1,9 +1,8 @@
 //! Changes of a plan that the linear program cannot see: its rows are bounds on the time of a
 //! stage, and a replay finds how long the requests of all its files really wait for one another.
 
-use super::moved_bytes;
 use super::rows::Rows;
-use super::set::Set;
+use super::set::{Set, moved_bytes};
 use super::space::sum;
 use super::stages::Stage;
 

@@ -91,7 +91,9 @@ impl Rows {
     pub fn times(&self, index: usize, placed: Placed<'_>) -> (f64, Vec<(u32, f64)>) {
         let (mut first, mut uses) = (self.count, Vec::new());
         for stage in &self.stages {
-            uses.extend(stage.uses(index, placed, first, self));
+            uses.extend(
+                stage.uses(index, placed, (first, self.count), |busy_s, sums| self.add_mean(busy_s, sums)),
+            );
             first += stage.rows(0, self.count).count();
         }
         (placed.outside_s(), uses)
@@ -99,7 +101,7 @@ impl Rows {
 
     /// Adds up the seconds of all servers of a row, divided by their number: no server works less
     /// than their mean.
-    pub fn add_mean(&self, busy_s: &[f64], sums: &mut [f64]) {
+    fn add_mean(&self, busy_s: &[f64], sums: &mut [f64]) {
         for (&row, busy_s) in self.row_of.iter().zip(busy_s) {
             sums[row as usize] += busy_s / self.servers[row as usize];
         }

@@ -8,7 +8,7 @@ use super::stages::Placed;
 use crate::candidate::{Candidate, Judged, Method};
 use crate::choose::Decision;
 use crate::evaluate::best_of;
-use crate::existing::moved_bytes;
+use crate::existing;
 use crate::options::Objective;
 use crate::problem::Problem;
 
@@ -100,7 +100,7 @@ impl<'p> Set<'p> {
     }
 
     fn moved(&self, candidate: &Candidate) -> u64 {
-        moved_bytes(self.problem.set, candidate, self.problem.cluster)
+        existing::moved_bytes(self.problem.set, candidate, self.problem.cluster)
     }
 
     /// Counts the bytes that are moved in a row of the program. Of the bytes that stay on each
@@ -246,4 +246,10 @@ impl<'p> Set<'p> {
 pub fn column(seconds: f64, bytes: &[u64]) -> Column {
     let uses = (0..).zip(bytes).filter(|(_, bytes)| **bytes > 0);
     Column { seconds, uses: uses.map(|(row, &bytes)| (row, bytes as f64)).collect() }
+}
+
+/// Bytes of existing files that are moved if the sets get these options.
+pub fn moved_bytes(sets: &[Set<'_>], choices: &[usize]) -> u64 {
+    let of_set = |(set, &option): (&Set<'_>, &usize)| set.options[option].moved;
+    sets.iter().zip(choices).map(of_set).fold(0, u64::saturating_add)
 }

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use stripewise_allocation::Row;
 
-use super::rows::Rows;
 use crate::candidate::Judged;
 use crate::elapsed::{Flow, Joining, replay};
 use crate::evaluate::Load;
@@ -173,13 +172,20 @@ impl Stage {
     }
 
     /// What a set in a layout uses of these rows, the first of which is `first`, in one run.
-    pub fn uses(&self, index: usize, placed: Placed<'_>, first: usize, rows: &Rows) -> Vec<(u32, f64)> {
-        let mut uses = vec![0.0; rows.count + self.lanes.len()];
+    /// `add_mean` adds the busy seconds of all servers to the `space` rows.
+    pub fn uses(
+        &self,
+        index: usize,
+        placed: Placed<'_>,
+        (first, space): (usize, usize),
+        add_mean: impl Fn(&[f64], &mut [f64]),
+    ) -> Vec<(u32, f64)> {
+        let mut uses = vec![0.0; space + self.lanes.len()];
         for (place, (&lane, members)) in self.lanes.iter().enumerate() {
             if members.contains(&index) {
                 let load = self.load_in(lane, placed);
-                rows.add_mean(&load.busy_s, &mut uses);
-                uses[rows.count + place] += load.elapsed_s;
+                add_mean(&load.busy_s, &mut uses);
+                uses[space + place] += load.elapsed_s;
             }
         }
         let used = uses.into_iter().map(|seconds| seconds / self.times as f64).zip(first as u32..);

@@ -13,7 +13,8 @@ const HEIGHT: u32 = 200;
 /// Times that differ by less than this fraction are drawn as one.
 const SAME: f64 = 1e-3;
 
-/// Draws the planned time and the lower bound over the size of a tier, with the present size marked.
+/// Draws the planned time and the lower bound over the size of a tier, with the present size
+/// marked.
 pub fn figure(curve: &SpaceCurve) -> Markup {
     let longest_s = curve.points.first().map_or(0.0, |point| point.planned_s);
     let end = end(curve);
