@@ -1,34 +1,12 @@
 //! The files of a set that exist, and how many of their bytes a change of layout moves.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use stripewise_cluster::Cluster;
 use stripewise_layout::Layout;
 
 use crate::candidate::Candidate;
-use crate::workload::FileSet;
-
-/// The files that exist and that a rule for their set would move, whether or not the trace names
-/// them.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Existing {
-    /// The files.
-    pub files: Vec<ExistingFile>,
-    /// Present layouts of managed files with one copy, with target indices as in the cluster.
-    pub layouts: Vec<Layout>,
-}
-
-/// A file that exists.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ExistingFile {
-    /// Absolute path.
-    pub name: Arc<str>,
-    /// Present size, bytes.
-    pub size: u64,
-    /// Index into [`Existing::layouts`]; `None`: no candidate with one copy is its layout.
-    pub layout: Option<u32>,
-}
+use crate::workload::{Existing, ExistingFile, FileSet};
 
 /// Bytes of the set's existing files that would have to be moved into the layouts of a candidate:
 /// all bytes of each file that has another layout now.

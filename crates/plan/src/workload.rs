@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use stripewise_layout::Layout;
 use stripewise_model::{Access, Op};
 use stripewise_trace::summary::Past;
 
-use crate::existing::Existing;
 use crate::present::Present;
 
 /// Everything that planning needs to know of a trace; bounded in size however long the trace is,
@@ -44,6 +44,27 @@ pub struct File {
     pub name: Arc<str>,
     /// The largest size seen, bytes: at open, by resize, or reached by a request.
     pub size: u64,
+}
+
+/// The files that exist and that a rule for their set would move, whether or not the trace names
+/// them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Existing {
+    /// The files.
+    pub files: Vec<ExistingFile>,
+    /// Present layouts of managed files with one copy, with target indices as in the cluster.
+    pub layouts: Vec<Layout>,
+}
+
+/// A file that exists.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExistingFile {
+    /// Absolute path.
+    pub name: Arc<str>,
+    /// Present size, bytes.
+    pub size: u64,
+    /// Index into [`Existing::layouts`]; `None`: no candidate with one copy is its layout.
+    pub layout: Option<u32>,
 }
 
 /// Like requests on one file set: same operation and concurrency, sizes within an eighth of a power
