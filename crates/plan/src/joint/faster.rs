@@ -12,21 +12,21 @@ use super::stages::{Placed, total_s};
 /// files fit on every server.
 const SPACES: [f64; 3] = [1.0, 0.9, 0.75];
 
-/// The options of a solution, by index, after repairs and ties; `None` if `others` are as fast.
+/// The options of a solution, by index, after ties and repairs; `None` if `others` are as fast.
 pub fn faster(
     sets: &[Set<'_>],
     rows: &Rows,
     space: &[u64],
     (solution, others): (&Solution, &[usize]),
 ) -> Option<Vec<usize>> {
-    let mut choices: Vec<usize> = solution.choices.iter().map(|choice| choice.column as usize).collect();
+    let settled = sets.iter().zip(&solution.choices).map(|(set, choice)| set.settled(choice.column as usize));
+    let mut choices: Vec<usize> = settled.collect();
     repair(sets, rows, space, &mut choices);
-    let settled = || sets.iter().zip(&choices).map(|(set, &choice)| set.settled(choice)).collect();
-    (seconds(sets, rows, &choices) < seconds(sets, rows, others)).then(settled)
+    (seconds(sets, rows, &choices) < seconds(sets, rows, others)).then_some(choices)
 }
 
 /// Seconds (or cost) of all sets, each in the option with this index.
-pub fn seconds(sets: &[Set<'_>], rows: &Rows, choices: &[usize]) -> f64 {
+fn seconds(sets: &[Set<'_>], rows: &Rows, choices: &[usize]) -> f64 {
     let placed: Vec<Placed<'_>> = sets.iter().zip(choices).map(|(set, &option)| set.placed(option)).collect();
     total_s(&rows.stages, &placed)
 }

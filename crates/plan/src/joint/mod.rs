@@ -17,54 +17,29 @@ mod set;
 mod space;
 mod stages;
 mod waits;
+mod whole;
 
 use stripewise_cluster::Cluster;
 
 pub use curve::{SpaceCurve, SpacePoint};
 pub use moving::MoveLimit;
 pub use rows::SpaceValue;
-pub(crate) use stages::{Placed, Stage, total_s};
+pub(crate) use stages::{Placed, Stage};
 pub use waits::{StageTimes, Waits};
+pub use whole::Joint;
 
-use crate::candidate::Judged;
 use crate::choose::{Decision, decide};
 use crate::error::PlanError;
-use crate::options::{Objective, Options};
+use crate::options::Options;
 use crate::problem::Problem;
 use crate::servers::Servers;
 use crate::workload::{FileSet, Workload};
 use composed::compose;
-use faster::{faster, seconds, solution};
+use curve::{curves, through};
+use faster::{faster, solution};
 use rows::Rows;
 use set::{Set, moved_bytes};
 use space::{limit_caches, sum};
-
-/// The whole workload under a plan.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
-pub struct Joint {
-    /// The time (or cost) in the present layouts, seconds.
-    pub now_s: f64,
-    /// The time (or cost) in the planned layouts, seconds.
-    pub planned_s: f64,
-    /// No choice of the changes that are worth it takes less, seconds: of the candidates that save
-    /// `min_gain` of their files' time, for files that take 1 % of all time.
-    pub bound_s: f64,
-    /// What more space is worth.
-    pub space: Vec<SpaceValue>,
-    /// Where requests wait in the planned layouts.
-    #[serde(default)]
-    pub waits: Waits,
-    /// The sets that different processes use at the same time.
-    #[serde(default)]
-    pub stages: Vec<StageTimes>,
-    /// The limit on moving, if there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub moving: Option<MoveLimit>,
-    /// The time over the space of each tier that another size changes; earlier versions did not
-    /// write it.
-    #[serde(default)]
-    pub curves: Vec<SpaceCurve>,
-}
 
 /// Plans all sets together. `shared` are the decisions for sets that share the space in proportion
 /// to their sizes; `fixed` tells which sets keep their present layout whatever is possible.
@@ -85,19 +60,10 @@ pub fn jointly(
     if !options.is_joint() || is_alone && options.move_at_most.is_none() {
         return Ok((shared, None));
     }
-    // The share of a single set is all of the space.
-    let has_shares = shared.len() > 1;
     let mut rows = Rows::new(cluster, servers, &workload.file_sets, options.objective);
     let problem = |set| Problem::new(set, cluster, servers, options, FileSet::total_size(set));
     let problems: Vec<Problem<'_>> = workload.file_sets.iter().map(problem).collect();
-    let mut sets = Vec::with_capacity(shared.len());
-    for (index, ((&problem, decision), &is_fixed)) in problems.iter().zip(shared).zip(fixed).enumerate() {
-        let mut plans = vec![decision];
-        if is_scarce && has_shares && !is_fixed {
-            plans.push(decide(&problem)?);
-        }
-        sets.push(Set::new((index, problem), plans, &rows, (is_fixed, all_bytes)));
-    }
+    let mut sets = sets(&problems, shared, &rows, (fixed, all_bytes, is_scarce))?;
     let space = space(&sets, &rows);
     if is_scarce {
         compose(&mut sets, &rows, &space);
@@ -113,36 +79,43 @@ pub fn jointly(
     // The curves are of sets that only share space, and of which any may move.
     let shares_space_only = rows.stages.is_empty() && options.move_at_most.is_none() && options.with.is_empty();
     let curves = match shares_space_only && found.is_some() {
-        true => curve::curves(&sets, &rows, (cluster, servers), &space),
+        true => curves(&sets, &rows, (cluster, servers), &space),
         false => Vec::new(),
     };
     if let Some(limit) = options.move_at_most.filter(|&limit| limit < unlimited_bytes) {
         let within = moving::within(limit, &mut sets, &mut rows, (&space, is_scarce));
         (choices, found) = (Some(within.0), within.1);
     }
-    let now_s = seconds(&sets, &rows, &vec![0; sets.len()]);
     let mut chosen: Vec<Decision> = match choices {
         None => sets.into_iter().map(Set::in_its_share).collect(),
         Some(choices) => sets.into_iter().zip(choices).map(|(set, choice)| set.chosen(choice)).collect(),
     };
     limit_caches(&mut chosen, &problems, &space);
     let Some(solution) = found else { return Ok((chosen, None)) };
-    let placed = |of: fn(&Decision) -> &Judged| -> Vec<Placed<'_>> {
-        problems.iter().zip(&chosen).map(|(problem, decision)| decision.placed(problem, of(decision))).collect()
+    let mut joint = Joint::of(&problems, &chosen, &rows, &solution);
+    joint.space = rows.values(cluster, servers, &solution.prices);
+    joint.moving = options.move_at_most.map(|limit| MoveLimit::of(limit, unlimited_bytes, &rows, &solution));
+    joint.curves = through(curves, joint.planned_s);
+    Ok((chosen, Some(joint)))
+}
+
+/// The sets with the candidates of their shares, and of all of the space if it is scarce.
+fn sets<'p>(
+    problems: &[Problem<'p>],
+    shared: Vec<Decision>,
+    rows: &Rows,
+    (fixed, all_bytes, is_scarce): (&[bool], u64, bool),
+) -> Result<Vec<Set<'p>>, PlanError> {
+    // The share of a single set is all of the space.
+    let has_shares = shared.len() > 1;
+    let set = |(index, ((&problem, decision), &is_fixed)): (usize, ((&Problem<'p>, Decision), &bool))| {
+        let mut plans = vec![decision];
+        if is_scarce && has_shares && !is_fixed {
+            plans.push(decide(&problem)?);
+        }
+        Ok(Set::new((index, problem), plans, rows, (is_fixed, all_bytes)))
     };
-    let (now, planned) = (placed(|decision| &decision.present), placed(Decision::chosen));
-    let planned_s = total_s(&rows.stages, &planned);
-    let bound_s = solution.bound_s.min(planned_s);
-    let waits = match options.objective {
-        Objective::Elapsed => Waits::of(&rows.stages, &planned, bound_s),
-        Objective::Cost => Waits::default(),
-    };
-    let stages = rows.stages.iter().map(|stage| StageTimes::of(stage, &now, &planned)).collect();
-    let space = rows.values(cluster, servers, &solution.prices);
-    let saves_s_per_byte = moving::price(&rows, &solution.prices);
-    let moving = options.move_at_most.map(|bytes| MoveLimit { bytes, unlimited_bytes, saves_s_per_byte });
-    let curves = curve::through(curves, planned_s);
-    Ok((chosen, Some(Joint { now_s, planned_s, bound_s, space, waits, stages, moving, curves })))
+    problems.iter().zip(shared).zip(fixed).enumerate().map(set).collect()
 }
 
 /// Whether there is a tier on which not all files fit, with as many replicas as they may have.

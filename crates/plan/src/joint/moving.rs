@@ -1,6 +1,6 @@
 //! A limit on the bytes of existing files that a plan moves: one more row of the program.
 
-use stripewise_allocation::{Prices, Solution};
+use stripewise_allocation::Solution;
 
 use super::composed::compose;
 use super::faster::{faster, solution};
@@ -21,6 +21,12 @@ pub struct MoveLimit {
 }
 
 impl MoveLimit {
+    /// A limit of `bytes`, of which `solution` has the price if it counts.
+    pub(super) fn of(bytes: u64, unlimited_bytes: u64, rows: &Rows, solution: &Solution) -> Self {
+        let price = |_| solution.prices.0[rows.move_row()];
+        Self { bytes, unlimited_bytes, saves_s_per_byte: rows.move_at_most.map_or(0.0, price) }
+    }
+
     /// A small part of what would be moved without the limit, a power of two in bytes, and the most
     /// that moving so much more saves, seconds.
     pub fn worth(&self) -> (u64, f64) {
@@ -71,9 +77,4 @@ fn fractions_that_fit(sets: &[Set<'_>], space: &[u64]) -> Option<Vec<f64>> {
     let fraction = |(&space, used): (&u64, u64)| if used > space { space as f64 / used as f64 } else { 1.0 };
     let fractions: Vec<f64> = space.iter().zip(used).map(fraction).collect();
     fractions.iter().any(|&fraction| fraction < 1.0).then_some(fractions)
-}
-
-/// What one more byte of the limit saves, seconds; 0 without a limit, or if it does not count.
-pub fn price(rows: &Rows, prices: &Prices) -> f64 {
-    rows.move_at_most.map_or(0.0, |_| prices.0[rows.move_row()])
 }

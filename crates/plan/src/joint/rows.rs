@@ -76,7 +76,8 @@ impl Rows {
     /// The program of these regions if the rows of the space have so many bytes.
     pub fn program(&self, space: impl Iterator<Item = f64>, regions: Vec<Region>) -> Program {
         let space = space.map(|bytes| Row::Space { bytes });
-        let of_stages = (0..).zip(&self.stages).flat_map(|(phase, stage)| stage.rows(phase, self.count));
+        let of_stage = |(phase, stage): (u32, &Stage)| vec![Row::Time { phase }; stage.rows(self.count)];
+        let of_stages = (0..).zip(&self.stages).flat_map(of_stage);
         let of_moving = self.move_at_most.map(|bytes| Row::Space { bytes: bytes as f64 });
         let rows = space.chain(of_stages).chain(of_moving).collect();
         Program { weights: self.stages.iter().map(Stage::weight).collect(), rows, regions }
@@ -84,7 +85,7 @@ impl Rows {
 
     /// The row of the limit on moving, whether or not there is one.
     pub fn move_row(&self) -> usize {
-        self.count + self.stages.iter().map(|stage| stage.rows(0, self.count).count()).sum::<usize>()
+        self.count + self.stages.iter().map(|stage| stage.rows(self.count)).sum::<usize>()
     }
 
     /// Seconds of a set in a layout outside of all stages, and what it uses of the stages' rows.
@@ -94,7 +95,7 @@ impl Rows {
             uses.extend(
                 stage.uses(index, placed, (first, self.count), |busy_s, sums| self.add_mean(busy_s, sums)),
             );
-            first += stage.rows(0, self.count).count();
+            first += stage.rows(self.count);
         }
         (placed.outside_s(), uses)
     }

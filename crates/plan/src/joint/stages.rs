@@ -6,8 +6,6 @@
 
 use std::collections::BTreeMap;
 
-use stripewise_allocation::Row;
-
 use crate::candidate::Judged;
 use crate::elapsed::{Flow, Joining, replay};
 use crate::evaluate::Load;
@@ -165,10 +163,10 @@ impl Stage {
         placed.load(|group| self.has_in(lane, group))
     }
 
-    /// The rows of the program for this stage, which is its phase number `phase`: one for each of
-    /// the `space` rows of the space, and one for each lane.
-    pub fn rows(&self, phase: u32, space: usize) -> impl Iterator<Item = Row> + use<> {
-        (0..space + self.lanes.len()).map(move |_| Row::Time { phase })
+    /// Number of rows of the program for this stage: one for each of the `space` rows of the space,
+    /// and one for each lane.
+    pub fn rows(&self, space: usize) -> usize {
+        space + self.lanes.len()
     }
 
     /// What a set in a layout uses of these rows, the first of which is `first`, in one run.
@@ -180,7 +178,7 @@ impl Stage {
         (first, space): (usize, usize),
         add_mean: impl Fn(&[f64], &mut [f64]),
     ) -> Vec<(u32, f64)> {
-        let mut uses = vec![0.0; space + self.lanes.len()];
+        let mut uses = vec![0.0; self.rows(space)];
         for (place, (&lane, members)) in self.lanes.iter().enumerate() {
             if members.contains(&index) {
                 let load = self.load_in(lane, placed);

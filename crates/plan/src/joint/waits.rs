@@ -3,6 +3,7 @@
 use rayon::prelude::*;
 
 use super::stages::{Placed, Stage};
+use crate::options::Objective;
 
 /// Costs below this fraction of the planned time are not worth a word.
 const NOTABLE: f64 = 0.05;
@@ -33,6 +34,9 @@ pub struct StageTimes {
 impl Waits {
     /// The waits of these layouts. `bound_s` is the bound for all of them.
     pub fn of(stages: &[Stage], placed: &[Placed<'_>], bound_s: f64) -> Self {
+        if placed.first().is_some_and(|placed| placed.problem.options.objective == Objective::Cost) {
+            return Self::default();
+        }
         let of_set = |placed: &Placed<'_>| {
             let load = placed.load(|group| !stages.iter().any(|stage| stage.has(group)));
             (load.elapsed_s, load.floor_s, load.rounds_s)
