@@ -22,18 +22,23 @@ use crate::workload::FileSet;
 /// sets with the most bytes of requests are divided first.
 const PARTS_MAX: usize = 64;
 
-/// Adds to the sets the candidates that share `space` best, bytes by server.
-pub fn compose(sets: &mut [Set<'_>], rows: &Rows, space: &[u64]) {
+/// The regions of all sets.
+pub fn divided(sets: &[Set<'_>], rows: &Rows) -> Vec<Divided> {
     let mut left = PARTS_MAX;
-    let divided: Vec<Divided> = sets.iter().map(|set| Divided::new(set, rows, &mut left)).collect();
-    let regions = divided.iter().flat_map(|divided| divided.regions.iter().cloned()).collect();
-    let program = rows.program(rows.sums(space).iter().map(|&bytes| bytes as f64), regions);
-    let Ok(solution) = solve(&program) else { return };
+    sets.iter().map(|set| Divided::new(set, rows, &mut left)).collect()
+}
+
+/// Adds to the sets the candidates of their regions that share `space` best, bytes by server.
+pub fn compose(sets: &mut [Set<'_>], divided: &[Divided], rows: &Rows, space: &[u64]) {
+    let regions: Vec<Vec<Region>> = sets.iter().zip(divided).map(|(set, of)| of.regions_of(set)).collect();
+    let space = rows.sums(space).into_iter().map(|bytes| bytes as f64);
+    let Ok(solution) = solve(&rows.program(space, regions.iter().flatten().cloned().collect())) else { return };
     let mut choices = &solution.choices[..];
-    for (set, divided) in sets.iter_mut().zip(&divided) {
-        let (own, others) = choices.split_at(divided.regions.len());
+    for ((set, divided), regions) in sets.iter_mut().zip(divided).zip(&regions) {
+        let (own, others) = choices.split_at(regions.len());
         choices = others;
-        let candidate = divided.candidate(&set.problem, own).filter(|candidate| !set.has(candidate));
+        let is_fixed = set.is_fixed;
+        let candidate = divided.candidate(&set.problem, own).filter(|it| !is_fixed && !set.has(it));
         let known = set.plans.last().map_or(0, |plan| plan.candidates.len());
         // With the present layout, as the others were.
         let judged = candidate.and_then(|new| judge_among(&set.problem, vec![new], known + 1).pop());
@@ -42,20 +47,21 @@ pub fn compose(sets: &mut [Set<'_>], rows: &Rows, space: &[u64]) {
 }
 
 /// The regions of a set's files.
-struct Divided {
-    /// Empty if the set gets no candidate.
-    parts: Vec<Part>,
+#[derive(Default)]
+pub struct Divided {
+    /// Empty if the files are not divided.
+    pub parts: Vec<Part>,
     /// By part and column of its region.
-    layouts: Vec<Vec<Layout>>,
-    /// One for each part; one for the whole set if there are no parts.
-    regions: Vec<Region>,
+    pub layouts: Vec<Vec<Layout>>,
+    /// One for each part.
+    pub regions: Vec<Region>,
 }
 
 impl Divided {
     /// The regions of a set, if not more than `left` are needed; `left` is what remains then.
     fn new(set: &Set<'_>, rows: &Rows, left: &mut usize) -> Self {
         let problem = &set.problem;
-        let mut divided = Self { parts: Vec::new(), layouts: Vec::new(), regions: Vec::new() };
+        let mut divided = Self::default();
         // Layouts of private files differ from file to file; in large clusters planning takes long.
         let is_divided = *left > 0 && !set.is_fixed && !problem.set.private && !problem.is_large();
         let mut parts = if is_divided { parts(problem) } else { Vec::new() };
@@ -75,15 +81,18 @@ impl Divided {
             part.set = FileSet::default();
             divided.parts.push(part);
         }
-        if divided.regions.is_empty() || divided.regions.iter().any(|region| region.columns.is_empty()) {
-            return Self { parts: Vec::new(), layouts: Vec::new(), regions: vec![set.region()] };
-        }
-        divided
+        let is_possible = divided.regions.iter().all(|region| !region.columns.is_empty());
+        if is_possible { divided } else { Self::default() }
+    }
+
+    /// The regions as those of a program; the whole set as one region if it is not divided.
+    fn regions_of(&self, set: &Set<'_>) -> Vec<Region> {
+        if set.is_fixed || self.parts.is_empty() { vec![set.region()] } else { self.regions.clone() }
     }
 
     /// The candidate for these choices; `None` if there is none that is possible.
-    fn candidate(&self, problem: &Problem<'_>, choices: &[Choice]) -> Option<Candidate> {
-        if self.parts.is_empty() {
+    pub fn candidate(&self, problem: &Problem<'_>, choices: &[Choice]) -> Option<Candidate> {
+        if self.parts.is_empty() || self.parts.len() != choices.len() {
             return None;
         }
         let of_parts = self.parts.iter().zip(&self.layouts).zip(&self.regions).zip(choices);
@@ -94,7 +103,7 @@ impl Divided {
 }
 
 /// The candidate that consists of these pieces; `None` if it is not possible.
-pub fn candidate(problem: &Problem<'_>, pieces: &[Piece<'_>]) -> Option<Candidate> {
+fn candidate(problem: &Problem<'_>, pieces: &[Piece<'_>]) -> Option<Candidate> {
     let layout = composed(pieces, problem.set.largest(), problem.align())?;
     let name = match layout.regions().len() {
         1 => "1 region".to_owned(),
@@ -110,7 +119,7 @@ pub fn candidate(problem: &Problem<'_>, pieces: &[Piece<'_>]) -> Option<Candidat
 /// A part in the layouts of a choice. If it is cut, the faster layout comes first: where the cut is
 /// rounded down, it gets less of the space that it needs, not more. (If files differ in size, a
 /// fraction of the largest one is not that fraction of all bytes, and the candidate may not fit.)
-pub fn piece<'l>(part: &'l Part, layouts: &'l [Layout], region: &Region, choice: &Choice) -> Piece<'l> {
+fn piece<'l>(part: &'l Part, layouts: &'l [Layout], region: &Region, choice: &Choice) -> Piece<'l> {
     let (other, fraction) = choice.other.unwrap_or((choice.column, 0.0));
     let mut both = vec![(other, fraction), (choice.column, 1.0 - fraction)];
     both.retain(|(_, fraction)| *fraction > 0.0);

@@ -2,9 +2,9 @@
 //!
 //! The program of the joint plan is solved again for other sizes of the tier. Its columns were made
 //! for the present size, so each set gets a few more: layouts that are wholly on the tier although
-//! they do not fit there now, layouts without the tier, and for each size layouts of which as much
-//! is on the tier as the relaxed program has there. A replay judges them, as it does all others.
-//! Planners do not run again (`docs/decisions/0011-joint-plan.md`, "What space is worth").
+//! they do not fit there now, layouts without the tier, and for each size layouts of regions of which
+//! as much is on the tier as the relaxed program has there. A replay judges them, as it does all
+//! others. Planners do not run again (`docs/decisions/0011-joint-plan.md`, "What space is worth").
 
 mod alternatives;
 mod sizes;
@@ -19,6 +19,7 @@ use stripewise_cluster::Cluster;
 use self::alternatives::{Alternative, Member, region, resting, steps_of};
 use self::sizes::{Step, sizes};
 use self::tier::Tier;
+use super::composed::Divided;
 use super::rows::Rows;
 use super::set::Set;
 use crate::candidate::Candidate;
@@ -26,8 +27,6 @@ use crate::servers::Servers;
 
 /// A size tells something if it changes the time by more than this fraction.
 const CHANGE: f64 = 0.01;
-/// The part of a size that is left free where files are cut in fine layouts.
-const SPARE: u64 = 32;
 /// Maximum number of parts of all files together that are counted one by one. The sets with the
 /// most bytes of requests are divided first.
 const PARTS_MAX: usize = 64;
@@ -107,15 +106,16 @@ fn monotone(mut curve: SpaceCurve, planned_s: f64) -> SpaceCurve {
     curve
 }
 
-/// The times over the space of every tier, for sets that share `space`, bytes by server.
+/// The times over the space of every tier, for sets that share `space`, bytes by server. `planned` are
+/// their regions.
 pub fn curves(
-    sets: &[Set<'_>],
+    (sets, planned): (&[Set<'_>], &[Divided]),
     rows: &Rows,
     (cluster, servers): (&Cluster, &Servers),
     space: &[u64],
 ) -> Vec<SpaceCurve> {
     let tiers = (0..cluster.tiers.len()).map(|tier| Tier::new((cluster, servers), tier, rows, space));
-    tiers.filter_map(|tier| Field::new(sets, tier).curve()).collect()
+    tiers.filter_map(|tier| Field::new(sets, tier).curve(planned)).collect()
 }
 
 /// All sets, and what they may get in a tier of other sizes.
@@ -143,13 +143,13 @@ impl<'s, 'p> Field<'s, 'p> {
     }
 
     /// The times, not yet monotone; `None` if no file needs the tier however large it is.
-    fn curve(mut self) -> Option<SpaceCurve> {
+    fn curve(mut self, planned: &[Divided]) -> Option<SpaceCurve> {
         let needed = self.needed().filter(|&needed| needed > 0)?;
         let now = self.tier.bytes;
         let mut sizes = sizes(now, needed, self.steps());
         let space_of_all = |bytes| self.tier.space_at(bytes).into_iter().fold(0, u64::saturating_add);
         sizes.retain(|&bytes| bytes == now || space_of_all(bytes) >= self.bytes);
-        self.cut(&sizes);
+        self.cut(&sizes, planned);
         let point = |&bytes: &u64| match self.solution(&self.tier.space_at(bytes)) {
             Some(Solution { seconds: planned_s, bound_s, .. }) => {
                 Some(SpacePoint { bytes, planned_s, bound_s })
@@ -194,34 +194,38 @@ impl<'s, 'p> Field<'s, 'p> {
         of_members.chain(steps_of(self.resting.iter(), &self.tier, (1.0, 1.0))).collect()
     }
 
-    /// Adds layouts of which as much is on the tier as there is space in each size: of any layouts,
-    /// of fine ones, and of fine ones with a little less, which fit wherever the files are cut.
-    fn cut(&mut self, sizes: &[u64]) {
-        let less: Vec<u64> = sizes.iter().map(|size| size - size / SPARE).collect();
-        let mut candidates = self.candidates(false, sizes);
-        for fine in [self.candidates(true, sizes), self.candidates(true, &less)] {
-            candidates.iter_mut().zip(fine).for_each(|(all, fine)| all.extend(fine));
-        }
+    /// Adds layouts of which as much is on the tier as there is space in each size: cut from those of
+    /// whole files, and from those that were planned for regions.
+    fn cut(&mut self, sizes: &[u64], planned: &[Divided]) {
+        let evenly: Vec<Divided> = self.members.iter().map(Member::evenly).collect();
+        let of_whole = self.candidates(sizes, &evenly.iter().collect::<Vec<_>>());
+        let planned: Vec<&Divided> = self.members.iter().map(|member| &planned[member.set.index]).collect();
+        let of_regions = self.candidates(sizes, &planned);
         let tier = &self.tier;
-        self.members.par_iter_mut().zip(candidates).for_each(|(member, own)| member.add(own, tier));
+        self.members.par_iter_mut().zip(of_whole).zip(of_regions).for_each(|((member, mut all), more)| {
+            all.extend(more);
+            member.add(all, tier);
+        });
     }
 
-    /// For each member the candidates that are cut for these sizes.
-    fn candidates(&self, is_fine: bool, sizes: &[u64]) -> Vec<Vec<Candidate>> {
-        let regions: Vec<Vec<Region>> = self.members.iter().map(|member| member.regions(is_fine)).collect();
-        let all: Vec<Region> = regions.iter().flatten().cloned().chain([region(&self.resting)]).collect();
-        let choices = |&bytes: &u64| {
-            let solution = solve(&self.program(&self.tier.space_at(bytes), all.clone())).ok()?;
-            Some(solution.choices)
+    /// For each member the candidates of its regions for these sizes.
+    fn candidates(&self, sizes: &[u64], divided: &[&Divided]) -> Vec<Vec<Candidate>> {
+        let of_member = |(member, divided): (&Member<'_, '_>, &&Divided)| match divided.parts.is_empty() {
+            true => vec![region(&member.alternatives)],
+            false => divided.regions.clone(),
         };
-        let choices: Vec<Vec<Choice>> = sizes.par_iter().filter_map(choices).collect();
+        let regions: Vec<Vec<Region>> = self.members.iter().zip(divided).map(of_member).collect();
+        let all: Vec<Region> = regions.iter().flatten().cloned().chain([region(&self.resting)]).collect();
+        let choices =
+            |&bytes: &u64| Some(solve(&self.program(&self.tier.space_at(bytes), all.clone())).ok()?.choices);
+        let by_size: Vec<Vec<Choice>> = sizes.par_iter().filter_map(choices).collect();
         let mut first = 0;
-        let of_member = |(member, regions): (&Member<'_, '_>, &Vec<Region>)| {
+        let of_member = |((member, regions), divided): ((&Member<'_, '_>, &Vec<Region>), &&Divided)| {
             let own = first..first + regions.len();
             first = own.end;
-            let of_size = |choices: &Vec<Choice>| member.candidate(is_fine, regions, &choices[own.clone()]);
-            choices.iter().filter_map(of_size).collect()
+            let of_size = |choices: &Vec<Choice>| divided.candidate(&member.set.problem, &choices[own.clone()]);
+            by_size.iter().filter_map(of_size).collect()
         };
-        self.members.iter().zip(&regions).map(of_member).collect()
+        self.members.iter().zip(&regions).zip(divided).map(of_member).collect()
     }
 }

@@ -34,7 +34,7 @@ use crate::options::Options;
 use crate::problem::Problem;
 use crate::servers::Servers;
 use crate::workload::{FileSet, Workload};
-use composed::compose;
+use composed::{compose, divided};
 use curve::{curves, through};
 use faster::{faster, solution};
 use rows::Rows;
@@ -65,8 +65,9 @@ pub fn jointly(
     let problems: Vec<Problem<'_>> = workload.file_sets.iter().map(problem).collect();
     let mut sets = sets(&problems, shared, &rows, (fixed, all_bytes, is_scarce))?;
     let space = space(&sets, &rows);
+    let divided = divided(&sets, &rows);
     if is_scarce {
-        compose(&mut sets, &rows, &space);
+        compose(&mut sets, &divided, &rows, &space);
     }
     let mut found = solution(&sets, &rows, &space);
     let shares: Vec<usize> = sets.iter().map(Set::share).collect();
@@ -79,11 +80,12 @@ pub fn jointly(
     // The curves are of sets that only share space, and of which any may move.
     let shares_space_only = rows.stages.is_empty() && options.move_at_most.is_none() && options.with.is_empty();
     let curves = match shares_space_only && found.is_some() {
-        true => curves(&sets, &rows, (cluster, servers), &space),
+        true => curves((&sets, &divided), &rows, (cluster, servers), &space),
         false => Vec::new(),
     };
     if let Some(limit) = options.move_at_most.filter(|&limit| limit < unlimited_bytes) {
-        let within = moving::within(limit, &mut sets, &mut rows, (&space, is_scarce));
+        let composing = is_scarce.then_some(&divided[..]);
+        let within = moving::within(limit, (&mut sets, composing), &mut rows, &space);
         (choices, found) = (Some(within.0), within.1);
     }
     let mut chosen: Vec<Decision> = match choices {

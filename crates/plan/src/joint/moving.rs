@@ -2,7 +2,7 @@
 
 use stripewise_allocation::Solution;
 
-use super::composed::compose;
+use super::composed::{Divided, compose};
 use super::faster::{faster, solution};
 use super::rows::Rows;
 use super::set::{Set, moved_bytes};
@@ -37,19 +37,20 @@ impl MoveLimit {
 
 /// The options of the sets, by index, of which no more than `limit` bytes are moved, and the
 /// solution that they come from. If there is none or it is no faster, all files stay.
+/// `composing` are the regions of the sets if layouts are composed.
 pub fn within(
     limit: u64,
-    sets: &mut [Set<'_>],
+    (sets, composing): (&mut [Set<'_>], Option<&[Divided]>),
     rows: &mut Rows,
-    (space, is_scarce): (&[u64], bool),
+    space: &[u64],
 ) -> (Vec<usize>, Option<Solution>) {
     let fractions = fractions_that_fit(sets, space);
     sets.iter_mut().for_each(|set| set.limit_moves(fractions.as_deref(), rows));
     rows.move_at_most = Some(limit);
     let stay = vec![0; sets.len()];
     let mut found = solution(sets, rows, space);
-    if let Some(first) = found.as_ref().filter(|_| is_scarce) {
-        compose_for_moved(sets, rows, space, first);
+    if let (Some(first), Some(divided)) = (&found, composing) {
+        compose_for_moved((sets, divided), rows, space, first);
         found = solution(sets, rows, space);
     }
     let choices = found.as_ref().and_then(|solution| faster(sets, rows, space, (solution, &stay)));
@@ -59,12 +60,17 @@ pub fn within(
 }
 
 /// Adds layouts of regions that share the space among the sets that a solution moves.
-fn compose_for_moved(sets: &mut [Set<'_>], rows: &Rows, space: &[u64], solution: &Solution) {
+fn compose_for_moved(
+    (sets, divided): (&mut [Set<'_>], &[Divided]),
+    rows: &Rows,
+    space: &[u64],
+    solution: &Solution,
+) {
     let were_fixed: Vec<bool> = sets.iter().map(|set| set.is_fixed).collect();
     for (set, choice) in sets.iter_mut().zip(&solution.choices) {
         set.is_fixed |= choice.column == 0;
     }
-    compose(sets, rows, space);
+    compose(sets, divided, rows, space);
     sets.iter_mut().zip(were_fixed).for_each(|(set, was_fixed)| set.is_fixed = was_fixed);
 }
 

@@ -1,6 +1,8 @@
 //! What sets may get if a tier has another size.
 
-use stripewise_allocation::{Choice, Region};
+use std::collections::HashSet;
+
+use stripewise_allocation::Region;
 use stripewise_layout::Layout;
 
 use super::sizes::{Step, steps};
@@ -8,13 +10,14 @@ use super::tier::Tier;
 use crate::candidate::{Candidate, Judged, Method};
 use crate::evaluate::judge_among;
 use crate::feasible;
-use crate::joint::composed;
+use crate::joint::composed::Divided;
 use crate::joint::set::{Set, column};
 use crate::joint::space::needed;
+use crate::layouts::Layouts;
 use crate::options::Objective;
 use crate::planners;
 use crate::problem::Problem;
-use crate::regions::{Outline, Part, Piece, outline};
+use crate::regions::{Outline, Part, outline};
 use crate::servers::Servers;
 use crate::workload::FileSet;
 
@@ -22,8 +25,6 @@ use crate::workload::FileSet;
 /// alone, and of those on several tiers. They are the fastest ones in their present form.
 const ENTIRE: [usize; 2] = [3, 1];
 
-/// The largest file has so many stripe cycles of a fine layout at least.
-const FINE: u64 = 128;
 /// Layouts count as equally even over the servers if no server has more bytes than in the other
 /// one by this part.
 const UNEVEN: u64 = 64;
@@ -38,8 +39,6 @@ pub struct Alternative {
     pub on_tier: Vec<u64>,
     /// The layout, if a part of the files can have it: it is a single one, of one region.
     layout: Option<Layout>,
-    /// The layout is so fine that a part is divided over the servers as the whole is.
-    is_fine: bool,
 }
 
 impl Alternative {
@@ -48,21 +47,13 @@ impl Alternative {
         let layouts = &candidate.layouts;
         let is_even = layouts.len() == 1 && !layouts.have_regions() && candidate.overlay.is_none();
         let layout = if is_even && is_divisible(&set.problem) { layouts.first() } else { None };
-        let most = set.problem.set.largest() / FINE;
-        let is_fine = layout.as_ref().is_some_and(|layout| layout.regions()[0].cycle_len() <= most);
-        Self { seconds, rows: tier.rows.sums(&bytes), on_tier: tier.on_it(&bytes), layout, is_fine }
+        Self { seconds, rows: tier.rows.sums(&bytes), on_tier: tier.on_it(&bytes), layout }
     }
 
     /// Nothing at all.
     fn none(tier: &Tier<'_>) -> Self {
         let bytes = vec![0; tier.servers.count()];
-        Self {
-            seconds: 0.0,
-            rows: tier.rows.sums(&bytes),
-            on_tier: tier.on_it(&bytes),
-            layout: None,
-            is_fine: false,
-        }
+        Self { seconds: 0.0, rows: tier.rows.sums(&bytes), on_tier: tier.on_it(&bytes), layout: None }
     }
 
     /// Both together.
@@ -71,15 +62,13 @@ impl Alternative {
             one.iter().zip(other).map(|(one, other)| one.saturating_add(*other)).collect()
         };
         let (rows, on_tier) = (sum(self.rows, &other.rows), sum(self.on_tier, &other.on_tier));
-        Self { seconds: self.seconds + other.seconds, rows, on_tier, layout: None, is_fine: false }
+        Self { seconds: self.seconds + other.seconds, rows, on_tier, layout: None }
     }
 
-    /// Whether it takes no more time than another one, and hardly more of any row, and is as fine.
+    /// Whether it takes no more time than another one, and hardly more of any row.
     fn is_as_good_as(&self, other: &Self) -> bool {
         let is_no_more = |(one, other): (&u64, &u64)| *one <= other.saturating_add(other / UNEVEN);
-        self.seconds <= other.seconds
-            && self.is_fine >= other.is_fine
-            && self.rows.iter().zip(&other.rows).all(is_no_more)
+        self.seconds <= other.seconds && self.rows.iter().zip(&other.rows).all(is_no_more)
     }
 }
 
@@ -107,9 +96,11 @@ pub fn steps_of<'a>(
 
 /// A set that may move.
 pub struct Member<'s, 'p> {
-    set: &'s Set<'p>,
+    pub set: &'s Set<'p>,
     /// None of them is as good as another one.
     pub alternatives: Vec<Alternative>,
+    /// The layouts that were judged.
+    known: HashSet<Layouts>,
     /// The parts of the files.
     parts: Vec<Outline>,
 }
@@ -122,9 +113,11 @@ impl<'s, 'p> Member<'s, 'p> {
         let entire = entire(set, tier);
         let entire = entire.iter().map(|judged| (&judged.candidate, set.problem.options.objective.of(judged)));
         let all = options.chain(spare(set, tier)).chain(entire.filter(|(_, seconds)| gains(set, *seconds)));
-        let alternatives = pruned(all.map(|it| Alternative::new(set, it, tier)).collect());
+        let all: Vec<(&Candidate, f64)> = all.collect();
+        let known = all.iter().map(|(candidate, _)| candidate.layouts.clone()).collect();
+        let alternatives = pruned(all.into_iter().map(|it| Alternative::new(set, it, tier)).collect());
         let parts = if is_divisible(&set.problem) { outline(&set.problem) } else { Vec::new() };
-        Self { set, alternatives, parts }
+        Self { set, alternatives, known, parts }
     }
 
     /// Joins the parts if there are more than `most`. Returns how many there are.
@@ -135,14 +128,14 @@ impl<'s, 'p> Member<'s, 'p> {
         self.parts.len()
     }
 
-    /// The parts as regions of a program that divides them, all of them in fine layouts or in any;
-    /// the set as a whole if it has none.
-    pub fn regions(&self, is_fine: bool) -> Vec<Region> {
-        let layouts = self.layouts(is_fine);
-        if self.parts.is_empty() || layouts.len() < 2 {
-            return vec![region(&self.alternatives)];
+    /// The parts, each in any layout that the whole files may have: its time is in proportion to its
+    /// work, and its bytes to its size.
+    pub fn evenly(&self) -> Divided {
+        let layouts = self.layouts();
+        if layouts.len() < 2 {
+            return Divided::default();
         }
-        let of = |part: &Outline| {
+        let region = |part: &Outline| {
             let scaled = |it: &&Alternative| {
                 let mut column = column(it.seconds * part.work, &it.rows);
                 column.uses.iter_mut().for_each(|(_, used)| *used *= part.bytes);
@@ -150,12 +143,18 @@ impl<'s, 'p> Member<'s, 'p> {
             };
             Region { columns: layouts.iter().map(scaled).collect(), divisible: true }
         };
-        self.parts.iter().map(of).collect()
+        let part = |of: &Outline| Part { start: of.start, end: of.end, set: FileSet::default() };
+        let own: Vec<Layout> = layouts.iter().filter_map(|it| it.layout.clone()).collect();
+        Divided {
+            parts: self.parts.iter().map(part).collect(),
+            layouts: vec![own; self.parts.len()],
+            regions: self.parts.iter().map(region).collect(),
+        }
     }
 
     /// What more and more space of the tier saves, part by part.
     pub fn steps(&self, tier: &Tier<'_>) -> Vec<Step> {
-        let layouts = self.layouts(false);
+        let layouts = self.layouts();
         if self.parts.is_empty() || layouts.len() < 2 {
             return steps_of(self.alternatives.iter(), tier, (1.0, 1.0));
         }
@@ -163,31 +162,14 @@ impl<'s, 'p> Member<'s, 'p> {
         self.parts.iter().flat_map(of).collect()
     }
 
-    /// The alternatives that parts can have, fine ones or all.
-    fn layouts(&self, is_fine: bool) -> Vec<&Alternative> {
-        self.alternatives.iter().filter(|it| it.layout.is_some() && it.is_fine >= is_fine).collect()
-    }
-
-    /// The candidate for what the [`regions`](Self::regions) get; `None` if it is not new.
-    pub fn candidate(&self, is_fine: bool, regions: &[Region], choices: &[Choice]) -> Option<Candidate> {
-        let is_whole =
-            choices.iter().all(|choice| choice.other.is_none() && choice.column == choices[0].column);
-        if is_whole {
-            return None;
-        }
-        let layouts: Vec<Layout> = self.layouts(is_fine).iter().filter_map(|it| it.layout.clone()).collect();
-        let part = |of: &Outline| Part { start: of.start, end: of.end, set: FileSet::default() };
-        let parts: Vec<Part> = self.parts.iter().map(part).collect();
-        let of_parts = parts.iter().zip(regions).zip(choices);
-        let piece = |((part, region), choice)| composed::piece(part, &layouts, region, choice);
-        let pieces: Vec<Piece<'_>> = of_parts.map(piece).collect();
-        composed::candidate(&self.set.problem, &pieces)
+    /// The alternatives that parts can have.
+    fn layouts(&self) -> Vec<&Alternative> {
+        self.alternatives.iter().filter(|it| it.layout.is_some()).collect()
     }
 
     /// Judges more candidates, and adds those that gain.
     pub fn add(&mut self, mut candidates: Vec<Candidate>, tier: &Tier<'_>) {
-        let mut known = std::collections::HashSet::new();
-        candidates.retain(|candidate| known.insert(candidate.layouts.clone()));
+        candidates.retain(|candidate| self.known.insert(candidate.layouts.clone()));
         let of = |judged: &Judged| self.set.problem.options.objective.of(judged);
         let judged = judged(self.set, candidates);
         let gain = judged.iter().filter(|judged| gains(self.set, of(judged)));

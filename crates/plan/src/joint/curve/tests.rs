@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::choose::decide;
+use crate::joint::composed::divided;
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::tests::Pattern;
@@ -44,17 +45,17 @@ fn the_knee_is_where_the_hot_part_of_a_file_fits() {
     assert!(none_s > 1.3 * half_s && half_s > 1.3 * all_s, "{curve:#?}");
 }
 
-/// A plan for a cluster of the other size has candidates that the curve lacks, so it may be faster
-/// than the curve says, but hardly faster than its bound.
+/// A plan for a cluster of the other size has candidates that the curve lacks, most of them where the
+/// tier is several times larger.
 #[test]
-fn plans_for_other_sizes_are_hardly_faster_than_the_bound() {
+fn plans_for_other_sizes_are_hardly_faster_than_the_curve_says() {
     for (workload, cluster) in [small_and_large(), hot_in_the_middle()] {
         let curve = of_ssd(&workload, &cluster);
-        for point in curve.points.iter().filter(|point| point.bytes > 0) {
+        for point in curve.points.iter().filter(|point| point.bytes > 0 && point.bytes <= 4 * curve.bytes) {
             let other = hybrid(&(point.bytes / 2).to_string());
             let planned = planned(&workload, &other);
             let other_s: f64 = planned.decisions.iter().map(|decision| decision.chosen().elapsed_s).sum();
-            assert!(point.bound_s < 1.1 * other_s, "{point:?}, but {other_s} s as a plan: {curve:#?}");
+            assert!(point.planned_s < 1.1 * other_s, "{point:?}, but {other_s} s as a plan: {curve:#?}");
         }
     }
 }
@@ -154,7 +155,7 @@ proptest! {
         let mut field = Field::new(&sets, tier);
         let total: u64 = workload.file_sets.iter().map(FileSet::total_size).sum();
         let sizes: Vec<u64> = (0..6).map(|fifths| total * fifths / 5).collect();
-        field.cut(&sizes);
+        field.cut(&sizes, &divided(&sets, &rows));
         for size in sizes {
             let space = field.tier.space_at(size);
             let (best_s, solution) = (by_brute_force(&field, &space), field.solution(&space));
