@@ -2,9 +2,10 @@
 //!
 //! The program of the joint plan is solved again for other sizes of the tier. Its columns were made
 //! for the present size, so each set gets a few more: layouts that are wholly on the tier although
-//! they do not fit there now, layouts without the tier, and for each size layouts of regions of which
-//! as much is on the tier as the relaxed program has there. A replay judges them, as it does all
-//! others. Planners do not run again (`docs/decisions/0011-joint-plan.md`, "What space is worth").
+//! they do not fit there now, layouts without the tier, and for each size layouts of regions of
+//! which as much is on the tier as the relaxed program has there. A replay judges them, as it does
+//! all others. Planners do not run again (`docs/decisions/0011-joint-plan.md`, "What space is
+//! worth").
 
 mod alternatives;
 mod sizes;
@@ -27,6 +28,9 @@ use crate::servers::Servers;
 
 /// A size tells something if it changes the time by more than this fraction.
 const CHANGE: f64 = 0.01;
+/// Files are cut for each size and for less by this part of it, because a cut is at a whole stripe
+/// cycle and may leave more on the tier than was counted.
+const SPARE: u64 = 32;
 /// Maximum number of parts of all files together that are counted one by one. The sets with the
 /// most bytes of requests are divided first.
 const PARTS_MAX: usize = 64;
@@ -106,8 +110,8 @@ fn monotone(mut curve: SpaceCurve, planned_s: f64) -> SpaceCurve {
     curve
 }
 
-/// The times over the space of every tier, for sets that share `space`, bytes by server. `planned` are
-/// their regions.
+/// The times over the space of every tier, for sets that share `space`, bytes by server. `planned`
+/// are their regions.
 pub fn curves(
     (sets, planned): (&[Set<'_>], &[Divided]),
     rows: &Rows,
@@ -194,27 +198,31 @@ impl<'s, 'p> Field<'s, 'p> {
         of_members.chain(steps_of(self.resting.iter(), &self.tier, (1.0, 1.0))).collect()
     }
 
-    /// Adds layouts of which as much is on the tier as there is space in each size: cut from those of
-    /// whole files, and from those that were planned for regions.
+    /// Adds layouts of which as much is on the tier as there is space in each size: cut from those
+    /// of whole files, from the fine ones alone, and from those that were planned for regions.
     fn cut(&mut self, sizes: &[u64], planned: &[Divided]) {
-        let evenly: Vec<Divided> = self.members.iter().map(Member::evenly).collect();
-        let of_whole = self.candidates(sizes, &evenly.iter().collect::<Vec<_>>());
-        let planned: Vec<&Divided> = self.members.iter().map(|member| &planned[member.set.index]).collect();
-        let of_regions = self.candidates(sizes, &planned);
-        let tier = &self.tier;
-        self.members.par_iter_mut().zip(of_whole).zip(of_regions).for_each(|((member, mut all), more)| {
-            all.extend(more);
-            member.add(all, tier);
+        let less = sizes.iter().map(|size| size - size / SPARE);
+        let sizes: Vec<u64> = sizes.iter().copied().chain(less).collect();
+        let [of_any, of_fine] = [false, true].map(|is_fine| -> Vec<Divided> {
+            self.members.iter().map(|member| member.evenly(is_fine)).collect()
         });
+        let planned = self.members.iter().map(|member| &planned[member.set.index]).collect();
+        let mut candidates = vec![Vec::new(); self.members.len()];
+        for divided in [of_any.iter().collect(), of_fine.iter().collect(), planned] {
+            let more = self.candidates(&sizes, divided);
+            candidates.iter_mut().zip(more).for_each(|(all, more)| all.extend(more));
+        }
+        let tier = &self.tier;
+        self.members.par_iter_mut().zip(candidates).for_each(|(member, all)| member.add(all, tier));
     }
 
     /// For each member the candidates of its regions for these sizes.
-    fn candidates(&self, sizes: &[u64], divided: &[&Divided]) -> Vec<Vec<Candidate>> {
+    fn candidates(&self, sizes: &[u64], divided: Vec<&Divided>) -> Vec<Vec<Candidate>> {
         let of_member = |(member, divided): (&Member<'_, '_>, &&Divided)| match divided.parts.is_empty() {
             true => vec![region(&member.alternatives)],
             false => divided.regions.clone(),
         };
-        let regions: Vec<Vec<Region>> = self.members.iter().zip(divided).map(of_member).collect();
+        let regions: Vec<Vec<Region>> = self.members.iter().zip(&divided).map(of_member).collect();
         let all: Vec<Region> = regions.iter().flatten().cloned().chain([region(&self.resting)]).collect();
         let choices =
             |&bytes: &u64| Some(solve(&self.program(&self.tier.space_at(bytes), all.clone())).ok()?.choices);
@@ -226,6 +234,6 @@ impl<'s, 'p> Field<'s, 'p> {
             let of_size = |choices: &Vec<Choice>| divided.candidate(&member.set.problem, &choices[own.clone()]);
             by_size.iter().filter_map(of_size).collect()
         };
-        self.members.iter().zip(&regions).zip(divided).map(of_member).collect()
+        self.members.iter().zip(&regions).zip(&divided).map(of_member).collect()
     }
 }

@@ -25,6 +25,8 @@ use crate::workload::FileSet;
 /// alone, and of those on several tiers. They are the fastest ones in their present form.
 const ENTIRE: [usize; 2] = [3, 1];
 
+/// The largest file has at least so many stripe cycles of a fine layout.
+const FINE: u64 = 128;
 /// Layouts count as equally even over the servers if no server has more bytes than in the other
 /// one by this part.
 const UNEVEN: u64 = 64;
@@ -39,6 +41,8 @@ pub struct Alternative {
     pub on_tier: Vec<u64>,
     /// The layout, if a part of the files can have it: it is a single one, of one region.
     layout: Option<Layout>,
+    /// That layout is so fine that it divides a part over the servers as it does the whole.
+    is_fine: bool,
 }
 
 impl Alternative {
@@ -47,13 +51,21 @@ impl Alternative {
         let layouts = &candidate.layouts;
         let is_even = layouts.len() == 1 && !layouts.have_regions() && candidate.overlay.is_none();
         let layout = if is_even && is_divisible(&set.problem) { layouts.first() } else { None };
-        Self { seconds, rows: tier.rows.sums(&bytes), on_tier: tier.on_it(&bytes), layout }
+        let most = set.problem.set.largest() / FINE;
+        let is_fine = layout.as_ref().is_some_and(|layout| layout.regions()[0].cycle_len() <= most);
+        Self { seconds, rows: tier.rows.sums(&bytes), on_tier: tier.on_it(&bytes), layout, is_fine }
     }
 
     /// Nothing at all.
     fn none(tier: &Tier<'_>) -> Self {
         let bytes = vec![0; tier.servers.count()];
-        Self { seconds: 0.0, rows: tier.rows.sums(&bytes), on_tier: tier.on_it(&bytes), layout: None }
+        Self {
+            seconds: 0.0,
+            rows: tier.rows.sums(&bytes),
+            on_tier: tier.on_it(&bytes),
+            layout: None,
+            is_fine: false,
+        }
     }
 
     /// Both together.
@@ -62,13 +74,15 @@ impl Alternative {
             one.iter().zip(other).map(|(one, other)| one.saturating_add(*other)).collect()
         };
         let (rows, on_tier) = (sum(self.rows, &other.rows), sum(self.on_tier, &other.on_tier));
-        Self { seconds: self.seconds + other.seconds, rows, on_tier, layout: None }
+        Self { seconds: self.seconds + other.seconds, rows, on_tier, layout: None, is_fine: false }
     }
 
-    /// Whether it takes no more time than another one, and hardly more of any row.
+    /// Whether it takes no more time than another one, and hardly more of any row, and is as fine.
     fn is_as_good_as(&self, other: &Self) -> bool {
         let is_no_more = |(one, other): (&u64, &u64)| *one <= other.saturating_add(other / UNEVEN);
-        self.seconds <= other.seconds && self.rows.iter().zip(&other.rows).all(is_no_more)
+        self.seconds <= other.seconds
+            && self.is_fine >= other.is_fine
+            && self.rows.iter().zip(&other.rows).all(is_no_more)
     }
 }
 
@@ -128,10 +142,11 @@ impl<'s, 'p> Member<'s, 'p> {
         self.parts.len()
     }
 
-    /// The parts, each in any layout that the whole files may have: its time is in proportion to its
-    /// work, and its bytes to its size.
-    pub fn evenly(&self) -> Divided {
-        let layouts = self.layouts();
+    /// The parts, each in any layout, or any fine one, that the whole files may have: its time is
+    /// in proportion to its work, and its bytes to its size.
+    pub fn evenly(&self, is_fine: bool) -> Divided {
+        let layouts: Vec<&Alternative> =
+            self.layouts().into_iter().filter(|it| it.is_fine >= is_fine).collect();
         if layouts.len() < 2 {
             return Divided::default();
         }

@@ -45,8 +45,8 @@ fn the_knee_is_where_the_hot_part_of_a_file_fits() {
     assert!(none_s > 1.3 * half_s && half_s > 1.3 * all_s, "{curve:#?}");
 }
 
-/// A plan for a cluster of the other size has candidates that the curve lacks, most of them where the
-/// tier is several times larger.
+/// A plan for a cluster of the other size has candidates that the curve lacks, most of them where
+/// the tier is several times larger.
 #[test]
 fn plans_for_other_sizes_are_hardly_faster_than_the_curve_says() {
     for (workload, cluster) in [small_and_large(), hot_in_the_middle()] {
