@@ -18,6 +18,8 @@
 //! overlap. A request over several servers takes at most the time of the model, one over a single
 //! server exactly that. Background copying does not use the network.
 
+use std::collections::VecDeque;
+
 use stripewise_model::{Network, Op};
 
 /// A sub-request in the network.
@@ -60,9 +62,11 @@ pub(crate) struct Net {
     per_byte_ns: f64,
     nodes: Vec<End>,
     servers: Vec<End>,
-    /// The sub-requests by number, and the numbers that are free.
-    pub moving: Vec<Moving>,
-    pub free: Vec<u32>,
+    /// The sub-requests by number, from the oldest one in the network on. Numbers are in the order
+    /// of their starts, which decides which of two comes first that arrive together.
+    moving: VecDeque<Option<Moving>>,
+    /// The number of `moving[0]`; numbers wrap around.
+    first: u32,
 }
 
 impl Net {
@@ -80,7 +84,6 @@ impl Net {
         self.nodes.clear();
         self.nodes.resize(nodes, End::default());
         self.moving.clear();
-        self.free.clear();
     }
 
     /// Begins a sub-request, which connects first. Returns its number, and the time of its next
@@ -93,12 +96,23 @@ impl Net {
         } else {
             moving.at = after_connecting(moving.op);
         }
-        let number = self.free.pop().unwrap_or(self.moving.len() as u32);
-        match self.moving.get_mut(number as usize) {
-            Some(place) => *place = moving,
-            None => self.moving.push(moving),
+        self.moving.push_back(Some(moving));
+        (self.first.wrapping_add(self.moving.len() as u32 - 1), next_ns)
+    }
+
+    /// A sub-request in the network, by its number.
+    pub fn moving(&mut self, number: u32) -> &mut Moving {
+        let place = &mut self.moving[number.wrapping_sub(self.first) as usize];
+        place.as_mut().expect("it is in the network until its end")
+    }
+
+    /// The sub-request has left the network.
+    pub fn end(&mut self, number: u32) {
+        self.moving[number.wrapping_sub(self.first) as usize] = None;
+        while let Some(None) = self.moving.front() {
+            self.moving.pop_front();
+            self.first = self.first.wrapping_add(1);
         }
-        (number, next_ns)
     }
 
     /// The server accepts a connection. Returns when the connection is established, ns.

@@ -189,7 +189,7 @@ impl Simulator {
     /// Performs the next step of a sub-request in the network.
     fn moves(&mut self, number: u32) {
         let (Some(net), now_ns) = (&mut self.net, self.now_ns) else { return };
-        let moving = net.moving[number as usize];
+        let moving = *net.moving(number);
         let is_write = moving.op == Op::Write;
         let (next_ns, next) = match moving.at {
             Place::Connects => (net.connect(moving.server, now_ns), Some(after_connecting(moving.op))),
@@ -205,11 +205,11 @@ impl Simulator {
         };
         match next {
             Some(next) => {
-                net.moving[number as usize].at = next;
+                net.moving(number).at = next;
                 self.queue.push(next_ns, Event::Moves(number));
             }
             None => {
-                net.free.push(number);
+                net.end(number);
                 self.arrived(moving.process, next_ns);
             }
         }
