@@ -91,6 +91,7 @@ fn file_set(index: usize, random: &mut Random) -> FileSet {
         access: if in_order { Access::Sequential } else { Access::Random },
         procs: PROCESSES,
         procs_per_node: 4,
+        nodes: [].into(),
         collective: false,
         count: REQUESTS,
         bytes: REQUESTS * size,

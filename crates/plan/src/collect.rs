@@ -31,7 +31,7 @@ use crate::workload::{File, FileSet, Request, Workload};
 
 /// Maximum number of sampled requests of one group; planning is exact for a group of up to this
 /// many requests.
-const GROUP_SAMPLE_MAX: usize = 64 * 1024;
+const GROUP_SAMPLE_MAX: usize = 256 * 1024;
 /// Maximum number of sampled requests of all groups together (56 bytes each).
 const TOTAL_SAMPLE_MAX: usize = 2 * 1024 * 1024;
 /// Number of sampled requests that a group of an open phase keeps as long as phases can be closed
@@ -260,10 +260,11 @@ impl<'a> Collector<'a> {
         self.classifier.close();
         (0..self.sets.len()).for_each(|index| self.join_closed(index));
         let (mut sets, index_of) = self.file_sets();
+        let nodes = self.classifier.nodes().into();
         for (set, collected) in sets.iter_mut().zip(self.sets) {
             set.private &= set.files.len() > 1;
             set.mapped = collected.mapped;
-            set.groups = collected.into_groups(&index_of);
+            set.groups = collected.into_groups(&index_of, &nodes);
         }
         self.timeline.assign_lanes(&mut sets);
         pass_on_mappings(&mut sets);

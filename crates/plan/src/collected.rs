@@ -2,6 +2,7 @@
 //! is closed, in groups by concurrency.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 use stripewise_model::{Access, Op};
 use stripewise_policy::FastHash;
@@ -183,9 +184,10 @@ impl Collected {
             .sum()
     }
 
-    /// The groups, when all phases are closed. `index_of` has the index of each file in its set.
-    pub(crate) fn into_groups(self, index_of: &[u32]) -> Vec<Group> {
-        self.groups.into_iter().map(|(key, sampled)| key.into_group(sampled, index_of)).collect()
+    /// The groups, when all phases are closed. `index_of` has the index of each file in its set,
+    /// `nodes` the node of each process.
+    pub(crate) fn into_groups(self, index_of: &[u32], nodes: &Arc<[u32]>) -> Vec<Group> {
+        self.groups.into_iter().map(|(key, sampled)| key.into_group(sampled, index_of, nodes)).collect()
     }
 }
 
@@ -213,7 +215,7 @@ impl Key {
     }
 
     /// The group of these requests. `index_of` has the index of each file in its set.
-    fn into_group(self, sampled: Sampled, index_of: &[u32]) -> Group {
+    fn into_group(self, sampled: Sampled, index_of: &[u32], nodes: &Arc<[u32]>) -> Group {
         let access = if sampled.is_in_order() { Access::Sequential } else { Access::Random };
         let (count, bytes) = (sampled.count(), sampled.bytes());
         let mut sample = sampled.into_requests();
@@ -226,6 +228,7 @@ impl Key {
             access,
             procs: self.procs,
             procs_per_node: self.procs_per_node,
+            nodes: nodes.clone(),
             collective: self.kind.collective,
             count,
             bytes,

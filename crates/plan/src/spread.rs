@@ -83,6 +83,7 @@ mod tests {
             access: Access::Random,
             procs: 16,
             procs_per_node: 1,
+            nodes: [].into(),
             collective: false,
             count,
             bytes: count,

@@ -87,6 +87,8 @@ pub struct Group {
     pub procs: u32,
     /// c: number of those processes on one node; at least 1, at most p.
     pub procs_per_node: u32,
+    /// The node of each process, by its number. Of others, c consecutive ones are on a node.
+    pub nodes: Arc<[u32]>,
     /// The requests are made in collective calls, in rounds: none begins before all of the previous
     /// round are done.
     pub collective: bool,
@@ -113,7 +115,7 @@ pub struct Lane {
 /// One data request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// The issuing process; any number, the same for the same process.
+    /// The number of the issuing process.
     pub process: u32,
     /// Index into [`FileSet::files`].
     pub file: u32,
@@ -190,11 +192,29 @@ impl Group {
 
     /// The group with an empty sample.
     pub(crate) fn clone_without_sample(&self) -> Self {
-        let &Self {
-            application, times, lane, op, access, procs, procs_per_node, collective, count, bytes, ..
-        } = self;
-        let sample = Vec::new();
-        Self { application, times, lane, op, access, procs, procs_per_node, collective, count, bytes, sample }
+        let &Self { application, times, lane, op, access, procs, procs_per_node, collective, .. } = self;
+        let &Self { ref nodes, count, bytes, .. } = self;
+        let (nodes, sample) = (nodes.clone(), Vec::new());
+        Self {
+            application,
+            times,
+            lane,
+            op,
+            access,
+            procs,
+            procs_per_node,
+            nodes,
+            collective,
+            count,
+            bytes,
+            sample,
+        }
+    }
+
+    /// The number of the node that a process runs on.
+    pub(crate) fn node(&self, process: u32) -> u32 {
+        let known = self.nodes.get(process as usize);
+        known.copied().unwrap_or_else(|| process / self.procs_per_node.max(1))
     }
 
     /// About `limit` requests, in evenly spaced windows of `window` neighbors; the whole sample if
@@ -232,6 +252,7 @@ mod tests {
             access: Access::Random,
             procs: 1,
             procs_per_node: 1,
+            nodes: [].into(),
             collective: false,
             count,
             bytes: count,

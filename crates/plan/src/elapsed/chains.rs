@@ -61,6 +61,8 @@ impl<'f> Gate<'f> {
             (false, true) => state.waiting.push(chain),
         }
         if rounds && state.waiting.len() == state.alive {
+            // All begin at once, whoever came last; the order of ranks is as good as any.
+            state.waiting.sort_unstable();
             going.append(&mut state.waiting);
         }
         let has_ended = ends && state.alive == 0;

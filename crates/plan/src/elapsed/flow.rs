@@ -36,8 +36,6 @@ impl Sub {
 pub struct Links {
     /// e: seconds that a connection keeps each of its ends busy.
     pub establish_s: f64,
-    /// c: number of chains on one node, which share its link.
-    pub per_node: u32,
     /// Direction of the bytes.
     pub op: Op,
 }
@@ -69,6 +67,8 @@ pub struct Flow {
     pub(super) order: Vec<u32>,
     /// Per sampled request, in order: the process that issues it.
     pub(super) chains: Vec<u32>,
+    /// Per process: the node that it runs on, whose link its processes share.
+    pub(super) nodes: Vec<u32>,
     /// The groups; there is at least one.
     pub(super) crews: Vec<Crew>,
 }
@@ -90,11 +90,11 @@ impl Flow {
     }
 
     fn of_crews(crews: Vec<Crew>) -> Self {
-        let (order, chains) = (Vec::new(), Vec::new());
-        Self { subs: Vec::new(), ends: Vec::new(), counts: Vec::new(), order, chains, crews }
+        let (order, chains, nodes) = (Vec::new(), Vec::new(), Vec::new());
+        Self { subs: Vec::new(), ends: Vec::new(), counts: Vec::new(), order, chains, nodes, crews }
     }
 
-    /// The flow of several groups, each with processes of its own.
+    /// The flow of several groups of one application, each with processes of its own.
     pub fn joined<'f>(parts: impl IntoIterator<Item = Joining<'f>>) -> Self {
         let mut all = Self::of_crews(Vec::new());
         for Joining { flow, weight, follows } in parts.into_iter().filter(|part| part.flow.len() > 0) {
@@ -112,6 +112,7 @@ impl Flow {
             all.counts.extend(&flow.counts);
             all.order.extend(flow.order.iter().map(|shape| shapes + shape));
             all.chains.extend(flow.chains.iter().map(|chain| first + chain));
+            all.nodes.extend(&flow.nodes);
         }
         all
     }
@@ -125,7 +126,7 @@ impl Flow {
 
     /// One more than the largest number of a process.
     pub(super) fn processes(&self) -> u32 {
-        self.chains.iter().map(|chain| chain + 1).max().unwrap_or(0)
+        self.nodes.len() as u32
     }
 
     /// The network of the first group.
@@ -147,11 +148,15 @@ impl Flow {
         (self.ends.len() - 1) as u32
     }
 
-    /// Adds the next request: its shape, and the process (0..) that issues it.
-    pub fn push(&mut self, shape: u32, chain: u32) {
+    /// Adds the next request: its shape, the process (0..) that issues it, and the node of that.
+    pub fn push(&mut self, shape: u32, chain: u32, node: u32) {
         self.counts[shape as usize] += 1;
         self.order.push(shape);
         self.chains.push(chain);
+        if chain >= self.processes() {
+            self.nodes.resize(chain as usize + 1, node);
+        }
+        self.nodes[chain as usize] = node;
     }
 
     /// Number of requests.

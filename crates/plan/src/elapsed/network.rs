@@ -17,8 +17,8 @@ use super::flow::{Flow, Links, Sub};
 pub(super) fn replay(flow: &Flow, total: u64) -> f64 {
     let mut run = Run::new(flow);
     run.gate.first().for_each(|chain| run.go_on(0.0, chain));
-    while let Some(Reverse((bits, _, moving))) = run.events.pop() {
-        run.step(f64::from_bits(bits), moving);
+    while let Some(Reverse((ns, _, moving))) = run.events.pop() {
+        run.step(ns as f64 * 1e-9, moving);
     }
     run.end_s * (total as f64 / flow.len().max(1) as f64).max(1.0)
 }
@@ -56,8 +56,6 @@ struct Run<'a> {
     /// Per chain: sub-requests of its current request that are in flight.
     left: Vec<u32>,
     nodes: Vec<End>,
-    /// Per chain: its node.
-    node_of: Vec<u32>,
     servers: Vec<End>,
     devices: Devices,
     gate: Gate<'a>,
@@ -72,12 +70,11 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(flow: &'a Flow) -> Self {
         let (servers, gate) = (flow.servers(), Gate::new(flow));
-        let (node_of, nodes) = nodes(flow, &gate);
+        let nodes = flow.nodes.iter().map(|node| node + 1).max().unwrap_or(0);
         Self {
             flow,
-            left: vec![0; node_of.len()],
+            left: vec![0; flow.nodes.len()],
             nodes: vec![End::default(); nodes as usize],
-            node_of,
             servers: vec![End::default(); servers],
             devices: Devices::new(servers),
             gate,
@@ -91,12 +88,13 @@ impl<'a> Run<'a> {
 
     fn add(&mut self, at_s: f64, moving: Moving) {
         self.added += 1;
-        // Times are not negative, so their bits have the same order.
-        self.events.push(Reverse((at_s.to_bits(), self.added, moving)));
+        // In whole nanoseconds: sums of the same times in another order would differ otherwise, and
+        // chance would decide which of two sub-requests that arrive together is first.
+        self.events.push(Reverse(((at_s * 1e9).round() as u64, self.added, moving)));
     }
 
     fn node(&mut self, chain: u32) -> &mut End {
-        &mut self.nodes[self.node_of[chain as usize] as usize]
+        &mut self.nodes[self.flow.nodes[chain as usize] as usize]
     }
 
     fn links(&self, chain: u32) -> Links {
@@ -165,21 +163,6 @@ impl<'a> Run<'a> {
             reserve(&mut self.servers[sub.server as usize].transfers_s, now_s, sub.transfer_s)
         }
     }
-}
-
-/// Per chain: its node. And the number of nodes.
-fn nodes(flow: &Flow, gate: &Gate<'_>) -> (Vec<u32>, u32) {
-    let (mut node_of, mut first, mut nodes) = (Vec::new(), 0, 0);
-    for chain in 0..flow.processes() {
-        let crew = gate.crew(chain);
-        if chain == crew.first {
-            first = nodes;
-        }
-        let per_node = crew.links.map_or(1, |links| links.per_node.max(1));
-        node_of.push(first + (chain - crew.first) / per_node);
-        nodes = nodes.max(first + (chain - crew.first) / per_node + 1);
-    }
-    (node_of, nodes)
 }
 
 /// Occupies a FIFO resource `count` times for `took_s` seconds and returns when the last time

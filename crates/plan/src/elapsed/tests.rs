@@ -18,7 +18,7 @@ fn by_chance(servers: u64, touched: u64, procs: u32, per_process: u32, busy_s: i
     }
     for _ in 0..per_process {
         for chain in 0..procs {
-            flow.push((random.next_u64() % groups) as u32, chain);
+            flow.push((random.next_u64() % groups) as u32, chain, chain);
         }
     }
     flow
@@ -80,7 +80,7 @@ fn the_bounds_are_the_busiest_server_and_the_chain() {
     let mut flow = Flow::default();
     let on = sub;
     let (pair, single) = (flow.add_shape([on(0, 1.0), on(1, 4.0)]), flow.add_shape([on(0, 2.0)]));
-    [pair, single, single, single].into_iter().for_each(|shape| flow.push(shape, 0));
+    [pair, single, single, single].into_iter().for_each(|shape| flow.push(shape, 0, 0));
     let floor_s = |flow, procs| Moments::of(flow, procs).floor_s();
     assert_eq!(floor_s(&flow, 1), 10.0 / 4.0, "the chain");
     assert_eq!(floor_s(&flow, 5), 7.0 / 4.0, "server 0");
@@ -107,7 +107,7 @@ fn order_counts() {
         let shapes: Vec<u32> = (0..4).map(|server| flow.add_shape([sub(server, 1.0)])).collect();
         for i in 0..400u32 {
             for chain in 0..4 {
-                flow.push(shapes[((i / shift + chain * 100) % 4) as usize], chain);
+                flow.push(shapes[((i / shift + chain * 100) % 4) as usize], chain, chain);
             }
         }
         replay(&flow, 1600)
@@ -126,7 +126,7 @@ fn streams(servers: u32, touched: u32, procs: u32) -> Flow {
         .map(|group| flow.add_shape((group * touched..(group + 1) * touched).map(on)))
         .collect();
     for _ in 0..200 {
-        (0..procs).for_each(|chain| flow.push(shapes[(chain % shapes.len() as u32) as usize], chain));
+        (0..procs).for_each(|chain| flow.push(shapes[(chain % shapes.len() as u32) as usize], chain, chain));
     }
     flow
 }
@@ -161,7 +161,7 @@ fn over_network(
     let cluster = cluster((servers as usize, 3e-4, 8e-9), (0, 0.0, 0.0), ("1T", "1T"), network);
     let layout = striped(&(0..servers).collect::<Vec<_>>(), stripe).unwrap();
     let (service, (establish_s, per_byte_s)) = (Service { startup_s: 3e-4, per_byte_s: 8e-9 }, network);
-    let mut flow = Flow::new(Some(Links { establish_s, per_node, op }), false);
+    let mut flow = Flow::new(Some(Links { establish_s, op }), false);
     let mut random = Random(3);
     let mut steps = vec![Vec::new(); procs as usize];
     for chain in (0..procs).cycle().take(256 * procs as usize) {
@@ -172,7 +172,7 @@ fn over_network(
             (bytes > 0).then_some(Sub { transfer_s: bytes as f64 * per_byte_s, ..sub })
         };
         let shape = flow.add_shape((0..servers).filter_map(sub));
-        flow.push(shape, chain);
+        flow.push(shape, chain, chain / per_node);
         steps[chain as usize].push(Step::Request { file: 0, op, offset, size });
     }
     (replay(&flow, flow.len() as u64), in_simulator(&cluster, layout, steps, per_node))
@@ -205,9 +205,9 @@ fn over_a_network_a_replay_is_the_simulation_too() {
 #[test]
 fn a_request_alone_takes_what_its_steps_take() {
     let alone = |op| {
-        let mut flow = Flow::new(Some(Links { establish_s: 1.0, per_node: 1, op }), false);
+        let mut flow = Flow::new(Some(Links { establish_s: 1.0, op }), false);
         let shape = flow.add_shape([Sub { transfer_s: 10.0, ..sub(0, 100.0) }]);
-        flow.push(shape, 0);
+        flow.push(shape, 0, 0);
         replay(&flow, 1)
     };
     assert!((110.0..112.1).contains(&alone(Op::Read)), "{}", alone(Op::Read));
@@ -218,14 +218,14 @@ fn a_request_alone_takes_what_its_steps_take() {
 #[test]
 fn a_round_ends_with_its_slowest_request() {
     let seconds = |rounds, links: bool| {
-        let links = links.then_some(Links { establish_s: 1e-6, per_node: 1, op: Op::Write });
+        let links = links.then_some(Links { establish_s: 1e-6, op: Op::Write });
         let mut flow = Flow::new(links, rounds);
         let fast: Vec<u32> = (0..4).map(|server| flow.add_shape([sub(server, 1.0)])).collect();
         let slow: Vec<u32> = (0..4).map(|server| flow.add_shape([sub(server, 5.0)])).collect();
         for round in 0..40u32 {
             for chain in (0..4).filter(|chain| *chain < 3 || round < 20) {
                 let shapes = if round % 4 == chain { &slow } else { &fast };
-                flow.push(shapes[chain as usize], chain);
+                flow.push(shapes[chain as usize], chain, chain);
             }
         }
         replay(&flow, 1)
@@ -243,14 +243,14 @@ fn pair(servers: std::ops::Range<u32>, seconds: f64, links: Option<Links>) -> Fl
     let mut flow = Flow::new(links, false);
     for server in servers {
         let shape = flow.add_shape([sub(server, seconds)]);
-        (0..2).for_each(|chain| flow.push(shape, chain));
+        (0..2).for_each(|chain| flow.push(shape, chain, chain));
     }
     flow
 }
 
 #[test]
 fn joined_flows_meet_on_the_servers_or_follow_one_another() {
-    for links in [None, Some(Links { establish_s: 1e-9, per_node: 1, op: Op::Read })] {
+    for links in [None, Some(Links { establish_s: 1e-9, op: Op::Read })] {
         let (small, large) = (pair(0..1, 1.0, links), pair(1..2, 10.0, links));
         let together = |other: &Flow, follows| {
             let part = |flow, weight, follows| Joining { flow, weight, follows };

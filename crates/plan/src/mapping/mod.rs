@@ -190,7 +190,7 @@ impl Mapped {
         most: usize,
     ) -> Flow {
         let network = &servers.network;
-        let links = Links { establish_s: network.establish_s, per_node: group.procs_per_node, op: group.op };
+        let links = Links { establish_s: network.establish_s, op: group.op };
         let links = (*network != Network::default()).then_some(links);
         let mut flow = Flow::new(links, group.collective);
         let stands_for = |piece: &Piece| stands_for.as_ref().map_or(1.0, |of| of[piece.target as usize]);
@@ -213,7 +213,7 @@ impl Mapped {
             if subs > most && flow.len() > 0 {
                 break;
             }
-            flow.push(shape, chains.of(request.process));
+            flow.push(shape, chains.of(request.process), group.node(request.process));
         }
         flow
     }

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
+use stripewise_cluster::Cluster;
 use stripewise_layout::{Layout, constructors};
 use stripewise_model::Op;
 use stripewise_sim::Step;
@@ -167,6 +168,7 @@ fn order_is_lost_to_others_on_servers_with_one_arm() {
             access: Access::Sequential,
             procs: processes,
             procs_per_node: processes,
+            nodes: [].into(),
             collective: false,
             count,
             bytes: 8 * count,
@@ -213,56 +215,103 @@ fn representatives_stand_for_all_servers() {
     }
 }
 
+/// Eight servers whose devices take less time than their network.
+fn fast_devices() -> Cluster {
+    cluster((8, 1e-5, 8e-9), (0, 0.0, 0.0), ("1T", "1T"), (1e-6, 8e-9))
+}
+
+/// Seconds that a replay takes for these requests, which come in rounds, with so many processes on
+/// a node. The simulator is the reference.
+fn over_network(cluster: &Cluster, layout: &Layout, requests: Vec<Request>, procs_per_node: u32) -> f64 {
+    let servers = Servers::of(cluster).unwrap();
+    let copy = Placement { layouts: std::slice::from_ref(layout).into(), layout_of: vec![0] };
+    let mapped = Mapped::new(&requests, &copy);
+    let count = requests.len() as u64;
+    let group = Group {
+        application: 0,
+        times: 1,
+        lane: None,
+        op: Op::Read,
+        access: Access::Sequential,
+        procs: 8,
+        procs_per_node,
+        nodes: [].into(),
+        collective: true,
+        count,
+        bytes: requests.iter().map(|request| request.size).sum(),
+        sample: requests,
+    };
+    let expected = replay(&mapped.flow(&group, &group.sample, &servers, usize::MAX), count);
+    let processes = group.sample.iter().map(|request| request.process + 1).max().unwrap();
+    let mut steps = vec![Vec::new(); processes as usize];
+    for &Request { process, offset, size, .. } in &group.sample {
+        let request = Step::Request { file: 0, op: Op::Read, offset, size };
+        steps[process as usize].extend([request, Step::Barrier]);
+    }
+    let simulated = in_simulator(cluster, layout.clone(), steps, procs_per_node);
+    assert!((expected / simulated - 1.0).abs() < 0.02, "{expected} {simulated}");
+    expected
+}
+
 /// In every round each of eight nodes reads the same number of bytes from every server. If their
 /// requests begin on different servers, all links are busy at once; if all begin on the same
-/// server, every server serves the nodes in the same order. The simulator is the reference, with
-/// stripes that requests touch once or several times.
+/// server, every server serves the nodes in the same order. Requests touch stripes once or several
+/// times.
 #[test]
 fn over_a_network_it_matters_where_the_requests_of_a_round_begin() {
-    let network = (1e-6, 8e-9);
     let size = 4u64 << 20;
     for stripe in [size / 8, size / 8 / 32] {
+        let layout = constructors::striped(&(0..8).collect::<Vec<_>>(), stripe).unwrap();
         let time_s = |distance: u64| {
-            let cluster = cluster((8, 1e-5, 8e-9), (0, 0.0, 0.0), ("1T", "1T"), network);
-            let layout = constructors::striped(&(0..8).collect::<Vec<_>>(), stripe).unwrap();
             let request = |turn: u64, process: u32| Request {
                 process,
                 offset: u64::from(process) * distance + turn * size,
                 size,
                 ..Request::default()
             };
-            let requests: Vec<Request> =
-                (0..6).flat_map(|turn| (0..8).map(move |process| request(turn, process))).collect();
-            let servers = Servers::of(&cluster).unwrap();
-            let mapped = Mapped::new(
-                &requests,
-                &Placement { layouts: std::slice::from_ref(&layout).into(), layout_of: vec![0] },
-            );
-            let count = requests.len() as u64;
-            let group = Group {
-                application: 0,
-                times: 1,
-                lane: None,
-                op: Op::Read,
-                access: Access::Sequential,
-                procs: 8,
-                procs_per_node: 1,
-                collective: true,
-                count,
-                bytes: size * count,
-                sample: requests,
-            };
-            let expected = replay(&mapped.flow(&group, &group.sample, &servers, usize::MAX), count);
-            let mut steps = vec![Vec::new(); 8];
-            for &Request { process, offset, size, .. } in &group.sample {
-                let request = Step::Request { file: 0, op: Op::Read, offset, size };
-                steps[process as usize].extend([request, Step::Barrier]);
-            }
-            let simulated = in_simulator(&cluster, layout, steps, 1);
-            assert!((expected / simulated - 1.0).abs() < 0.02, "{stripe} {distance}: {expected} {simulated}");
-            expected
+            let requests = (0..6).flat_map(|turn| (0..8).map(move |process| request(turn, process)));
+            over_network(&fast_devices(), &layout, requests.collect(), 1)
         };
         let (together_s, apart_s) = (time_s(8 * size), time_s(8 * size + stripe));
         assert!(apart_s < 0.75 * together_s, "{stripe}: {apart_s} {together_s}");
     }
+}
+
+/// Eight processes read from a server each. Those on the same node share its link; which ones these
+/// are matters, not only how many there are on the fullest node.
+#[test]
+fn processes_share_the_links_of_their_nodes() {
+    let size = 4u64 << 20;
+    let layout = constructors::striped(&(0..8).collect::<Vec<_>>(), size).unwrap();
+    let time_s = |processes: [u32; 8]| {
+        let requests = (0..6).flat_map(|turn| {
+            (0..8).map(move |index: u64| Request {
+                process: processes[index as usize],
+                offset: (8 * turn + index) * size,
+                size,
+                ..Request::default()
+            })
+        });
+        over_network(&fast_devices(), &layout, requests.collect(), 2)
+    };
+    let (full_s, half_s) = (time_s([0, 1, 2, 3, 4, 5, 6, 7]), time_s([0, 2, 4, 6, 8, 10, 12, 14]));
+    let one_pair_s = time_s([0, 1, 2, 4, 6, 8, 10, 12]);
+    assert!(half_s < 0.75 * full_s && one_pair_s < 1.05 * full_s, "{half_s} {one_pair_s} {full_s}");
+}
+
+/// In every round the requests of all nodes begin on the same server. Which of them is first there
+/// decides how they meet on all others, so the replay and the simulator have the same order.
+#[test]
+fn requests_that_meet_on_one_server_are_served_in_the_order_of_the_simulator() {
+    let cluster = cluster((6, 3e-4, 8e-9), (2, 1e-4, 4e-9), ("1T", "1T"), (3e-4, 8e-9));
+    let layout = constructors::striped(&(0..8).collect::<Vec<_>>(), 1 << 20).unwrap();
+    let size = 16u64 << 20;
+    let request = |turn: u64, process: u32| Request {
+        process,
+        offset: (100 << 20) * u64::from(process) + turn * size,
+        size,
+        ..Request::default()
+    };
+    let requests = (0..6).flat_map(|turn| (0..8).map(move |process| request(turn, process)));
+    over_network(&cluster, &layout, requests.collect(), 1);
 }

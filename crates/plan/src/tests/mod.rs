@@ -143,6 +143,7 @@ pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) ->
         access,
         procs,
         procs_per_node: procs.min(2),
+        nodes: [].into(),
         collective: false,
         count: total,
         bytes: total * size,

@@ -54,6 +54,7 @@ fn groups(files: u32) -> impl Strategy<Value = Group> {
             access: if random { Access::Random } else { Access::Sequential },
             procs,
             procs_per_node: procs.div_ceil(2),
+            nodes: [].into(),
             collective: false,
             count: sample.len() as u64 * more,
             bytes: sample.iter().map(|request| request.size).sum::<u64>() * more,

@@ -104,6 +104,11 @@ impl Classifier {
         Some(Class { group, phase, past })
     }
 
+    /// The number of the node of each process.
+    pub fn nodes(&self) -> &[u32] {
+        &self.grouping.nodes
+    }
+
     /// The group of a file.
     pub fn group(&self, file: u32) -> u32 {
         self.grouping.group(file)
