@@ -64,8 +64,9 @@ impl Numbered {
                 Ok::<(), Infallible>(())
             };
             start_ns = match synth::calls_of(part.program.benchmark(), &numbers, &mut push) {
-                // Programs that run one after the other are not concurrent.
-                Ok(end_ns) => end_ns + 2 * GAP_NS,
+                // Programs that run one after the other are not concurrent. A pause between them
+                // is a gap if it is longer than GAP_NS and than the program before it.
+                Ok(end_ns) => end_ns + 2 * GAP_NS.max(end_ns - start_ns),
                 Err(never) => match never {},
             };
         }
@@ -81,12 +82,17 @@ mod tests {
     use crate::cell::Program;
 
     fn ior(processes: u32, transfer: u64, op: Op, file: &str) -> Part {
+        of_requests(8, processes, transfer, op, file)
+    }
+
+    /// A program whose processes make so many requests each.
+    fn of_requests(count: u64, processes: u32, transfer: u64, op: Op, file: &str) -> Part {
         let direction = if op == Op::Read { Direction::Read } else { Direction::Write };
         let ior = Ior {
             processes,
             per_node: 2,
             transfer,
-            block: 8 * transfer,
+            block: count * transfer,
             segments: 1,
             access: Access::Sequential,
             random_within: RandomWithin::File,
@@ -113,5 +119,14 @@ mod tests {
             groups,
             [(Op::Read, 4, 2, 32, 4096), (Op::Write, 4, 2, 32, 4096), (Op::Read, 8, 2, 64, 65536)]
         );
+    }
+
+    #[test]
+    fn programs_that_take_long_are_not_concurrent_with_the_next() {
+        let parts = [of_requests(400, 4, 4096, Op::Write, "a1"), of_requests(400, 8, 4096, Op::Write, "a2")];
+        let workload = of(&parts, Path::new("/data"));
+        let mut procs: Vec<u32> = workload.file_sets[0].groups.iter().map(|group| group.procs).collect();
+        procs.sort_unstable();
+        assert_eq!(procs, [4, 8]);
     }
 }
