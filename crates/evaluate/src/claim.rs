@@ -55,7 +55,7 @@ pub struct Experiment {
     pub setting: String,
     /// The paper's claim with its figures.
     pub claimed: String,
-    /// The schemes in the figures, in order.
+    /// The schemes that are compared, in the order of the figures.
     pub schemes: Vec<String>,
     /// Figures to draw.
     pub figures: Vec<Figure>,

@@ -102,7 +102,7 @@ fn overview(out: &mut String, sections: &[Section<'_>]) {
 /// Writes how the joint plan compares with the fastest candidate, the published schemes and the
 /// bound.
 fn joint_plans(out: &mut String, sections: &[Section<'_>]) {
-    let rows = joint::rows(sections.iter().flat_map(|section| section.records.iter().flatten().copied()));
+    let rows: Vec<joint::Row> = sections.iter().flat_map(|section| section.plans.iter().cloned()).collect();
     if rows.is_empty() {
         return;
     }

@@ -7,6 +7,7 @@ use stripewise_report::units;
 use super::format;
 use super::series::{Chart, charts};
 use crate::claim::{Experiment, Paper};
+use crate::joint;
 use crate::judge::{Judgement, Verdict, judge};
 use crate::record::{Document, Labels, Place, Record};
 
@@ -19,8 +20,10 @@ const SHOWN: usize = 160;
 /// Section on an experiment.
 pub struct Section<'a> {
     pub experiment: &'a Experiment,
-    /// Its records, in the order of [`Place::ALL`].
+    /// The records of its own schemes, and all that failed, in the order of [`Place::ALL`].
     pub records: [Vec<&'a Record>; 3],
+    /// Its cells under the joint plan.
+    pub plans: Vec<joint::Row>,
     /// Its claims with the verdicts.
     pub judgements: Vec<Judgement<'a>>,
     pub charts: Vec<Chart<'a>>,
@@ -33,15 +36,19 @@ impl<'a> Section<'a> {
         all: &'a [Experiment],
         documents: &[Option<&'a Document>; 3],
     ) -> Self {
-        let records = documents.map(|document| {
+        let all_records = documents.map(|document| {
             let records = document.into_iter().flat_map(|document| &document.records);
             records.filter(|record| record.experiment == experiment.id).collect::<Vec<_>>()
         });
+        // The others are in the section on the joint plan, but for their failures.
+        let is_own = |record: &&Record| experiment.schemes.contains(&record.scheme) || record.failed.is_some();
+        let records = all_records.each_ref().map(|of| of.iter().copied().filter(is_own).collect::<Vec<_>>());
         let schemes = schemes_of(experiment.paper, all);
         let look_of = |scheme: &str| schemes.iter().position(|known| *known == scheme).unwrap_or(0);
         Self {
             judgements: judge(experiment, records.iter().flatten().copied()),
             charts: charts(experiment, &records, look_of),
+            plans: joint::rows(all_records.iter().flatten().copied()),
             experiment,
             records,
         }

@@ -102,6 +102,7 @@ fn the_page_says_in_which_cells_the_joint_plan_is_too_slow() {
     let page = render(&[experiment()], &[all]).markdown.replace('\u{a0}', " ");
     assert!(page.contains("in 1 of 2 cells the plan is more than 2 % slower"), "{page}");
     assert!(page.contains("+20 % ✗") && page.contains("| +1 % |"), "{page}");
+    assert!(page.contains("Simulated: 2 cells, 6 runs"), "the paper compared three schemes: {page}");
     // (8 + 9) / (4.04 + 6) - 1.
     assert!(page.contains("| +69.3 % |"), "{page}");
 }
