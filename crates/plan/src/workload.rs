@@ -192,23 +192,7 @@ impl Group {
 
     /// The group with an empty sample.
     pub(crate) fn clone_without_sample(&self) -> Self {
-        let &Self { application, times, lane, op, access, procs, procs_per_node, collective, .. } = self;
-        let &Self { ref nodes, count, bytes, .. } = self;
-        let (nodes, sample) = (nodes.clone(), Vec::new());
-        Self {
-            application,
-            times,
-            lane,
-            op,
-            access,
-            procs,
-            procs_per_node,
-            nodes,
-            collective,
-            count,
-            bytes,
-            sample,
-        }
+        Self { nodes: self.nodes.clone(), sample: Vec::new(), ..*self }
     }
 
     /// The number of the node that a process runs on.
