@@ -1,8 +1,9 @@
-//! Fills the tables of `docs/psa-and-pa.md` from the records of X1, so that text and data cannot
-//! diverge.
+//! Fills the tables of `docs/psa-and-pa.md` from the records, so that text and data cannot diverge:
+//! most from those of X1, one from all cells with two kinds of servers.
 
 use std::collections::BTreeMap;
 
+use crate::joint::{self, PUBLISHED};
 use crate::record::{Labels, Place, Record, amount};
 
 /// The schemes in the columns after the first one.
@@ -24,14 +25,30 @@ const TABLES: [(&str, &str, Of); 6] = [
 /// Returns the page with its tables, which are between `<!-- table NAME -->` and `<!-- end -->`,
 /// filled from the records.
 pub fn filled(page: &str, records: &[Record]) -> String {
+    let tables = TABLES.map(|(name, heading, labels)| (name, table(heading, labels, records)));
     let mut filled = page.to_owned();
-    for (name, heading, labels) in TABLES {
+    for (name, table) in tables.into_iter().chain([("joint", gains(records))]) {
         let begin = format!("<!-- table {name} -->\n");
         let Some(at) = filled.find(&begin).map(|at| at + begin.len()) else { continue };
         let Some(end) = filled[at..].find("<!-- end -->").map(|end| at + end) else { continue };
-        filled.replace_range(at..end, &table(heading, labels, records));
+        filled.replace_range(at..end, &table);
     }
     filled
+}
+
+/// Returns a table of what the joint plan gains over the published schemes, by experiment in which
+/// all of them were simulated.
+fn gains(records: &[Record]) -> String {
+    let mut text =
+        format!("| experiment | {} |\n|---|{}\n", PUBLISHED.join(" | "), "---:|".repeat(PUBLISHED.len()));
+    for of in joint::rows(records).chunk_by(|a, b| a.experiment == b.experiment) {
+        let gain = |index: usize| joint::gain(of, |row| row.published_s[index]);
+        let gains: Option<Vec<f64>> = (0..PUBLISHED.len()).map(gain).collect();
+        let Some(gains) = gains else { continue };
+        let gains: Vec<String> = gains.iter().map(|gain| format!("{:+.1} %", gain * 100.0)).collect();
+        text += &format!("| {} | {} |\n", of[0].experiment, gains.join(" | "));
+    }
+    text
 }
 
 /// Returns a table with a row per value: DEF's seconds, and the gains of the other schemes over
