@@ -134,7 +134,7 @@ fn samples_and_groups_take_at_most_the_memory_that_is_stated() {
     let closed = (GROUPS_MAX + MAX_GROUPS) * 384;
     let nearest = MAX_GROUPS * NEAREST_MAX * 80;
     assert!(samples + open + closed + nearest <= 270_000_000, "{samples} + {open} + {closed} + {nearest}");
-    assert_eq!(size_of::<Use>(), 16);
+    assert_eq!(size_of::<Use>(), 80);
 }
 
 #[test]

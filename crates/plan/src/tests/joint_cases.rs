@@ -5,8 +5,8 @@ use stripewise_cluster::Cluster;
 use stripewise_model::Op;
 
 use super::by_hand::{best_by_hand, simulated};
-use super::{Pattern, ior, of_tiers};
-use crate::workload::{FileSet, Workload};
+use super::{Pattern, counted, ior, of_tiers};
+use crate::workload::{File, FileSet, Group, Request, Workload};
 use crate::{Options, Planned, Present, plan, to_plan};
 
 const K: u64 = 1 << 10;
@@ -89,4 +89,38 @@ fn of_two_applications_the_one_that_gains_more_gets_the_fast_servers() {
         let (planned, _) = near_the_best(&workload, &cluster);
         assert_eq!(tier_of(&planned, wins, &cluster).as_deref(), Some("ssd"), "{times:?}");
     }
+}
+
+/// Four processes write checkpoints of 16 MiB in order, and then read blocks of the newest one at
+/// random. The SSDs have space for one and a half.
+#[test]
+fn of_checkpoints_the_one_that_is_read_again_gets_the_fast_servers() {
+    let cluster = of_tiers(&[("hdd", (4, 6e-3, 8e-9), "1G"), ("ssd", (2, 5e-5, 2e-9), "12M")], (0.0, 0.0));
+    let whole = Workload { file_sets: vec![checkpoints(8)] };
+    let workload = whole.clone().divided(&cluster, &Options::default()).unwrap();
+    let files: Vec<_> = workload.file_sets.iter().map(|set| (set.pattern.as_str(), set.files.len())).collect();
+    assert_eq!(files, [("/data/ckpt.<n>", 7), ("/data/ckpt.0008", 1)]);
+    let (planned, _) = near_the_best(&workload, &cluster);
+    assert_eq!(tier_of(&planned, "/data/ckpt.0008", &cluster).as_deref(), Some("ssd"));
+    let simulated_as =
+        |planned: &Planned| simulated(&whole, &to_plan(&planned.decisions, &cluster, &Options::default()));
+    let alike_s = simulated_as(&plan(&whole, &cluster, &Options::default()).unwrap());
+    let divided_s = simulated_as(&planned);
+    assert!(divided_s < 0.4 * alike_s, "{divided_s} s, {alike_s} s if all are alike");
+}
+
+fn checkpoints(count: u32) -> FileSet {
+    let group = |pattern, op, (size, per_process)| {
+        ior(pattern, op, 4, size, per_process).file_sets.remove(0).groups.remove(0)
+    };
+    let write = group(Pattern::Segmented, Op::Write, (M, 4));
+    let of_file = |file: u32| write.sample.iter().map(move |&request| Request { file, ..request });
+    let sample: Vec<Request> = (0..count).flat_map(of_file).collect();
+    let all = u64::from(count);
+    let writes = Group { count: all * write.count, bytes: all * write.bytes, sample, ..write.clone() };
+    let mut reads = group(Pattern::Random, Op::Read, (4 * K, 1024));
+    reads.sample.iter_mut().for_each(|request| request.file = count - 1);
+    let file = |number| File { name: format!("/data/ckpt.{number:04}").into(), size: 16 * M };
+    let (files, groups) = ((1..=count).map(file).collect(), vec![writes, reads]);
+    counted(FileSet { pattern: "/data/ckpt.<n>".into(), files, groups, ..FileSet::default() })
 }
