@@ -40,8 +40,7 @@ impl Workload {
     pub fn divided(mut self, cluster: &Cluster, options: &Options) -> Result<Self, PlanError> {
         let servers = Servers::of(cluster)?;
         let place = (cluster, &servers);
-        let is_limited = options.move_at_most.is_some() || is_scarce(self.total_size(), place, options);
-        if options.is_joint() && is_limited {
+        if options.is_joint() && is_scarce(self.total_size(), place, options) {
             let works: Vec<Vec<Work>> = self.file_sets.iter().map(|set| works(set, place)).collect();
             let all_s: f64 = works.iter().flatten().map(|work| work.work_s).sum();
             let sets = self.file_sets.into_iter().zip(&works);

@@ -128,14 +128,13 @@ fn what_hardly_counts_does_not_divide() {
 }
 
 #[test]
-fn sets_are_divided_only_where_space_or_moving_is_limited() {
+fn sets_are_divided_only_where_space_is_scarce() {
     let set = || reads(set("/d/f<n>", &numbered(3, 1 << 20)), &[10, 900, 10], |_, _| 0, 1);
     let parts = |ssd: &str, options: &Options| {
         Workload { file_sets: vec![set()] }.divided(&disks_and_ssds(ssd), options).unwrap().file_sets.len()
     };
     assert_eq!(parts("1M", &Options::default()), 2);
     assert_eq!(parts("2M", &Options::default()), 1);
-    assert_eq!(parts("2M", &Options { move_at_most: Some(1), ..Options::default() }), 2);
     let psa = Scheme::Planner("PSA".into());
     assert_eq!(parts("1M", &Options { scheme: psa, ..Options::default() }), 1, "as its paper has it");
 }
