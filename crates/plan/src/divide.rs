@@ -22,10 +22,10 @@ use crate::workload::{FileSet, FileUse, Group, Request, Workload};
 const TAKEN_MAX: usize = 8;
 /// Files are taken out only if that can save more than this fraction of the work on all files.
 const LEAST_GAIN: f64 = 0.01;
-/// Files of different processes stay together if the processes' requests would take longer than
-/// this factor one part after the other.
+/// Files of different processes stay together if their requests would take longer by more than this
+/// factor, one part after the other.
 const STRETCH_MAX: f64 = 1.25;
-/// Number of classes with the largest gain that are examined before the rest stays together.
+/// Number of subsets with the largest gain that are examined before the rest stays together.
 const TRIES: usize = 16;
 
 impl Workload {
@@ -45,8 +45,8 @@ impl Workload {
             let all_s: f64 = works.iter().flatten().map(|work| work.work_s).sum();
             let sets = self.file_sets.into_iter().zip(&works);
             let parts = sets.flat_map(|(set, works)| {
-                let classes = Division::new(&set, works, place, LEAST_GAIN * all_s).classes();
-                parts(set, classes)
+                let divided = Division::new(&set, works, place, LEAST_GAIN * all_s).divided();
+                parts(set, divided)
             });
             self.file_sets = parts.collect();
             self.file_sets.sort_by_key(|set| Reverse(set.bytes()));
@@ -68,35 +68,35 @@ fn works(set: &FileSet, place: (&Cluster, &Servers)) -> Vec<Work> {
 
 /// Files of a set that a pattern of their own matches.
 #[derive(Clone, Copy)]
-struct Class {
+struct Subset {
     name: Name,
     /// The work on all of them.
     work: Work,
 }
 
-/// What the names of the files of a class are.
+/// Which names the files of a subset have.
 #[derive(Clone, Copy)]
 enum Name {
-    /// The name of this file.
-    File(usize),
-    /// They have the number of this file in one place: the n-th of the name, from 0.
+    /// That of this file.
+    Whole(usize),
+    /// Those with the number that this file has in this place: the n-th of its name, from 0.
     Number(usize, usize),
 }
 
-/// A set while classes of its files are taken out.
+/// A set while subsets are taken out of it.
 struct Division<'s> {
     set: &'s FileSet,
     works: &'s [Work],
     place: (&'s Cluster, &'s Servers),
-    /// The least gain of a class, seconds of work.
+    /// The least gain of a subset, seconds of work.
     least_s: f64,
     /// The mean work of a request, seconds.
     one_s: f64,
-    /// The pattern of each class; the first is that of the set.
+    /// The pattern of the set, and those of the subsets in the order in which they are taken out.
     patterns: Vec<String>,
     /// By file: the index of its pattern.
-    class_of: Vec<u8>,
-    /// The place of the number by which classes were taken out. Patterns with numbers in different
+    pattern_of: Vec<u8>,
+    /// The place of the number by which subsets were taken out. Patterns with numbers in different
     /// places could match the same file.
     number: Option<usize>,
 }
@@ -105,29 +105,27 @@ impl<'s> Division<'s> {
     fn new(set: &'s FileSet, works: &'s [Work], place: (&'s Cluster, &'s Servers), least_s: f64) -> Self {
         let requests: u64 = set.groups.iter().map(|group| group.count).sum();
         let one_s = works.iter().map(|work| work.work_s).sum::<f64>() / requests.max(1) as f64;
-        let (patterns, class_of) = (vec![set.pattern.clone()], vec![0; set.files.len()]);
-        Self { set, works, place, least_s, one_s, patterns, class_of, number: None }
+        let (patterns, pattern_of) = (vec![set.pattern.clone()], vec![0; set.files.len()]);
+        Self { set, works, place, least_s, one_s, patterns, pattern_of, number: None }
     }
 
     /// The patterns of the parts, and the index of each file's pattern.
-    fn classes(mut self) -> (Vec<String>, Vec<u8>) {
+    fn divided(mut self) -> (Vec<String>, Vec<u8>) {
         while self.patterns.len() <= TAKEN_MAX && self.may_gain() {
             let Some(name) = self.next() else { break };
-            let class = self.patterns.len() as u8;
-            for file in self.left().filter(|&file| self.has(name, file)).collect::<Vec<_>>() {
-                self.class_of[file] = class;
-            }
+            let files: Vec<usize> = self.left().filter(|&file| self.has(name, file)).collect();
+            files.into_iter().for_each(|file| self.pattern_of[file] = self.patterns.len() as u8);
             if let Name::Number(place, _) = name {
                 self.number = Some(place);
             }
             self.patterns.push(self.pattern(name));
         }
-        (self.patterns, self.class_of)
+        (self.patterns, self.pattern_of)
     }
 
     /// The files that were not taken out.
     fn left(&self) -> impl Iterator<Item = usize> {
-        (0..self.works.len()).filter(|&file| self.class_of[file] == 0)
+        (0..self.works.len()).filter(|&file| self.pattern_of[file] == 0)
     }
 
     /// The work on the files that were not taken out.
@@ -140,110 +138,127 @@ impl<'s> Division<'s> {
     /// Whether any division could gain enough. If not, names need not be compared.
     fn may_gain(&self) -> bool {
         let rest = self.rest();
-        let dense = self.left().filter(|&file| gain_s(&self.works[file], &rest) > 0.0);
-        dense.map(|file| gain_s(&self.works[file], &rest)).sum::<f64>() > self.least_s
+        let gains = self.left().map(|file| gain_s(&self.works[file], &rest));
+        gains.filter(|gain_s| *gain_s > 0.0).sum::<f64>() > self.least_s
     }
 
-    /// The class with the largest gain that surely differs from the other files and can be planned
+    /// The subset with the largest gain that surely differs from the other files and can be planned
     /// apart from them.
     fn next(&self) -> Option<Name> {
-        let (rest, mut classes) = (self.rest(), self.all_classes());
-        // There are many classes, one of which could differ by chance.
-        let evidence = EVIDENCE + (classes.len() as f64).ln();
-        let gain_s = |class: &Class| gain_s(&class.work, &rest);
-        classes.retain(|class| {
-            let differs = class.work.differs(&without(&rest, &class.work), self.one_s);
-            gain_s(class).abs() > self.least_s && differs >= evidence
+        let (rest, mut subsets) = (self.rest(), self.subsets());
+        // Of many subsets, one could differ by chance.
+        let evidence = EVIDENCE + (subsets.len() as f64).ln();
+        let gain_s = |subset: &Subset| gain_s(&subset.work, &rest);
+        subsets.retain(|subset| {
+            let differs = subset.work.differs(&without(&rest, &subset.work), self.one_s);
+            gain_s(subset).abs() > self.least_s && differs >= evidence
         });
         // Each of two files has the same gain. The one with more work per byte comes first.
-        classes.sort_by(|one, other| {
-            let size = |class: &Class| gain_s(class).abs() as f32;
+        subsets.sort_by(|one, other| {
+            let size = |subset: &Subset| gain_s(subset).abs() as f32;
             size(other).total_cmp(&size(one)).then(gain_s(other).total_cmp(&gain_s(one)))
         });
-        classes.into_iter().take(TRIES).find(|class| self.is_apart(class, &rest)).map(|class| class.name)
+        subsets.into_iter().take(TRIES).find(|subset| self.is_apart(subset, &rest)).map(|subset| subset.name)
     }
 
     /// Every file that is left, and all of them with the same number in a place.
-    fn all_classes(&self) -> Vec<Class> {
-        let file = |file| Class { name: Name::File(file), work: self.works[file] };
-        let mut all: Vec<Class> = self.left().map(file).collect();
+    fn subsets(&self) -> Vec<Subset> {
+        let of_file = |name, file: usize| Subset { name, work: self.works[file] };
+        let mut all: Vec<Subset> = self.left().map(|file| of_file(Name::Whole(file), file)).collect();
         let is_possible = |place: &usize| self.number.is_none_or(|number| number == *place);
         for place in (0..numbers_of(&self.set.pattern).len()).filter(is_possible) {
-            let mut known: HashMap<&str, usize> = HashMap::new();
+            let mut known: HashMap<Option<&str>, usize> = HashMap::new();
             for file in self.left() {
-                let Some(number) = number(&self.set.files[file].name, place) else { continue };
-                match known.get(number) {
-                    Some(&class) => all[class].work.join(self.works[file]),
-                    None => {
-                        known.insert(number, all.len());
-                        all.push(Class { name: Name::Number(place, file), work: self.works[file] });
-                    }
+                let next = all.len();
+                let subset = *known.entry(self.number_of(file, place)).or_insert(next);
+                if subset == next {
+                    all.push(of_file(Name::Number(place, file), file));
+                } else {
+                    all[subset].work.join(self.works[file]);
                 }
             }
         }
         all
     }
 
-    /// Whether a class has this file.
+    /// The digits of a number in the name of a file.
+    fn number_of(&self, file: usize, place: usize) -> Option<&'s str> {
+        number(&self.set.files[file].name, place)
+    }
+
+    /// Whether a subset has this file.
     fn has(&self, name: Name, file: usize) -> bool {
-        let number = |place, file: usize| number(&self.set.files[file].name, place);
         match name {
-            Name::File(one) => one == file,
-            Name::Number(place, first) => number(place, first) == number(place, file),
+            Name::Whole(one) => one == file,
+            Name::Number(place, one) => self.number_of(one, place) == self.number_of(file, place),
         }
     }
 
-    /// The pattern of a class.
+    /// The pattern of a subset.
     fn pattern(&self, name: Name) -> String {
-        let (pattern, files) = (&self.set.pattern, &self.set.files);
+        let pattern = &self.set.pattern;
         match name {
-            Name::File(file) => {
+            Name::Whole(file) => {
                 let anywhere = if pattern.starts_with("**") { "**" } else { "" };
-                format!("{anywhere}{}", escape(&files[file].name))
+                format!("{anywhere}{}", escape(&self.set.files[file].name))
             }
             Name::Number(place, file) => {
-                with_number(pattern, place, number(&files[file].name, place).unwrap_or_default())
+                with_number(pattern, place, self.number_of(file, place).unwrap_or_default())
             }
         }
     }
 
-    /// Whether the class and the other files can be planned one after the other. The samples must
+    /// Whether the subset and the other files can be planned one after the other. The samples must
     /// show how they differ, and the same processes must use both: those that use one part while
     /// other processes use the other one would seem to wait for them.
-    fn is_apart(&self, class: &Class, rest: &Work) -> bool {
-        let members: Vec<bool> = (0..self.works.len()).map(|file| self.has(class.name, file)).collect();
-        let (mut sampled_s, mut apart_s, mut has_sample) = ([0.0; 2], 0.0, [false; 2]);
-        for group in &self.set.groups {
-            let (mut work_s, mut processes) = ([0.0; 2], [HashSet::new(), HashSet::new()]);
-            for request in group.sample.iter().filter(|request| self.class_of[request.file as usize] == 0) {
-                let part = usize::from(members[request.file as usize]);
-                work_s[part] += self.sampled_s(group, request);
-                processes[part].insert(request.process);
-                has_sample[part] = true;
-            }
-            let of_both = processes[0].union(&processes[1]).count();
-            let together = |count: usize| count.clamp(1, group.procs.max(1) as usize) as f64;
-            for part in [0, 1] {
-                sampled_s[part] += work_s[part];
-                apart_s += work_s[part] * together(of_both) / together(processes[part].len());
-            }
-        }
-        let all_s = sampled_s[0] + sampled_s[1];
-        let seen = Work { work_s: sampled_s[1] / all_s * rest.work_s, ..class.work };
-        let (seen_s, gain_s) = (gain_s(&seen, rest), gain_s(&class.work, rest));
-        let is_shown = has_sample == [true; 2] && (seen_s - gain_s).abs() <= gain_s.abs() / 2.0;
-        is_shown && apart_s <= STRETCH_MAX * all_s
+    fn is_apart(&self, subset: &Subset, rest: &Work) -> bool {
+        let Sampled { work_s: [others_s, subset_s], are_both, apart_s } = self.sampled(subset.name);
+        let all_s = others_s + subset_s;
+        let seen = Work { work_s: subset_s / all_s * rest.work_s, ..subset.work };
+        let (seen_s, gain_s) = (gain_s(&seen, rest), gain_s(&subset.work, rest));
+        are_both && (seen_s - gain_s).abs() <= gain_s.abs() / 2.0 && apart_s <= STRETCH_MAX * all_s
     }
 
-    /// The work of the requests that a sampled one stands for.
-    fn sampled_s(&self, group: &Group, request: &Request) -> f64 {
-        group.weight(group.sample.len()) * work_s(self.place, group.op, request.access(), request.size)
+    /// What the samples show of a subset and of the other files that are left.
+    fn sampled(&self, name: Name) -> Sampled {
+        let mut all = Sampled::default();
+        let mut has_requests = [false; 2];
+        let part_of: Vec<usize> = (0..self.works.len()).map(|file| usize::from(self.has(name, file))).collect();
+        for group in &self.set.groups {
+            let weight = group.weight(group.sample.len());
+            let (mut seconds, mut processes) = ([0.0; 2], [HashSet::new(), HashSet::new()]);
+            for request in group.sample.iter().filter(|request| self.pattern_of[request.file as usize] == 0) {
+                let part = part_of[request.file as usize];
+                seconds[part] += weight * work_s(self.place, group.op, request.access(), request.size);
+                processes[part].insert(request.process);
+                has_requests[part] = true;
+            }
+            let of_both = processes[0].union(&processes[1]).count();
+            let at_once = |count: usize| count.clamp(1, group.procs.max(1) as usize) as f64;
+            for part in [0, 1] {
+                all.work_s[part] += seconds[part];
+                all.apart_s += seconds[part] * at_once(of_both) / at_once(processes[part].len());
+            }
+        }
+        Sampled { are_both: has_requests == [true; 2], ..all }
     }
 }
 
-/// What it saves, in seconds of work, if some of the files get the fast servers rather than an equal
-/// part of each, where these servers have just the space for them; negative if the others should get
-/// them.
+/// The sampled requests of two parts of a set.
+#[derive(Default)]
+struct Sampled {
+    /// The work in each part, seconds.
+    work_s: [f64; 2],
+    /// Whether both parts have requests.
+    are_both: bool,
+    /// The work in both parts, seconds, in each part as many times as it has fewer processes than
+    /// there are in both.
+    apart_s: f64,
+}
+
+/// Seconds of work that are saved if some of the files get the fast servers, rather than an equal
+/// part of each file, where these servers have just the space for them. Negative if the other files
+/// should get them.
 fn gain_s(some: &Work, all: &Work) -> f64 {
     some.work_s - all.work_s * some.stored / all.stored.max(1.0)
 }
@@ -253,7 +268,8 @@ fn without(all: &Work, some: &Work) -> Work {
     Work { work_s: (all.work_s - some.work_s).max(0.0), stored: (all.stored - some.stored).max(0.0) }
 }
 
-/// The digits of a number in a path. A set's patterns have `<n>` for the first numbers of the paths.
+/// The digits of a number in a path. The `<n>`s of a set's pattern are the first numbers of the
+/// paths.
 fn number(path: &str, place: usize) -> Option<&str> {
     path.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty()).nth(place)
 }
@@ -275,8 +291,8 @@ fn numbers_of(pattern: &str) -> Vec<usize> {
     pattern.char_indices().filter_map(begins).collect()
 }
 
-/// The parts of a set with these patterns. `class_of` has the index of each file's pattern.
-fn parts(set: FileSet, (patterns, class_of): (Vec<String>, Vec<u8>)) -> Vec<FileSet> {
+/// The parts of a set with these patterns. `pattern_of` has the index of each file's pattern.
+fn parts(set: FileSet, (patterns, pattern_of): (Vec<String>, Vec<u8>)) -> Vec<FileSet> {
     if patterns.len() == 1 {
         return vec![set];
     }
@@ -284,10 +300,9 @@ fn parts(set: FileSet, (patterns, class_of): (Vec<String>, Vec<u8>)) -> Vec<File
     let part = |pattern| FileSet { pattern, private, mapped, present: present.clone(), ..FileSet::default() };
     let mut parts: Vec<FileSet> = patterns.into_iter().map(part).collect();
     let mut place_of = Vec::with_capacity(files.len());
-    for (file, &class) in files.into_iter().zip(&class_of) {
-        let part = &mut parts[usize::from(class)];
-        place_of.push((usize::from(class), part.files.len() as u32));
-        part.files.push(file);
+    for (file, index) in files.into_iter().zip(pattern_of.into_iter().map(usize::from)) {
+        place_of.push((index, parts[index].files.len() as u32));
+        parts[index].files.push(file);
     }
     for group in groups {
         split(group, &place_of, &mut parts);

@@ -138,7 +138,7 @@ fn keep_what_hardly_counts(decisions: &mut [Decision]) -> Vec<bool> {
 }
 
 /// Puts rules in the order in which they count: the first one that matches a file does. So patterns
-/// of whole directories come last, and names and patterns of some files of a set before that of all.
+/// of whole directories come last, and those of some files of a set come before that of all.
 pub fn sort_rules(rules: &mut [Rule]) {
     rules.sort_by_key(|rule| (wildcards(&rule.pattern), rule.pattern.matches("<n>").count()));
 }
