@@ -57,12 +57,12 @@ fn numbered(count: usize, size: u64) -> Vec<(String, u64)> {
 /// that often.
 fn divided(counts: &[u64]) -> Vec<(String, usize)> {
     let set = reads(set("/d/f<n>", &numbered(counts.len(), 1 << 20)), counts, |_, _| 0, 1);
-    parts_of(set, &Options::default())
+    parts_of(set)
 }
 
-fn parts_of(set: FileSet, options: &Options) -> Vec<(String, usize)> {
+fn parts_of(set: FileSet) -> Vec<(String, usize)> {
     let workload = Workload { file_sets: vec![set] };
-    let parts = workload.divided(&disks_and_ssds("512K"), options).unwrap().file_sets;
+    let parts = workload.divided(&disks_and_ssds("512K"), &Options::default()).unwrap().file_sets;
     parts.into_iter().map(|part| (part.pattern, part.files.len())).collect()
 }
 
@@ -100,12 +100,11 @@ fn files_that_are_used_alike_stay_one_set() {
 
 #[test]
 fn a_million_files_that_are_used_alike_stay_one_set() {
-    let mut set = set("/d/f<n>", &numbered(1_000_000, BLOCK));
     let mut random = Random(5);
     let mut counts = vec![0; 1_000_000];
     (0..1_000_000).for_each(|_| counts[random.below(1_000_000) as usize] += 1);
-    set = reads(set, &counts, |_, _| 0, 1);
-    assert_eq!(parts_of(set, &Options::default()), whole(1_000_000));
+    let set = reads(set("/d/f<n>", &numbered(1_000_000, BLOCK)), &counts, |_, _| 0, 1);
+    assert_eq!(parts_of(set), whole(1_000_000));
 }
 
 #[test]
@@ -121,7 +120,7 @@ fn few_of_very_many_differing_files_are_taken_out() {
 #[test]
 fn what_hardly_counts_does_not_divide() {
     let small = reads(set("/d/f<n>", &numbered(3, 1 << 20)), &[1, 40, 1], |_, _| 0, 1);
-    assert_eq!(parts_of(small.clone(), &Options::default()).len(), 2);
+    assert_eq!(parts_of(small.clone()).len(), 2);
     let large = reads(set("/e/g", &[("/e/g".into(), 1 << 20)]), &[10_000], |_, _| 0, 1);
     let both = Workload { file_sets: vec![large, small] };
     assert_eq!(both.divided(&disks_and_ssds("1M"), &Options::default()).unwrap().file_sets.len(), 2);
@@ -146,7 +145,7 @@ fn files_with_the_same_number_become_one_set() {
     let files: Vec<_> = (0..6).flat_map(|step| (0..4).map(move |rank| names(step, rank))).collect();
     let counts: Vec<u64> = (0..24).map(|file| if file >= 20 { 500 } else { 5 }).collect();
     let set = reads(set("/d/step<n>/rank<n>", &files), &counts, |file, _| file % 4, 4);
-    let parts = parts_of(FileSet { private: true, ..set }, &Options::default());
+    let parts = parts_of(FileSet { private: true, ..set });
     assert_eq!(parts, [("/d/step005/rank<n>".to_owned(), 4), ("/d/step<n>/rank<n>".to_owned(), 20)]);
 }
 
@@ -154,9 +153,9 @@ fn files_with_the_same_number_become_one_set() {
 fn files_of_a_directory_are_named_whatever_their_names_have() {
     let names = ["/d/a", "/d/b*<n>", "/d/c\\7"].map(|name| (name.to_owned(), 1 << 20));
     for (counts, expected) in [([9, 900, 9], "/d/b\\*\\<n>"), ([9, 9, 900], "/d/c\\\\7")] {
-        let parts = parts_of(reads(set("/d/*", &names), &counts, |_, _| 0, 1), &Options::default());
+        let parts = parts_of(reads(set("/d/*", &names), &counts, |_, _| 0, 1));
         assert_eq!(parts, [(expected.to_owned(), 1), ("/d/*".to_owned(), 2)]);
-        let parts = parts_of(reads(set("**/d/*", &names), &counts, |_, _| 0, 1), &Options::default());
+        let parts = parts_of(reads(set("**/d/*", &names), &counts, |_, _| 0, 1));
         assert_eq!(parts[0].0, format!("**{expected}"), "a name that is not absolute");
     }
 }
@@ -167,11 +166,11 @@ fn files_of_different_processes_stay_one_set() {
     let counts = [100, 1000, 100, 100];
     let files = || set("/d/f<n>", &numbered(4, 1 << 20));
     let own = reads(files(), &counts, |file, _| file, 4);
-    assert_eq!(parts_of(FileSet { private: true, ..own }, &Options::default()), whole(4));
+    assert_eq!(parts_of(FileSet { private: true, ..own }), whole(4));
     let shared = reads(files(), &counts, |_, number| number as u32 % 4, 4);
-    assert_eq!(parts_of(shared, &Options::default()).len(), 2);
+    assert_eq!(parts_of(shared).len(), 2);
     let in_turns = reads(files(), &counts, |file, _| file, 1);
-    assert_eq!(parts_of(in_turns, &Options::default()).len(), 2, "one process at a time");
+    assert_eq!(parts_of(in_turns).len(), 2, "one process at a time");
 }
 
 /// The sample of a long trace may have only some of many files.
@@ -179,7 +178,7 @@ fn files_of_different_processes_stay_one_set() {
 fn a_sample_that_shows_too_little_does_not_divide() {
     let mut set = reads(set("/d/f<n>", &numbered(3, 1 << 20)), &[100, 5000, 100], |_, _| 0, 1);
     set.groups[0].sample.retain(|request| request.file != 1);
-    assert_eq!(parts_of(set, &Options::default()), whole(3));
+    assert_eq!(parts_of(set), whole(3));
 }
 
 #[test]
