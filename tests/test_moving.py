@@ -1,6 +1,8 @@
 """`place` moves only the files whose layout changes, and `plan` says how much that is and keeps to a
 limit."""
 
+from dataclasses import replace
+
 import pytest
 from conftest import Tier
 
@@ -121,6 +123,24 @@ def test_programs_stay_and_do_not_count(site):
     site.files["large8.dat"].chmod(0o755)
     assert site.moves() == (2, 9 * MIB)
     assert site.moves("--dont-move-more-than", "9M") == (2, 9 * MIB)
+
+
+def test_the_one_of_many_files_that_is_read_again_moves_alone(stripewise, make_cluster, python):
+    cluster = make_cluster([SLOW, replace(FAST, capacity="3M")])
+    names = [cluster.data / f"ckpt.{step:03}" for step in range(4)]
+    for name in names:
+        name.write_bytes(bytes(4 * MIB))
+    reads = [word for name in names for word in (name, 4 * KIB, 2000 if name is names[2] else 10)]
+    stripewise("trace", "-o", cluster.root / "t", "--", python, "-c", READER, *reads)
+    for limit, moves in (("4M", (1, 4 * MIB)), ("4095K", (0, 0))):
+        words = ["--dont-move-more-than", limit, "--only", f"{cluster.data}/**", "--json"]
+        planned = stripewise("plan", cluster.root / "t", "-c", cluster.toml, "-o", cluster.plan, *words).json()
+        assert {files["pattern"]: files["count"] for files in planned["files"]} == {
+            str(names[2]): 1,
+            f"{cluster.data}/ckpt.<n>": 3,
+        }
+        assert (planned["moves"]["files"], planned["moves"]["bytes"]) == moves
+        assert stripewise("place", cluster.plan, "--dry-run", "--json").json()["moves"] == planned["moves"]
 
 
 def test_a_large_limit_changes_nothing(site):

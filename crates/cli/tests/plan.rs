@@ -308,15 +308,21 @@ fn regions_of_different_requests_get_stripes_of_their_own() {
     assert!(schemes("plan t -q --json --candidates --with regions").contains("\"scheme\":\"regions\""));
 }
 
-/// A small file that is read at random gets the little fast space, not a large one that is written
-/// in order.
-#[test]
-fn files_share_the_space_by_what_it_saves() {
+/// Disks, and two SSDs of 12 MiB.
+fn with_little_fast_space() -> Place {
     let place = Place::new();
     let disk = [5e-3, 1e-4, 5e-3, 1e-4].map(|startup_s| (startup_s, 1.0 / (150.0 * MIB)));
     let text = tier("hdd", disk, &directories("/disks/h", 4), "1T", false)
         + &tier("ssd", [(5e-5, 1.0 / (500.0 * MIB)); 4], &directories("/disks/s", 2), "12M", false);
     place.write("cluster.toml", &text);
+    place
+}
+
+/// A small file that is read at random gets the little fast space, not a large one that is written
+/// in order.
+#[test]
+fn files_share_the_space_by_what_it_saves() {
+    let place = with_little_fast_space();
     let random = (0..4096u64).map(|i| (i * 2741 % 4096) << 12);
     let small = random.zip(0u32..).map(|(offset, i)| (i % 4, "/data/small", Op::Read, offset, 4096));
     let large = (0..240u32).map(|i| (i / 60, "/data/large", Op::Write, u64::from(i) << 20, 1 << 20));
@@ -345,6 +351,40 @@ fn files_share_the_space_by_what_it_saves() {
     let time = |point: &Value| point["planned_s"].as_f64().unwrap();
     let now = points.iter().find(|point| point["bytes"] == 24 << 20).unwrap();
     assert!(time(now) == seconds("planned_s") && time(&points[0]) > 4.0 * time(now), "{joint}");
+}
+
+/// Four processes write checkpoints of 16 MiB, and read blocks of the newest one at random.
+#[test]
+fn the_checkpoint_that_is_read_again_has_a_rule_of_its_own() {
+    let place = with_little_fast_space();
+    let names: Vec<String> = (1..=6).map(|step| format!("/data/ckpt.{step:04}")).collect();
+    let blocks = || names.iter().flat_map(|name| (0..16u32).map(move |i| (name.as_str(), i)));
+    let writes = blocks().map(|(name, i)| (i / 4, name, Op::Write, u64::from(i) << 20, 1 << 20));
+    let reads =
+        (0..4096u32).map(|i| (i % 4, names[5].as_str(), Op::Read, u64::from(i * 2741 % 4096) << 12, 4096));
+    place.trace("t", &writes.chain(reads).collect::<Vec<_>>(), &[]);
+    let json = place.json("plan t -q --json");
+    let files = json["files"].as_array().unwrap();
+    let newest = files.iter().find(|files| files["pattern"] == "/data/ckpt.0006").unwrap();
+    assert_eq!(newest["stripes"]["hdd"], 0, "all of it is on the SSDs: {newest}");
+    let plan = Plan::parse(&place.read("plan.toml"), "plan.toml").unwrap();
+    let patterns: Vec<&str> = plan.rules.iter().map(|rule| rule.pattern.as_str()).collect();
+    assert_eq!(patterns, ["/data/ckpt.0006", "/data/ckpt.<n>"], "the first rule that matches counts");
+    let joint = &json["joint"];
+    let seconds = |name: &str| joint[name].as_f64().unwrap();
+    assert!(seconds("planned_s") < seconds("now_s") / 4.0, "{joint}");
+    let simulated =
+        place.json("sim t -p plan.toml -q --json")["plans"][0]["runs"][0]["elapsed_s"].as_f64().unwrap();
+    assert!((simulated / seconds("planned_s") - 1.0).abs() < 0.1, "{simulated} simulated: {joint}");
+    // Another application uses the files in another way: then the uses of both count together.
+    let scans = blocks().map(|(name, i)| (0, name, Op::Read, u64::from(i) << 20, 1 << 20));
+    place.trace("scan", &scans.collect::<Vec<_>>(), &[]);
+    for (times, sets) in [(1, 2), (100_000, 1)] {
+        let json = place.json(format!("plan t scan={times} -q --json").as_str());
+        let counts = json["files"].as_array().unwrap().iter().map(|files| files["count"].as_u64().unwrap());
+        let counts: Vec<u64> = counts.collect();
+        assert_eq!((counts.len(), counts.iter().sum()), (sets, 6), "{times} runs: {json}");
+    }
 }
 
 #[test]

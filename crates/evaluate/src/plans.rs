@@ -45,7 +45,8 @@ fn of_workload(scheme: &Scheme, workload: &Workload, cluster: &Cluster) -> Resul
     }
     let options = options(scheme);
     if *scheme == Scheme::Auto {
-        let decisions = stripewise_plan::plan(workload, cluster, &options)?.decisions;
+        let workload = workload.clone().divided(cluster, &options)?;
+        let decisions = stripewise_plan::plan(&workload, cluster, &options)?.decisions;
         let chosen =
             decisions.into_iter().map(|decision| (decision.pattern.clone(), decision.chosen().clone()));
         return Ok(planned(scheme, cluster, chosen.collect()));
@@ -249,4 +250,28 @@ fn whole_requests(problem: &Problem<'_>, request: u64) -> Result<Layout, PlanErr
 
 fn wrong(error: LayoutError) -> PlanError {
     PlanError::new(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::Scale;
+    use crate::experiments;
+    use crate::record::Place;
+
+    /// The published layouts are those of all files of a pattern.
+    #[test]
+    fn no_experiment_has_files_that_the_planner_divides() {
+        let scale = Scale { place: Place::Simulated, quick: false };
+        for cell in experiments::all().into_iter().flat_map(|experiment| experiment.cells(scale)) {
+            let cluster = cell.storage.cluster(&|tier, index| format!("/{tier}{index}").into(), false);
+            let workload = workload::of(&cell.parts, Path::new("/data"));
+            let patterns = |workload: &Workload| {
+                workload.file_sets.iter().map(|set| set.pattern.clone()).collect::<Vec<_>>()
+            };
+            let before = patterns(&workload);
+            let divided = workload.divided(&cluster, &Options::default()).unwrap();
+            assert_eq!(patterns(&divided), before, "{} {:?}", cell.experiment, cell.labels);
+        }
+    }
 }

@@ -37,6 +37,7 @@ impl Workload {
                     group.application = application;
                     group.times = times;
                 }
+                set.uses.iter_mut().for_each(|used| *used = used.of_runs(times));
                 let next = all.file_sets.len();
                 let place = *known.entry(set.pattern.clone()).or_insert(next);
                 if place == next { all.file_sets.push(set) } else { all.file_sets[place].join(set) }
@@ -53,16 +54,26 @@ impl FileSet {
         let mut known: HashMap<Arc<str>, u32> =
             (0..).zip(&self.files).map(|(index, file)| (file.name.clone(), index)).collect();
         let mut index_of = Vec::with_capacity(other.files.len());
+        let has_uses = !self.uses.is_empty() && !other.uses.is_empty();
+        let mut uses = other.uses.into_iter();
         for File { name, size } in other.files {
+            let used = uses.next().unwrap_or_default();
             let next = self.files.len() as u32;
             let index = *known.entry(name.clone()).or_insert(next);
             if index == next {
                 self.files.push(File { name, size });
+                self.uses.push(used);
             } else {
+                if let Some(of_both) = self.uses.get_mut(index as usize) {
+                    of_both.join(&used);
+                }
                 let file = &mut self.files[index as usize];
                 file.size = file.size.max(size);
             }
             index_of.push(index);
+        }
+        if !has_uses {
+            self.uses.clear();
         }
         for mut group in other.groups {
             group.sample.iter_mut().for_each(|request| request.file = index_of[request.file as usize]);

@@ -27,7 +27,7 @@ use stripewise_trace::{Classifier, ProcessInfo, Request as Call, pattern_of};
 
 use crate::activity::Timeline;
 use crate::collected::{Collected, Kind, Size};
-use crate::workload::{File, FileSet, Request, Workload};
+use crate::workload::{File, FileSet, FileUse, Request, Workload};
 
 /// Maximum number of sampled requests of one group; planning is exact for a group of up to this
 /// many requests.
@@ -53,7 +53,7 @@ const fn reduced(limit: usize) -> usize {
 /// Builds a [`Workload`] from the calls of a trace, added in the trace's order.
 ///
 /// Memory: at most about 270 MB of samples and groups, and 120 MB of streams, however many calls
-/// the trace has. Besides that the file names, some 50 bytes per file, and what the [`Classifier`]
+/// the trace has. Besides that the file names, some 110 bytes per file, and what the [`Classifier`]
 /// keeps: 4 bytes per phase, and at most some 40 bytes for each process of a file set.
 pub struct Collector<'a> {
     /// The wanted files.
@@ -86,6 +86,8 @@ struct Use {
     first_process: u32,
     /// Several processes moved data.
     shared: bool,
+    /// All requests that moved data.
+    requests: FileUse,
 }
 
 impl<'a> Collector<'a> {
@@ -156,9 +158,11 @@ impl<'a> Collector<'a> {
         }
         let Call { process, file, offset, .. } = *call;
         let request = Request { process, file, offset, size: call.bytes(), past: class.past };
+        let kind = Kind::of(call);
+        self.uses[file as usize].requests.add(kind.op(), &request);
         let set = &mut self.sets[index];
         let (before, is_full) = (set.open_size(), self.open.groups >= OPEN_GROUPS_MAX);
-        set.push(class.phase, Kind::of(call), request, self.open_limit, is_full);
+        set.push(class.phase, kind, request, self.open_limit, is_full);
         let after = set.open_size();
         self.open.update(before, after);
         let has_new_group = after.groups > before.groups;
@@ -288,6 +292,7 @@ impl<'a> Collector<'a> {
             set.private &= !used.shared;
             index_of[file as usize] = set.files.len() as u32;
             set.files.push(File { name: absolute(name), size: used.size });
+            set.uses.push(used.requests);
         }
         (sets, index_of)
     }

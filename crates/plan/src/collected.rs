@@ -201,6 +201,11 @@ impl Kind {
         }
     }
 
+    /// Read or write.
+    pub(crate) fn op(self) -> Op {
+        if self.write { Op::Write } else { Op::Read }
+    }
+
     /// The smaller, the more similar are the kinds.
     fn distance(self, other: Self) -> u64 {
         u64::from(other.write != self.write) << 41
@@ -224,7 +229,7 @@ impl Key {
             application: 0,
             times: 1,
             lane: None,
-            op: if self.kind.write { Op::Write } else { Op::Read },
+            op: self.kind.op(),
             access,
             procs: self.procs,
             procs_per_node: self.procs_per_node,

@@ -3,7 +3,7 @@
 //! ```text
 //! let mut collector = Collector::new(trace.processes(), trace.files()); // one pass over the trace
 //! for request in batch.requests { collector.add(request) }
-//! let workload = collector.finish();
+//! let workload = collector.finish().divided(&cluster, &options)?;
 //! let planned = plan(&workload, &cluster, &options)?;
 //! let file = to_plan(&planned.decisions, &cluster, &options).to_toml();
 //! ```
@@ -21,6 +21,7 @@ mod choose;
 mod collect;
 mod collected;
 mod counts;
+mod divide;
 mod elapsed;
 mod error;
 mod evaluate;

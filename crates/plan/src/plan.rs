@@ -137,10 +137,10 @@ fn keep_what_hardly_counts(decisions: &mut [Decision]) -> Vec<bool> {
     decisions.iter_mut().map(of_one).collect()
 }
 
-/// Puts rules in the order in which they count: the first one that matches a file does, so patterns
-/// of whole directories come last.
+/// Puts rules in the order in which they count: the first one that matches a file does. So patterns
+/// of whole directories come last, and those of some files of a set come before that of all.
 pub fn sort_rules(rules: &mut [Rule]) {
-    rules.sort_by_key(|rule| wildcards(&rule.pattern));
+    rules.sort_by_key(|rule| (wildcards(&rule.pattern), rule.pattern.matches("<n>").count()));
 }
 
 /// The plan file: one rule per decision.

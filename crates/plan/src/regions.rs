@@ -5,11 +5,13 @@
 
 use std::sync::Arc;
 
+use stripewise_cluster::Cluster;
 use stripewise_layout::{Layout, MAX_OFFSET, Region};
-use stripewise_model::Access;
+use stripewise_model::{Access, Op};
 use stripewise_trace::summary::Past;
 
 use crate::problem::{PAGE, Problem};
+use crate::servers::Servers;
 use crate::workload::{File, FileSet, Group, Request};
 
 /// Number of bins in which the requests are counted before neighbors are joined.
@@ -101,11 +103,11 @@ pub struct Outline {
 /// The outlines of the parts of a set's files, in file order.
 pub fn outline(problem: &Problem<'_>) -> Vec<Outline> {
     let spans = uneven(problem);
-    let work_s: f64 = spans.iter().map(|span| span.work_s).sum();
-    let stored = spans.iter().map(|span| span.stored).sum::<f64>().max(1.0);
+    let work_s: f64 = spans.iter().map(|span| span.work.work_s).sum();
+    let stored = spans.iter().map(|span| span.work.stored).sum::<f64>().max(1.0);
     let ends = spans.iter().skip(1).map(|span| Some(span.start)).chain([None]);
     let of = |(span, end): (&Span, Option<u64>)| {
-        let (work, bytes) = (span.work_s / work_s, span.stored / stored);
+        let (work, bytes) = (span.work.work_s / work_s, span.work.stored / stored);
         Outline { start: span.start, end, work, bytes }
     };
     spans.iter().zip(ends).map(of).collect()
@@ -115,19 +117,25 @@ pub fn outline(problem: &Problem<'_>) -> Vec<Outline> {
 #[derive(Clone, Copy, Default)]
 struct Span {
     start: u64,
-    /// Seconds of work.
-    work_s: f64,
-    /// Bytes of all files in it.
-    stored: f64,
+    work: Work,
 }
 
-impl Span {
-    /// How surely the work per byte differs from the next span's by more than [`FACTOR`]: the
+/// The work on some bytes of files.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Work {
+    /// Seconds of work.
+    pub work_s: f64,
+    /// Bytes of the files that it is on.
+    pub stored: f64,
+}
+
+impl Work {
+    /// How surely the work per byte differs from that on other bytes by more than [`FACTOR`]: the
     /// negative logarithm of the probability (Chernoff's bound) that a sample shows this if it does
     /// not; negative if the sample shows less. `one_s` is the mean work of a sampled request.
-    fn differs(&self, next: &Span, one_s: f64) -> f64 {
-        let density = |span: &Span| span.work_s / span.stored.max(1.0);
-        let (more, less) = if density(self) > density(next) { (self, next) } else { (next, self) };
+    pub fn differs(&self, other: &Self, one_s: f64) -> f64 {
+        let density = |work: &Self| work.work_s / work.stored.max(1.0);
+        let (more, less) = if density(self) > density(other) { (self, other) } else { (other, self) };
         let count = (more.work_s + less.work_s) / one_s;
         if count == 0.0 {
             return f64::NEG_INFINITY;
@@ -141,9 +149,10 @@ impl Span {
         if seen > expected { count * sum } else { -count * sum }
     }
 
-    fn join(&mut self, next: Span) {
-        self.work_s += next.work_s;
-        self.stored += next.stored;
+    /// Adds the work on other bytes.
+    pub fn join(&mut self, other: Self) {
+        self.work_s += other.work_s;
+        self.stored += other.stored;
     }
 }
 
@@ -155,12 +164,12 @@ fn starts(problem: &Problem<'_>) -> Vec<u64> {
 /// The parts as spans; a single one if there is no work.
 fn uneven(problem: &Problem<'_>) -> Vec<Span> {
     let spans = spans(problem);
-    let work_s: f64 = spans.iter().map(|span| span.work_s).sum();
+    let work_s: f64 = spans.iter().map(|span| span.work.work_s).sum();
     if work_s <= 0.0 {
-        return vec![Span { start: 0, work_s: 1.0, stored: 1.0 }];
+        return vec![Span { start: 0, work: Work { work_s: 1.0, stored: 1.0 } }];
     }
     let one_s = work_s / problem.set.groups.iter().map(|group| group.sample.len() as f64).sum::<f64>();
-    joined(spans, |one, next| one.differs(next, one_s), Span::join)
+    joined(spans, |one, next| one.work.differs(&next.work, one_s), |one, next| one.work.join(next.work))
 }
 
 /// The work in each bin.
@@ -170,27 +179,25 @@ fn spans(problem: &Problem<'_>) -> Vec<Span> {
     let mut spans: Vec<Span> = bins.starts().map(|start| Span { start, ..Span::default() }).collect();
     for file in &set.files {
         for span in spans.iter_mut().take_while(|span| span.start < file.size) {
-            span.stored += (file.size - span.start).min(bins.width) as f64;
+            span.work.stored += (file.size - span.start).min(bins.width) as f64;
         }
     }
+    let place = (problem.cluster, problem.servers);
     for group in &set.groups {
         let weight = group.weight(group.sample.len());
         for request in &group.sample {
-            spans[bins.bin_of(request)].work_s += weight * work_s(problem, group, request);
+            let work_s = work_s(place, group.op, request.access(), request.size);
+            spans[bins.bin_of(request)].work.work_s += weight * work_s;
         }
     }
     spans
 }
 
-/// The seconds that a request takes longer on the slowest server than on the fastest.
-fn work_s(problem: &Problem<'_>, group: &Group, request: &Request) -> f64 {
-    let access = if request.past.run > 0 { Access::Sequential } else { Access::Random };
-    let servers = problem.servers;
-    let busy_s = |tier| {
-        let server = problem.cluster.targets_of(tier).next()?;
-        Some(servers.busy_s(server, group.op, access, request.size))
-    };
-    let all = (0..problem.cluster.tiers.len()).filter_map(busy_s);
+/// The seconds that a request of `size` bytes takes longer on the slowest server than on the
+/// fastest.
+pub fn work_s((cluster, servers): (&Cluster, &Servers), op: Op, access: Access, size: u64) -> f64 {
+    let busy_s = |tier| Some(servers.busy_s(cluster.targets_of(tier).next()?, op, access, size));
+    let all = (0..cluster.tiers.len()).filter_map(busy_s);
     let (least, most) = all.fold((f64::INFINITY, 0.0f64), |(least, most), s| (least.min(s), most.max(s)));
     (most - least).max(0.0)
 }

@@ -1,5 +1,6 @@
 //! A group's totals and its evenly spaced runs of requests.
 
+use stripewise_model::Access;
 use stripewise_trace::summary::Past;
 
 use crate::workload::{RUN, Request};
@@ -32,7 +33,7 @@ impl Sampled {
     pub(crate) fn push(&mut self, request: Request, limit: usize) {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(request.size);
-        let in_order = request.past.run > 0;
+        let in_order = request.access() == Access::Sequential;
         self.in_order += u64::from(in_order);
         self.regular += u64::from(in_order || request.past.count > 1);
         self.keep(request, limit);

@@ -25,6 +25,8 @@ pub struct FileSet {
     pub pattern: String,
     /// The files, indexed by [`Request::file`].
     pub files: Vec<File>,
+    /// What is done with each file, by index; empty if it is not known.
+    pub uses: Vec<FileUse>,
     /// The requests, grouped by operation, size class and concurrency.
     pub groups: Vec<Group>,
     /// There are several files, and each is open in at most one process.
@@ -44,6 +46,46 @@ pub struct File {
     pub name: Arc<str>,
     /// The largest size seen, bytes: at open, by resize, or reached by a request.
     pub size: u64,
+}
+
+/// The number of all requests on a file, and their bytes, by operation and access.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileUse {
+    requests: [u64; 4],
+    bytes: [u64; 4],
+}
+
+impl FileUse {
+    /// Adds a request.
+    #[inline]
+    pub(crate) fn add(&mut self, op: Op, request: &Request) {
+        let is_in_order = request.access() == Access::Sequential;
+        let kind = 2 * usize::from(op == Op::Write) + usize::from(is_in_order);
+        self.requests[kind] += 1;
+        self.bytes[kind] = self.bytes[kind].saturating_add(request.size);
+    }
+
+    /// Adds what another application does with the file.
+    pub(crate) fn join(&mut self, other: &Self) {
+        let add = |(sum, more): (&mut u64, &u64)| *sum = sum.saturating_add(*more);
+        self.requests.iter_mut().zip(&other.requests).for_each(add);
+        self.bytes.iter_mut().zip(&other.bytes).for_each(add);
+    }
+
+    /// The same in so many runs.
+    pub(crate) fn of_runs(self, times: u64) -> Self {
+        let all = |numbers: [u64; 4]| numbers.map(|number| number.saturating_mul(times));
+        Self { requests: all(self.requests), bytes: all(self.bytes) }
+    }
+
+    /// Operation, access, number of requests and their bytes, of each kind that there is.
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = (Op, Access, u64, u64)> {
+        let accesses = [Access::Random, Access::Sequential];
+        let kinds = [Op::Read, Op::Write].into_iter().flat_map(move |op| accesses.map(|access| (op, access)));
+        let numbers = self.requests.iter().zip(&self.bytes);
+        let all = kinds.zip(numbers).map(|((op, access), (&requests, &bytes))| (op, access, requests, bytes));
+        all.filter(|(.., requests, _)| *requests > 0)
+    }
 }
 
 /// The files that exist and that a rule for their set would move, whether or not the trace names
@@ -125,6 +167,13 @@ pub struct Request {
     pub size: u64,
     /// The process's preceding accesses to the file.
     pub past: Past,
+}
+
+impl Request {
+    /// Whether it begins in the file where its process's previous one ended.
+    pub(crate) fn access(&self) -> Access {
+        if self.past.run > 0 { Access::Sequential } else { Access::Random }
+    }
 }
 
 impl Workload {

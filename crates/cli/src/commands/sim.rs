@@ -103,8 +103,8 @@ fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<(String, Plan)>> {
 /// different candidates, each group gets the candidate of that name, or else its best one.
 fn candidates(args: &Args, trace: &Trace) -> anyhow::Result<Vec<(String, Plan)>> {
     let (cluster, _) = args.cluster.read()?;
-    let workload = read_workload(trace, args.quiet)?;
     let options = stripewise_plan::Options::default();
+    let workload = read_workload(trace, args.quiet)?.divided(&cluster, &options)?;
     let decisions = plan(&workload, &cluster, &options)?.decisions;
     let Some(largest) = decisions.iter().max_by_key(|decision| decision.requests) else {
         return Ok(Vec::new());

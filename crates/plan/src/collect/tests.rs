@@ -1,10 +1,11 @@
 //! Traces with many phases, many sets, or names of all kinds.
 
-use stripewise_model::Op;
+use stripewise_model::{Access, Op};
 use stripewise_trace::summary::MAX_GROUPS;
 use stripewise_trace::{Flags, Op as Called};
 
 use super::*;
+use crate::Options;
 use crate::collected::{GROUPS_MAX, NEAREST_MAX};
 
 /// Processes of one node.
@@ -134,7 +135,7 @@ fn samples_and_groups_take_at_most_the_memory_that_is_stated() {
     let closed = (GROUPS_MAX + MAX_GROUPS) * 384;
     let nearest = MAX_GROUPS * NEAREST_MAX * 80;
     assert!(samples + open + closed + nearest <= 270_000_000, "{samples} + {open} + {closed} + {nearest}");
-    assert_eq!(size_of::<Use>(), 16);
+    assert_eq!(size_of::<Use>(), 80);
 }
 
 #[test]
@@ -184,4 +185,33 @@ fn broad_patterns_of_relative_names_keep_their_directory() {
         let name = &sets[0].files[500].name;
         assert!(match_path(expected.as_bytes(), name.as_bytes(), None).is_some());
     }
+}
+
+/// Files that are written one after the other. The samples have all requests of some files and none
+/// of others.
+#[test]
+fn the_use_of_every_file_is_counted_whatever_is_sampled() {
+    let (processes, each) = (processes(1), 1000);
+    let files: Vec<Arc<str>> = (0..300).map(|number| format!("/d/f{number}").into()).collect();
+    let collected = |hot: u32| {
+        let (mut collector, mut number) = (Collector::new(&processes, &files), 0);
+        for file in 0..300 {
+            for request in 0..if file == hot { 100 * each } else { each } {
+                collector.add(&call(Called::Write, file, request % each * 128, number));
+                number += 1;
+            }
+        }
+        collector.finish()
+    };
+    let even = collected(u32::MAX);
+    let [set] = &even.file_sets[..] else { panic!("one set") };
+    let sampled = |file: u32| set.groups[0].sample.iter().filter(|request| request.file == file).count();
+    assert!((0..300).any(|file| sampled(file) == 0) && (0..300).any(|file| sampled(file) > 500));
+    assert!(set.uses.iter().all(|used| used.kinds().eq([(Op::Write, Access::Random, each, each * 64)])));
+    let cluster = crate::tests::cluster((4, 5e-3, 8e-9), (2, 5e-5, 2e-9), ("1G", "1M"), (0.0, 0.0));
+    let divided = |workload: Workload| workload.divided(&cluster, &Options::default()).unwrap().file_sets;
+    assert_eq!(divided(even).len(), 1);
+    let parts: Vec<_> =
+        divided(collected(7)).iter().map(|part| (part.pattern.clone(), part.files.len())).collect();
+    assert_eq!(parts, [("/d/f<n>".to_owned(), 299), ("/d/f7".to_owned(), 1)]);
 }

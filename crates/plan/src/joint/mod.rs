@@ -121,7 +121,7 @@ fn sets<'p>(
 }
 
 /// Whether there is a tier on which not all files fit, with as many replicas as they may have.
-fn is_scarce(bytes: u64, (cluster, servers): (&Cluster, &Servers), options: &Options) -> bool {
+pub fn is_scarce(bytes: u64, (cluster, servers): (&Cluster, &Servers), options: &Options) -> bool {
     let copies = if options.with.iter().any(|with| with == "replicas") { options.copies.most } else { 1 };
     let needed = bytes.saturating_mul(copies as u64);
     (0..cluster.tiers.len()).any(|tier| servers.space_of(cluster, tier) < needed)

@@ -25,7 +25,7 @@ use stripewise_sim::{Lists, Simulator, Step};
 use stripewise_trace::summary::{Past, Pasts};
 
 use crate::Present;
-use crate::workload::{File, FileSet, Group, Request, Workload};
+use crate::workload::{File, FileSet, FileUse, Group, Request, Workload};
 
 /// `h` slow and `s` fast servers, each class with one α and β for all operations and accesses.
 pub fn cluster(
@@ -159,6 +159,15 @@ pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) ->
         ..FileSet::default()
     };
     Workload { file_sets: vec![set] }
+}
+
+/// The set with what is done with its files, if the samples have all requests.
+pub fn counted(mut set: FileSet) -> FileSet {
+    set.uses = vec![FileUse::default(); set.files.len()];
+    for group in &set.groups {
+        group.sample.iter().for_each(|request| set.uses[request.file as usize].add(group.op, request));
+    }
+    set
 }
 
 /// The same workload on files that have this layout now.

@@ -46,7 +46,7 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
         args.traces.iter().map(|traced| application(traced, args)).collect::<Result<_, _>>()?;
     let (cluster, profile) = args.cluster.read()?;
     let (options, present) = (args.options(&cluster)?, Present::parse(&args.present, &cluster)?);
-    let mut workload = workload(&applications, args)?;
+    let mut workload = workload(&applications, args)?.divided(&cluster, &options)?;
     present::find(&mut workload, &cluster, &present)?;
     if args.dont_move_more_than.is_some() {
         existing::find(&mut workload, &cluster, args.quiet)?;
