@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use stripewise_cluster::{Cluster, KEEP, Plan, Rule, Spread};
 use stripewise_native::NativeLayout;
+use stripewise_trace::summary::MAX_GROUPS;
 
 use crate::candidate::Judged;
 use crate::choose::{Decision, decide};
 use crate::error::PlanError;
-use crate::joint::{Joint, jointly};
+use crate::joint::{Joint, jointly, many};
 use crate::native::OnlyNative;
 use crate::options::{Objective, Options, Scheme};
 use crate::problem::Problem;
@@ -39,6 +40,10 @@ pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result
         return Err(PlanError::new(problem));
     }
     let servers = Servers::of(cluster)?;
+    if workload.file_sets.len() > MAX_GROUPS && options.sets_max() > MAX_GROUPS {
+        let (decisions, joint) = many::plan(workload, (cluster, &servers), options)?;
+        return Ok(Planned { decisions, joint: Some(joint) });
+    }
     let plan_bytes = workload.total_size();
     let auto = Options { scheme: Scheme::Auto, ..options.clone() };
     let of_set =
@@ -120,7 +125,7 @@ fn cheapest_of_all(costs: &[Vec<(NativeLayout, f64)>]) -> Option<&NativeLayout> 
 }
 
 /// File sets whose I/O takes less than this fraction of the total time are not worth a change.
-const NEGLIGIBLE: f64 = 0.01;
+pub const NEGLIGIBLE: f64 = 0.01;
 
 /// Returns for every set whether it keeps its layout for that reason.
 fn keep_what_hardly_counts(decisions: &mut [Decision]) -> Vec<bool> {

@@ -5,7 +5,13 @@ use stripewise_trace::summary::MAX_GROUPS;
 use stripewise_trace::{Flags, Op as Called};
 
 use super::*;
-use crate::collected::{GROUPS_MAX, NEAREST_MAX};
+use crate::collected::NEAREST_MAX;
+use crate::limits::Limits;
+
+/// The limits for few sets.
+fn limits() -> Limits {
+    Limits::of(1)
+}
 
 /// Processes of one node.
 fn processes(count: u32) -> Vec<ProcessInfo> {
@@ -51,8 +57,8 @@ fn add_bursts(collector: &mut Collector, files: u32, bursts: u64, each: u64, fir
                 number += 1;
             }
         }
-        assert!(collector.sampled() <= TOTAL_SAMPLE_MAX);
-        assert!(collector.open.groups <= OPEN_GROUPS_MAX + files as usize);
+        assert!(collector.sampled() <= limits().samples);
+        assert!(collector.open.groups <= limits().open_groups + files as usize);
     }
     number - first
 }
@@ -60,7 +66,7 @@ fn add_bursts(collector: &mut Collector, files: u32, bursts: u64, each: u64, fir
 #[test]
 fn samples_of_many_long_bursts_cover_the_whole_run() {
     let (processes, files) = (processes(1), names(3, |name| format!("/d/{name}")));
-    let mut collector = Collector::new(&processes, &files);
+    let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
     let total = add_bursts(&mut collector, 3, 1024, 700, 0);
     let workload = collector.finish();
     assert_eq!(workload.file_sets.len(), 3);
@@ -79,7 +85,7 @@ fn samples_of_many_long_bursts_cover_the_whole_run() {
 #[test]
 fn many_short_bursts_of_many_sets_take_bounded_memory_and_time() {
     let (processes, files) = (processes(1), names(130, |name| format!("/d/{name}")));
-    let mut collector = Collector::new(&processes, &files);
+    let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
     let total = add_bursts(&mut collector, 130, 1024, 16, 0);
     add_bursts(&mut collector, 130, 300, 16, total);
     let workload = collector.finish();
@@ -94,7 +100,7 @@ fn many_short_bursts_of_many_sets_take_bounded_memory_and_time() {
 #[test]
 fn a_process_that_lags_behind_closed_phases_is_counted_in_later_ones() {
     let (processes, files) = (processes(2), names(130, |name| format!("/d/{name}")));
-    let mut collector = Collector::new(&processes, &files);
+    let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
     let total = add_bursts(&mut collector, 130, 300, 1, 0);
     assert!(collector.closed.groups > 0, "some phases are closed");
     for number in total..2 * total {
@@ -113,11 +119,11 @@ fn a_process_that_lags_behind_closed_phases_is_counted_in_later_ones() {
 #[test]
 fn long_phases_of_many_sets_keep_a_sample_each() {
     let (processes, files) = (processes(2), names(300, |name| format!("/d/{name}")));
-    let mut collector = Collector::new(&processes, &files);
+    let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
     for number in 0..300 * 9000u64 {
         let (file, process) = ((number % 300) as u32, (number / 300 % 2) as u32);
         collector.add(&Call { process, ..call(Called::Write, file, number, number) });
-        assert!(collector.sampled() <= TOTAL_SAMPLE_MAX);
+        assert!(collector.sampled() <= limits().samples);
     }
     for set in collector.finish().file_sets {
         let [group] = &set.groups[..] else { panic!("one group") };
@@ -129,9 +135,9 @@ fn long_phases_of_many_sets_keep_a_sample_each() {
 /// The bound in the description of [`Collector`]. Vectors grow by doubling.
 #[test]
 fn samples_and_groups_take_at_most_the_memory_that_is_stated() {
-    let samples = 2 * TOTAL_SAMPLE_MAX * size_of::<Request>();
-    let open = (OPEN_GROUPS_MAX + MAX_GROUPS) * 640;
-    let closed = (GROUPS_MAX + MAX_GROUPS) * 384;
+    let samples = 2 * limits().samples * size_of::<Request>();
+    let open = (limits().open_groups + MAX_GROUPS) * 640;
+    let closed = (limits().groups + MAX_GROUPS) * 384;
     let nearest = MAX_GROUPS * NEAREST_MAX * 80;
     assert!(samples + open + closed + nearest <= 270_000_000, "{samples} + {open} + {closed} + {nearest}");
     assert_eq!(size_of::<Use>(), 16);
@@ -145,11 +151,14 @@ fn files_that_are_not_wanted_do_not_widen_the_pattern_of_wanted_ones() {
         let sets = collector.finish().file_sets;
         sets.into_iter().map(|set| (set.pattern.clone(), set.files.len(), set.bytes())).collect::<Vec<_>>()
     };
-    let all = patterns(Collector::new(&processes, &files));
+    let all = patterns(Collector::new(&processes, &files, MAX_GROUPS));
     assert_eq!(all, [("/d/*".to_owned(), 2000, 2000 * 64)]);
     let wanted = format!("/d/{}", letters(7));
-    assert_eq!(patterns(Collector::only(&processes, &files, |name| name == wanted)), [(wanted, 1, 64)]);
-    assert_eq!(patterns(Collector::only(&processes, &files, |_| false)), []);
+    assert_eq!(
+        patterns(Collector::only(&processes, &files, |name| name == wanted, MAX_GROUPS)),
+        [(wanted, 1, 64)]
+    );
+    assert_eq!(patterns(Collector::only(&processes, &files, |_| false, MAX_GROUPS)), []);
 }
 
 #[test]
@@ -159,7 +168,7 @@ fn a_broad_rule_heeds_mapped_files_that_have_no_rule() {
     files.push("/e/map".into());
     let processes = processes(1);
     for (mapped, expected) in [(None, false), (Some(600), true), (Some(601), false)] {
-        let mut collector = Collector::new(&processes, &files);
+        let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
         (0..600).for_each(|file| collector.add(&call(Called::Write, file, 0, file.into())));
         mapped.into_iter().for_each(|file| collector.add(&call(Called::Map, file, 0, 1000)));
         let [set] = &collector.finish().file_sets[..] else { panic!("one set") };
@@ -176,7 +185,7 @@ fn broad_patterns_of_relative_names_keep_their_directory() {
         (names(513, |name| format!("top/{name}")), "**/top/*"),
         (names(513, |name| format!("{name}/f")), "**"),
     ] {
-        let mut collector = Collector::new(&processes, &files);
+        let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
         (0..513).for_each(|file| collector.add(&call(Called::Write, file, 0, file.into())));
         let sets = collector.finish().file_sets;
         let patterns: Vec<&str> = sets.iter().map(|set| set.pattern.as_str()).collect();

@@ -1,0 +1,1 @@
+//! Many sets beside the same sets planned one by one.
