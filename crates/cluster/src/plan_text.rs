@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::cluster::Cluster;
 use crate::cluster_text::read_embedded;
-use crate::layout_text::{REMEDY, read_layouts, read_spread, write_layouts};
+use crate::layout_text::{REMEDY, Read, Written, read_layouts, read_spread, write_layouts};
 use crate::overlay_text::{read_overlay, write_overlay};
 use crate::pattern::Spread;
 use crate::plan::{KEEP, Plan, Rule};
@@ -25,10 +25,10 @@ impl Plan {
         root.check_version(PLAN_VERSION, REMEDY)?;
         root.allow_only("version, scheme, rule, cluster")?;
         let cluster = read_embedded(&root.need("cluster", REMEDY)?.table()?)?;
-        let rules = root.tables("rule")?;
+        let (rules, mut read) = (root.tables("rule")?, Read::new());
         Ok(Self {
             scheme: root.need("scheme", REMEDY)?.text()?.to_owned(),
-            rules: rules.iter().map(|table| read_rule(table, &cluster)).collect::<Result<_, _>>()?,
+            rules: rules.iter().map(|table| read_rule(table, &cluster, &mut read)).collect::<Result<_, _>>()?,
             cluster,
         })
     }
@@ -38,8 +38,9 @@ impl Plan {
         let mut out =
             String::from("# Written by `stripewise plan`: which files get which layout; first match wins.\n");
         let _ = writeln!(out, "version = {PLAN_VERSION}\nscheme = {}", quoted(&self.scheme));
+        let mut written = Written::new();
         for rule in &self.rules {
-            write_rule(&mut out, rule, &self.cluster);
+            write_rule(&mut out, rule, &self.cluster, &mut written);
         }
         out.push_str("\n# The cluster that the plan was made for.\n");
         self.cluster.write(&mut out, "cluster.");
@@ -47,24 +48,24 @@ impl Plan {
     }
 }
 
-fn write_rule(out: &mut String, rule: &Rule, cluster: &Cluster) {
+fn write_rule(out: &mut String, rule: &Rule, cluster: &Cluster, written: &mut Written) {
     let _ = writeln!(out, "\n[[rule]]\npattern = {}\nscheme = {}", quoted(&rule.pattern), quoted(&rule.scheme));
     let _ = writeln!(out, "reason = {}", quoted(&rule.reason));
     let _ = writeln!(out, "predicted_s = {:?}\nelapsed_s = {:?}", rule.predicted_s, rule.elapsed_s);
-    write_layouts(out, &rule.layouts, &rule.spread, cluster);
+    write_layouts(out, (&rule.layouts, &rule.spread), cluster, written);
     if let Some(overlay) = &rule.overlay {
         write_overlay(out, overlay, cluster);
     }
 }
 
-fn read_rule(table: &Table<'_>, cluster: &Cluster) -> Result<Rule, FileError> {
+fn read_rule(table: &Table<'_>, cluster: &Cluster, read: &mut Read) -> Result<Rule, FileError> {
     table.allow_only("pattern, scheme, reason, predicted_s, elapsed_s, spread, layouts, copy, overlay")?;
     let text = |key| table.need(key, REMEDY)?.text();
     let pattern = table.need("pattern", REMEDY)?;
     let absolute = pattern.text()?.starts_with(['/', '*']);
     pattern.ensure(absolute, "must be an absolute path pattern, beginning with / or *")?;
     let layouts_item = table.need("layouts", "list at least one layout, or [] for scheme \"keep\"")?;
-    let layouts = read_layouts(&layouts_item, cluster)?;
+    let layouts = read_layouts(&layouts_item, cluster, read)?;
     let scheme = text("scheme")?;
     let consistent = layouts.is_empty() == (scheme == KEEP);
     layouts_item.ensure(consistent, "a rule has layouts exactly when its scheme is not \"keep\"")?;

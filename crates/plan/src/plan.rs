@@ -1,8 +1,9 @@
 //! The whole plan: a decision per file set, and the plan file made from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use stripewise_cluster::{Cluster, KEEP, Plan, Rule, Spread};
+use stripewise_layout::Layout;
 use stripewise_native::NativeLayout;
 use stripewise_trace::summary::MAX_GROUPS;
 
@@ -10,6 +11,7 @@ use crate::candidate::Judged;
 use crate::choose::{Decision, decide};
 use crate::error::PlanError;
 use crate::joint::{Joint, jointly, many};
+use crate::layouts::Layouts;
 use crate::native::OnlyNative;
 use crate::options::{Objective, Options, Scheme};
 use crate::problem::Problem;
@@ -154,7 +156,9 @@ pub fn to_plan(decisions: &[Decision], cluster: &Cluster, options: &Options) -> 
         Scheme::Auto => "auto".to_owned(),
         Scheme::Planner(name) | Scheme::Named(name) => name.clone(),
     };
-    let mut rules: Vec<Rule> = decisions.iter().map(rule).collect();
+    // Many sets have few layouts.
+    let mut built = HashMap::new();
+    let mut rules: Vec<Rule> = decisions.iter().map(|decision| rule(decision, &mut built)).collect();
     sort_rules(&mut rules);
     Plan { scheme, cluster: cluster.clone(), rules }
 }
@@ -165,12 +169,14 @@ fn wildcards(pattern: &str) -> usize {
     (pattern.len() - stem.len()).saturating_sub(usize::from(stem.ends_with('\\')))
 }
 
-fn rule(decision: &Decision) -> Rule {
+fn rule<'d>(decision: &'d Decision, built: &mut HashMap<&'d Layouts, Vec<Layout>>) -> Rule {
     let chosen = decision.chosen();
     let (scheme, layouts, spread) = if decision.keep {
         (KEEP.to_owned(), Vec::new(), Spread::default())
     } else {
-        (chosen.candidate.name.clone(), chosen.candidate.layouts.build(), chosen.candidate.spread)
+        let packed = &chosen.candidate.layouts;
+        let layouts = built.entry(packed).or_insert_with(|| packed.build());
+        (chosen.candidate.name.clone(), layouts.clone(), chosen.candidate.spread)
     };
     Rule {
         pattern: decision.pattern.clone(),
