@@ -47,6 +47,8 @@ struct Field<'p> {
     options: &'p Options,
     /// The tier of every server.
     tier_of: Vec<u32>,
+    /// Maximum number of sets that become kinds of their own ([`ALONE_MAX`]).
+    alone_max: usize,
 }
 
 /// Which column each set gets.
@@ -69,9 +71,19 @@ pub fn plan(
     (cluster, servers): (&Cluster, &Servers),
     options: &Options,
 ) -> Result<(Vec<Decision>, Joint), PlanError> {
+    plan_with(workload, (cluster, servers), options, ALONE_MAX)
+}
+
+/// As [`plan`], with that many sets of their own kind at most.
+fn plan_with(
+    workload: &Workload,
+    (cluster, servers): (&Cluster, &Servers),
+    options: &Options,
+    alone_max: usize,
+) -> Result<(Vec<Decision>, Joint), PlanError> {
     let tier_of = (0..servers.count() as u32).map(|server| cluster.tier_of(server).unwrap_or(0) as u32);
     let tier_of = tier_of.collect();
-    let field = Field { sets: &workload.file_sets, cluster, servers, options, tier_of };
+    let field = Field { sets: &workload.file_sets, cluster, servers, options, tier_of, alone_max };
     let kinds = field.kinds()?;
     field.assigned(&kinds)
 }
@@ -133,7 +145,7 @@ impl Field<'_> {
             }
         }
         alone.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.2.cmp(&b.2)));
-        alone.truncate(ALONE_MAX);
+        alone.truncate(self.alone_max);
         for &(_, index, member) in &alone {
             kinds[index].kind.members.retain(|&other| other != member);
         }
