@@ -7,6 +7,7 @@ use super::{Field, Place};
 use crate::candidate::{Candidate, Judged};
 use crate::choose::{Decision, reason_for};
 use crate::options::Objective;
+use crate::problem::Problem;
 use crate::workload::FileSet;
 
 /// The decision for a set in its place, which takes this `share` of the time in its present layout.
@@ -70,7 +71,8 @@ fn reason(
         _ => format!("; {others} other sets of files are used alike"),
     };
     if column > 0 {
-        return reason_for(&field.problem(set), present, best, gain) + &like;
+        let problem = Problem { size: main_size(set), ..field.problem(set) };
+        return reason_for(&problem, present, best, gain) + &like;
     }
     let what = match field.options.objective {
         Objective::Elapsed => "I/O time",

@@ -1,9 +1,11 @@
 //! The layouts that the sets of a kind may get: what they take for a second of work, and the bytes
 //! of a set in them.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
 use rayon::prelude::*;
 use stripewise_allocation::{Column, Region};
-use stripewise_cluster::Cluster;
 use stripewise_layout::Layout;
 use stripewise_model::Cost;
 
@@ -11,6 +13,7 @@ use super::division::Division;
 use super::kinds::{Kind, Work, work_of};
 use crate::candidate::{Candidate, Judged, Method};
 use crate::choose::{Decision, present};
+use crate::error::PlanError;
 use crate::evaluate::{best_of, by_group, judge};
 use crate::options::Objective;
 use crate::present::Present;
@@ -18,8 +21,11 @@ use crate::problem::Problem;
 use crate::spread::layout_of;
 use crate::workload::FileSet;
 
-/// Maximum number of layouts of a kind, the fastest ones for all its sets together.
-const COLUMNS_MAX: usize = 24;
+/// Maximum number of layouts of a kind.
+const COLUMNS_MAX: usize = 32;
+/// Maximum number of layouts of a kind with the same parts of the files on each tier that are looked
+/// at, the fastest ones for all its sets together.
+const ALIKE_MAX: usize = 6;
 
 /// A layout that the sets of a kind may get.
 pub struct KindColumn {
@@ -76,8 +82,7 @@ impl KindColumn {
                 None => (1.0, Cost { io_s: 1.0, ..Cost::default() }),
             })
             .collect();
-        let layouts = judged.candidate.layouts.build();
-        let divisions = layouts.iter().map(|layout| Division::new(layout, tier_of)).collect();
+        let divisions = divisions(&judged.candidate.layouts.build(), tier_of);
         Self { judged, rates, divisions }
     }
 
@@ -95,30 +100,27 @@ impl KindColumn {
 
     /// The bytes of a set on each of `tiers` tiers in this column.
     fn bytes(&self, set: &FileSet, tiers: usize) -> Vec<u64> {
-        let mut bytes = vec![0; tiers];
-        let layout_of = layout_of(set, &self.judged.candidate.spread, self.divisions.len());
-        for (file, layout) in set.files.iter().zip(layout_of) {
-            self.divisions[layout as usize].add(file.size, &mut bytes);
-        }
-        bytes
+        divided(
+            set,
+            &self.divisions,
+            layout_of(set, &self.judged.candidate.spread, self.divisions.len()),
+            tiers,
+        )
     }
 
-    /// Whether this column is never better than another one: in no group faster, and with no fewer
-    /// bytes on any tier.
-    fn is_needless(&self, other: &Self, set: &FileSet, tiers: usize, objective: Objective) -> bool {
+    /// Whether this column is in no group faster than another one.
+    fn is_slower(&self, other: &Self, objective: Objective) -> bool {
         let seconds = |rate: &(f64, Cost)| match objective {
             Objective::Elapsed => rate.0,
             Objective::Cost => rate.1.total_s(),
         };
-        let is_slower = self.rates.iter().zip(&other.rates).all(|(one, other)| seconds(one) >= seconds(other));
-        is_slower
-            && self.bytes(set, tiers).iter().zip(other.bytes(set, tiers)).all(|(one, other)| *one >= other)
+        self.rates.iter().zip(&other.rates).all(|(one, other)| seconds(one) >= seconds(other))
     }
 }
 
 impl Planned {
     /// A kind with its present layout only.
-    pub fn present(problem: &Problem<'_>, kind: Kind, tier_of: &[u32]) -> Result<Self, crate::PlanError> {
+    pub fn present(problem: &Problem<'_>, kind: Kind, tier_of: &[u32]) -> Result<Self, PlanError> {
         let candidate = Candidate { notable: true, ..present(problem)? };
         let judged = match kind.is_sampled() {
             true => judge(problem, vec![candidate]).remove(0),
@@ -130,46 +132,38 @@ impl Planned {
 
     /// The kind with the candidates of a decision for the pooled set that may be best for some of
     /// its sets.
-    pub fn with(self, problem: &Problem<'_>, decision: Decision, tier_of: &[u32], cluster: &Cluster) -> Self {
+    pub fn with(self, problem: &Problem<'_>, decision: Decision, tier_of: &[u32]) -> Self {
         let (kind, count) = (self.kind, decision.candidates.len() + 1);
-        let objective = problem.options.objective;
-        let is_judged = |judged: &Judged| judged.method == Method::Full || objective == Objective::Cost;
-        let mut picks = decision.picks.clone();
-        picks.retain(|&pick| {
-            let judged = &decision.candidates[pick];
-            is_judged(judged) && judged.candidate.overlay.is_none()
-        });
-        picks.sort_by(|&a, &b| {
-            let seconds = |pick: usize| objective.of(&decision.candidates[pick]);
-            seconds(a).total_cmp(&seconds(b))
-        });
-        picks.truncate(4 * COLUMNS_MAX);
         let column = |judged: &Judged| KindColumn::new(problem, &kind, judged.clone(), count, tier_of);
+        let picks = promising(problem, &decision, tier_of);
         let all: Vec<KindColumn> = picks.par_iter().map(|&pick| column(&decision.candidates[pick])).collect();
-        let (tiers, set) = (cluster.tiers.len(), problem.set);
+        let tiers = problem.cluster.tiers.len();
+        let bytes: Vec<Vec<u64>> = all.iter().map(|column| column.bytes(problem.set, tiers)).collect();
+        let is_small =
+            |one: usize, other: usize| bytes[one].iter().zip(&bytes[other]).all(|(one, most)| one <= most);
+        let objective = problem.options.objective;
         let mut kept: Vec<usize> = Vec::new();
-        for (index, column) in all.iter().enumerate() {
-            let is_needless = kept.iter().any(|&known| column.is_needless(&all[known], set, tiers, objective));
-            if !is_needless && kept.len() < COLUMNS_MAX {
+        for index in 0..all.len() {
+            let is_needless =
+                |&known: &usize| is_small(known, index) && all[index].is_slower(&all[known], objective);
+            if kept.len() < COLUMNS_MAX && !kept.iter().any(is_needless) {
                 kept.push(index);
             }
         }
         // Of those that are as good and as small the rules for ties choose.
-        let bytes: Vec<Vec<u64>> = all.iter().map(|column| column.bytes(set, tiers)).collect();
         let settled = |&index: &usize| {
-            let is_small =
-                |&other: &usize| bytes[other].iter().zip(&bytes[index]).all(|(one, most)| one <= most);
-            let alike: Vec<usize> = (0..all.len()).filter(is_small).map(|other| picks[other]).collect();
+            let alike = (0..all.len()).filter(|&other| is_small(other, index));
+            let alike: Vec<usize> = alike.map(|other| picks[other]).collect();
             let best = best_of(problem, &decision.candidates, &alike);
             picks.iter().position(|&pick| pick == best).unwrap_or(index)
         };
         let mut kept: Vec<usize> = kept.iter().map(settled).collect();
         kept.sort_unstable();
         kept.dedup();
-        let now = KindColumn::new(problem, &kind, decision.present, count, tier_of);
+        let now = column(&decision.present);
         let mut all: Vec<Option<KindColumn>> = all.into_iter().map(Some).collect();
         let columns = kept.into_iter().filter_map(|index| all[index].take());
-        Self { kind, columns: std::iter::once(now).chain(columns).collect(), notes: decision.notes }
+        Self { columns: std::iter::once(now).chain(columns).collect(), kind, notes: decision.notes }
     }
 
     /// What a set of the kind takes in each column.
@@ -211,20 +205,62 @@ impl Planned {
     }
 }
 
-/// The bytes of a set on each tier in its present layout.
-fn bytes_now(set: &FileSet, column: &KindColumn, (tiers, tier_of): (usize, &[u32])) -> Vec<u64> {
-    let Present::Known { layouts, layout_of, .. } = &set.present else { return column.bytes(set, tiers) };
-    let divisions: Vec<Division> = layouts.iter().map(|layout| Division::new(layout, tier_of)).collect();
+/// Indices of the candidates of a decision that are worth a closer look: of those that put the same
+/// parts of the files on each tier the fastest ones. First come those that are fastest of all with
+/// the same parts.
+fn promising(problem: &Problem<'_>, decision: &Decision, tier_of: &[u32]) -> Vec<usize> {
+    let objective = problem.options.objective;
+    let seconds = |pick: usize| objective.of(&decision.candidates[pick]);
+    let is_judged = |&pick: &usize| {
+        let judged = &decision.candidates[pick];
+        (judged.method == Method::Full || objective == Objective::Cost) && judged.candidate.overlay.is_none()
+    };
+    let mut picks: Vec<usize> = decision.picks.iter().copied().filter(is_judged).collect();
+    picks.sort_by(|&a, &b| seconds(a).total_cmp(&seconds(b)));
+    let mut known: HashMap<Vec<u64>, usize> = HashMap::new();
+    let ranked = |pick: usize| {
+        let rank = known.entry(percents(problem, &decision.candidates[pick].candidate, tier_of)).or_default();
+        *rank += 1;
+        (*rank <= ALIKE_MAX).then_some((*rank, pick))
+    };
+    let mut ranked: Vec<(usize, usize)> = picks.into_iter().filter_map(ranked).collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, pick)| pick).collect()
+}
+
+/// The part of the files that a candidate puts on each tier, in percent.
+fn percents(problem: &Problem<'_>, candidate: &Candidate, tier_of: &[u32]) -> Vec<u64> {
+    let (set, layouts) = (problem.set, candidate.layouts.build());
+    let tiers = problem.cluster.tiers.len();
+    let bytes = divided(set, &divisions(&layouts, tier_of), candidate.layout_of(set), tiers);
+    let percent = 0.01 * set.total_size().max(1) as f64;
+    bytes.into_iter().map(|bytes| (bytes as f64 / percent).round() as u64).collect()
+}
+
+fn divisions(layouts: &[Layout], tier_of: &[u32]) -> Vec<Division> {
+    layouts.iter().map(|layout| Division::new(layout, tier_of)).collect()
+}
+
+/// The bytes of a set on each of `tiers` tiers, if its files are divided like this.
+fn divided(set: &FileSet, divisions: &[Division], layout_of: Vec<u32>, tiers: usize) -> Vec<u64> {
     let mut bytes = vec![0; tiers];
-    for file in &set.files {
-        let layout = layout_of.as_ref().and_then(|of| of.get(&file.name)).copied().unwrap_or(0);
+    for (file, layout) in set.files.iter().zip(layout_of) {
         divisions[layout as usize].add(file.size, &mut bytes);
     }
     bytes
 }
 
+/// The bytes of a set on each tier in its present layout.
+fn bytes_now(set: &FileSet, column: &KindColumn, (tiers, tier_of): (usize, &[u32])) -> Vec<u64> {
+    if !matches!(set.present, Present::Known { .. }) {
+        return column.bytes(set, tiers);
+    }
+    let (layouts, layout_of) = layouts_now(set, column);
+    divided(set, &divisions(&layouts, tier_of), layout_of, tiers)
+}
+
 /// The layouts of a set in its present state, and the index of the layout of each file.
-pub fn layouts_now<'s>(set: &'s FileSet, column: &KindColumn) -> (std::borrow::Cow<'s, [Layout]>, Vec<u32>) {
+pub fn layouts_now<'s>(set: &'s FileSet, column: &KindColumn) -> (Cow<'s, [Layout]>, Vec<u32>) {
     match &set.present {
         Present::Known { layouts, layout_of, .. } => {
             let of = |name| layout_of.as_ref().and_then(|of| of.get(name)).copied().unwrap_or(0);

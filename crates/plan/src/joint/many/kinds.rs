@@ -20,8 +20,9 @@ use crate::workload::{File, FileSet, Group, Request};
 const WORK_MIN: f64 = 1.0 / 64.0;
 /// Maximum number of groups of a kind. Further ones join the largest one.
 const GROUPS_MAX: usize = 8;
-/// Number of requests of each group of a kind that are enough for a sample.
+/// Number of requests of each group of a kind that are enough for a sample, and of files.
 const SAMPLE: usize = 32 * 1024;
+const FILES: usize = 256;
 
 /// How strictly sets are compared, the strictest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,7 +266,8 @@ impl Kind {
     }
 
     fn wants(&self, group: &Group) -> bool {
-        !group.sample.is_empty() && self.pooled.groups[self.group_of(group)].sample.len() < SAMPLE
+        let has_few = self.pooled.private || self.pooled.files.len() < FILES;
+        has_few && !group.sample.is_empty() && self.pooled.groups[self.group_of(group)].sample.len() < SAMPLE
     }
 
     /// Takes the samples of a member. Its processes get numbers from 0 on: those of different

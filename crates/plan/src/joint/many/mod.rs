@@ -123,7 +123,7 @@ impl Field<'_> {
             let pooled = kind.kind.pooled.clone();
             let problem = self.problem(&pooled);
             match decide(&problem) {
-                Ok(decision) => kind.with(&problem, decision, &self.tier_of, self.cluster),
+                Ok(decision) => kind.with(&problem, decision, &self.tier_of),
                 Err(error) => Planned { notes: vec![error.to_string()], ..kind },
             }
         };

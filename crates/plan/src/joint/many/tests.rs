@@ -82,7 +82,10 @@ fn many_sets_are_planned_as_well_as_one_by_one() {
         for alone_max in [0, 8] {
             let (many, of_many) = plan_with(&workload, (&cluster, &servers), &options(), alone_max).unwrap();
             let used = bytes(&workload, &many, servers.count());
-            assert!(used.iter().zip(&servers.capacities).all(|(used, space)| used <= space), "{seed}: {used:?}");
+            assert!(
+                used.iter().zip(&servers.capacities).all(|(used, space)| used <= space),
+                "{seed}: {used:?}"
+            );
             assert!(of_many.bound_s <= of_many.planned_s, "{seed}");
             let many_s = seconds(&workload, &many, &cluster);
             assert!((many_s / of_many.planned_s - 1.0).abs() < 0.05, "{seed}: {many_s} {}", of_many.planned_s);
