@@ -194,3 +194,40 @@ fn broad_patterns_of_relative_names_keep_their_directory() {
         assert!(match_path(expected.as_bytes(), name.as_bytes(), None).is_some());
     }
 }
+
+/// Of sets that are alike the first ones keep all of their requests; of others too, at least one.
+#[test]
+fn alike_sets_forget_their_samples_and_keep_their_totals() {
+    let (processes, files) = (processes(2), names(3000, |name| format!("/d/{name}")));
+    let mut collector = Collector::new(&processes, &files, 1 << 17);
+    let size_of = |file: u32| if file == 2999 { 4096 } else { 64 };
+    for number in 0..3000 * 1000u64 {
+        let file = (number / 1000) as u32;
+        let call = call(Called::Write, file, number % 1000 * 64, number);
+        let (process, size) = ((number % 2) as u32, size_of(file));
+        collector.add(&Call { process, size, result: size as i64, ..call });
+        assert!(collector.sampled() <= collector.limits.samples);
+    }
+    let sets = collector.finish().file_sets;
+    assert_eq!(sets.len(), 3000);
+    let mut whole = 0;
+    for set in &sets {
+        let [group] = &set.groups[..] else { panic!("one group") };
+        assert_eq!((group.procs, group.count), (2, 1000));
+        assert!([0, 1000].contains(&group.sample.len()), "{}", group.sample.len());
+        whole += group.sample.len() / 1000;
+        assert!(group.bytes < 1_000_000 || !group.sample.is_empty(), "there is one of its kind");
+    }
+    assert!(whole >= 500, "{whole}");
+}
+
+/// The more sets, the more is kept of all, and the least of each always fits.
+#[test]
+fn the_limits_of_many_sets_can_be_kept() {
+    for sets in [1, 512, 513, 20_000, 1 << 17] {
+        let Limits { samples, open_groups, open_sample, groups } = Limits::of(sets);
+        assert!((open_groups + sets) * open_sample <= samples / 2, "{sets}");
+        assert!(groups + sets <= samples / 2, "{sets}");
+        assert!(samples * size_of::<Request>() <= 180_000_000, "{sets}");
+    }
+}

@@ -10,7 +10,7 @@ use super::stages::{Placed, total_s};
 
 /// Fractions of the space to plan for, one after the other, where it counts by tier, until the
 /// files fit on every server.
-pub const SPACES: [f64; 3] = [1.0, 0.9, 0.75];
+const SPACES: [f64; 3] = [1.0, 0.9, 0.75];
 
 /// The options of a solution, by index, after ties and repairs; `None` if `others` are as fast.
 pub fn faster(

@@ -2,7 +2,7 @@
 
 use super::columns::{KindColumn, Planned, Taken};
 use super::kinds::Work;
-use super::servers::turned_layouts;
+use super::servers::layouts_for;
 use super::{Field, Place};
 use crate::candidate::{Candidate, Judged};
 use crate::choose::{Decision, reason_for};
@@ -16,7 +16,7 @@ pub fn decision(field: &Field<'_>, kinds: &[Planned], (set, place): (&FileSet, P
     let work: Work<'_> = &|op, access, bytes| field.work_s(op, access, bytes);
     let judged = |column: usize| scaled(&kind.columns[column], kind.taken(set, column, work));
     let (present, column) = (judged(0), place.column as usize);
-    let best = if column == 0 { present.clone() } else { in_turn(field, judged(column), place) };
+    let best = if column == 0 { present.clone() } else { in_place(field, judged(column), place) };
     let objective = field.options.objective;
     let (now_s, then_s) = (objective.of(&present), objective.of(&best));
     let gain = if now_s > 0.0 { 1.0 - then_s / now_s } else { 0.0 };
@@ -46,9 +46,9 @@ fn scaled(column: &KindColumn, Taken { elapsed_s, cost }: Taken) -> Judged {
     Judged { elapsed_s, cost, busiest_s: judged.busiest_s * fraction, ..judged.clone() }
 }
 
-/// A layout as a set gets it that takes a turn.
-fn in_turn(field: &Field<'_>, judged: Judged, place: Place) -> Judged {
-    let layouts = turned_layouts(&judged.candidate.layouts, &field.tier_of, place.member);
+/// A layout as a set in this place gets it.
+fn in_place(field: &Field<'_>, judged: Judged, place: Place) -> Judged {
+    let layouts = layouts_for(field, &judged.candidate.layouts, place);
     Judged { candidate: Candidate { layouts, ..judged.candidate }, ..judged }
 }
 

@@ -23,7 +23,6 @@ use self::chosen::decision;
 use self::columns::Planned;
 use self::kinds::{Kind, Work, kinds};
 use self::servers::bytes_by_server;
-use super::faster::SPACES;
 use super::rows::Rows;
 use super::waits::Waits;
 use super::whole::Joint;
@@ -34,6 +33,11 @@ use crate::plan::NEGLIGIBLE;
 use crate::problem::Problem;
 use crate::servers::Servers;
 use crate::workload::{FileSet, Workload};
+
+/// Maximum number of solutions that are tried, each for less space where files did not fit.
+const ATTEMPTS: usize = 5;
+/// What is left of the space for rounding.
+const SPARE: f64 = 0.999;
 
 /// Maximum number of sets of kinds of several that are planned by their own requests, because they
 /// alone take a notable part of the time.
@@ -194,10 +198,10 @@ impl Field<'_> {
         places: &mut [Place],
         (rows, space): (&Rows, &[u64]),
     ) -> Option<Solution> {
-        let sums = rows.sums(space);
+        let mut sums: Vec<f64> = rows.sums(space).into_iter().map(|bytes| bytes as f64).collect();
         let mut bound_s = None;
-        for fraction in SPACES {
-            program.rows = sums.iter().map(|&bytes| Row::Space { bytes: bytes as f64 * fraction }).collect();
+        for _ in 0..ATTEMPTS {
+            program.rows = sums.iter().map(|&bytes| Row::Space { bytes }).collect();
             let solution = solve(&program).ok()?;
             let bound_s = *bound_s.get_or_insert(solution.bound_s);
             for ((place, columns), choice) in places.iter_mut().zip(columns).zip(&solution.choices) {
@@ -207,8 +211,23 @@ impl Field<'_> {
             if used.iter().zip(space).all(|(used, space)| used <= space) {
                 return Some(Solution { bound_s, ..solution });
             }
+            let fullest = self.fullest(&used, space);
+            sums.iter_mut()
+                .zip(fullest)
+                .filter(|(_, full)| *full > 1.0)
+                .for_each(|(sum, full)| *sum *= SPARE / full);
         }
         None
+    }
+
+    /// By tier: the part of the space that is used of the server on which it is the most.
+    fn fullest(&self, used: &[u64], space: &[u64]) -> Vec<f64> {
+        let mut fullest = vec![0.0f64; self.cluster.tiers.len()];
+        for ((&used, &space), &tier) in used.iter().zip(space).zip(&self.tier_of) {
+            let full = &mut fullest[tier as usize];
+            *full = full.max(used as f64 / space.max(1) as f64);
+        }
+        fullest
     }
 
     /// The whole workload under the plan.

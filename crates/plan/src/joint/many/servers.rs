@@ -14,11 +14,16 @@ use crate::spread::layout_of;
 /// Number of servers of a tier at which the files of a set may begin, evenly spaced. Sets of a kind
 /// take turns, so that the beginnings of their files are not all on the same servers. There are few,
 /// because each is a layout of its own for the programs that use the plan.
-pub const TURNS: usize = 32;
+const TURNS: u32 = 32;
 
-/// The layouts of a set that takes a turn.
-pub fn layouts_in_turn(layouts: &[Layout], tier_of: &[u32], member: u32) -> Vec<Layout> {
-    let turn = (member as usize % TURNS, TURNS);
+/// The turn of a set, of [`TURNS`]. Where a file system stripes, it chooses the servers itself.
+fn turn_of(field: &Field<'_>, place: &Place) -> u32 {
+    if place.column == 0 || field.cluster.has_pools() { 0 } else { place.member % TURNS }
+}
+
+/// The layouts of a set that has this turn.
+fn in_turn(layouts: &[Layout], tier_of: &[u32], turn: u32) -> Vec<Layout> {
+    let turn = (turn as usize, TURNS as usize);
     layouts.iter().map(|layout| turned(layout, tier_of, turn).unwrap_or_else(|| layout.clone())).collect()
 }
 
@@ -33,13 +38,11 @@ pub fn bytes_by_server(field: &Field<'_>, kinds: &[Planned], places: &[Place]) -
             add(field, &layouts, std::iter::once((index, layout_of)), &mut bytes);
             continue;
         }
-        let turn = if place.column == 0 { 0 } else { place.member % TURNS as u32 };
-        alike.entry((place.kind, place.column, turn)).or_default().push(index);
+        alike.entry((place.kind, place.column, turn_of(field, place))).or_default().push(index);
     }
     for ((kind, column, turn), sets) in alike {
         let candidate = &kinds[kind as usize].columns[column as usize].judged.candidate;
-        let built = candidate.layouts.build();
-        let built = if column == 0 { built } else { layouts_in_turn(&built, &field.tier_of, turn) };
+        let built = in_turn(&candidate.layouts.build(), &field.tier_of, turn);
         let of_set = |index: u32| {
             let set = &field.sets[index as usize];
             (index, layout_of(set, &candidate.spread, built.len()))
@@ -60,7 +63,10 @@ fn add(field: &Field<'_>, layouts: &[Layout], sets: impl Iterator<Item = (u32, V
     filled.iter().for_each(|filled| filled.add_to(bytes));
 }
 
-/// The layouts of a candidate as a set gets them that takes a turn.
-pub fn turned_layouts(layouts: &Layouts, tier_of: &[u32], member: u32) -> Layouts {
-    Layouts::from(layouts_in_turn(&layouts.build(), tier_of, member))
+/// The layouts of a candidate as a set in this place gets them.
+pub fn layouts_for(field: &Field<'_>, layouts: &Layouts, place: Place) -> Layouts {
+    match turn_of(field, &place) {
+        0 => layouts.clone(),
+        turn => Layouts::from(in_turn(&layouts.build(), &field.tier_of, turn)),
+    }
 }
