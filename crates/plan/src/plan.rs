@@ -159,8 +159,47 @@ pub fn to_plan(decisions: &[Decision], cluster: &Cluster, options: &Options) -> 
     // Many sets have few layouts.
     let mut built = HashMap::new();
     let mut rules: Vec<Rule> = decisions.iter().map(|decision| rule(decision, &mut built)).collect();
+    if rules.len() > MAX_GROUPS {
+        rules = alike(rules);
+    }
     sort_rules(&mut rules);
     Plan { scheme, cluster: cluster.clone(), rules }
+}
+
+/// The rules in an order in which those with the same layouts follow one another. They get the same
+/// reason, and the mean of their times, so that they are written as one.
+///
+/// Patterns with a `*`, which match what others match, come last.
+fn alike(rules: Vec<Rule>) -> Vec<Rule> {
+    let is_narrow = |rule: &Rule| wildcards(&rule.pattern) == 0 && !rule.pattern.starts_with('*');
+    let (narrow, broad): (Vec<Rule>, Vec<Rule>) = rules.into_iter().partition(is_narrow);
+    let mut sets: Vec<Vec<Rule>> = Vec::new();
+    let mut known = HashMap::new();
+    for rule in narrow {
+        let Spread { field, stride } = rule.spread;
+        // Rules with the same layouts share them.
+        let layouts: Vec<_> = rule.layouts.iter().map(|layout| layout.regions().as_ptr()).collect();
+        let next = sets.len();
+        let place = *known.entry((rule.scheme.clone(), layouts, field, stride)).or_insert(next);
+        if place == next { sets.push(vec![rule]) } else { sets[place].push(rule) }
+    }
+    sets.iter_mut().for_each(|rules| describe_alike(rules));
+    sets.into_iter().flatten().chain(broad).collect()
+}
+
+/// Gives rules with the same layouts the same reason, and the mean of their times.
+fn describe_alike(rules: &mut [Rule]) {
+    let count = rules.len();
+    if count == 1 {
+        return;
+    }
+    let mean = |of: fn(&Rule) -> f64| rules.iter().map(of).sum::<f64>() / count as f64;
+    let (predicted_s, elapsed_s) = (mean(|rule| rule.predicted_s), mean(|rule| rule.elapsed_s));
+    let reason =
+        format!("{count} patterns of files; the times are their means; of the first: {}", rules[0].reason);
+    for rule in rules {
+        (rule.predicted_s, rule.elapsed_s, rule.reason) = (predicted_s, elapsed_s, reason.clone());
+    }
 }
 
 /// The number of `*` at the end of a pattern.

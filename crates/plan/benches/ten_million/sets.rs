@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use stripewise_cluster::Cluster;
+use stripewise_cluster::{Cluster, Plan, RuleIndex};
+use stripewise_plan::workload::FileSet;
 use stripewise_plan::{Collector, Options, Workload, plan, to_plan};
 use stripewise_random::Random;
 use stripewise_trace::{Flags, Meta, Op, ProcessInfo, Request, Trace, TraceWriter};
@@ -28,11 +29,13 @@ pub fn measure(sets: u32, requests: u64) {
     let (total, total_cpu_s) = (start.elapsed(), cpu_seconds());
     let memory_mib = most_memory_mib();
     let text = to_plan(&planned.decisions, &cluster, &options).to_toml();
+    let written_s = (start.elapsed() - total).as_secs_f64();
+    let (read_s, found_us) = in_use(&text, &workload);
     let joint = planned.joint.expect("the space is scarce");
     println!(
         "{requests} requests, {} sets: grouping {:.2} s ({:.2} s of CPU), planning {:.2} s ({:.2} s of CPU), together \
          {:.2} s ({:.2} s of CPU); most memory {memory_mib} MiB; {:.1} s now, {:.1} s planned, bound {:.1} s; {} sets \
-         move; plan.toml in {:.2} s, {} MiB",
+         move; plan.toml of {} MiB written in {written_s:.2} s, read in {read_s:.2} s, a rule found in {found_us:.2} µs",
         workload.file_sets.len(),
         grouped.as_secs_f64(),
         grouped_cpu_s - cpu_s,
@@ -44,9 +47,19 @@ pub fn measure(sets: u32, requests: u64) {
         joint.planned_s,
         joint.bound_s,
         planned.decisions.iter().filter(|decision| !decision.keep).count(),
-        (start.elapsed() - total).as_secs_f64(),
         text.len() >> 20,
     );
+}
+
+/// Seconds for reading the plan, and microseconds for finding the rule of a file.
+fn in_use(text: &str, workload: &Workload) -> (f64, f64) {
+    let start = Instant::now();
+    let plan = Plan::parse(text, "plan.toml").expect("the plan is valid");
+    let (index, read) = (RuleIndex::of(&plan), start.elapsed());
+    let found = |set: &FileSet| index.rule_for(&plan, set.files[0].name.as_ref().as_ref()).is_some();
+    assert!(workload.file_sets.iter().all(found), "each set has a rule");
+    let each_s = (start.elapsed() - read).as_secs_f64() / workload.file_sets.len() as f64;
+    (read.as_secs_f64(), each_s * 1e6)
 }
 
 fn collected(path: &Path) -> Workload {

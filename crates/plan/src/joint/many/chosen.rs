@@ -1,6 +1,6 @@
 //! The decision for one of many sets.
 
-use super::columns::{KindColumn, Planned, Taken};
+use super::columns::{KindColumn, KindPlan, Taken};
 use super::kinds::Work;
 use super::servers::layouts_for;
 use super::{Field, Place};
@@ -8,15 +8,21 @@ use crate::candidate::{Candidate, Judged};
 use crate::choose::{Decision, reason_for};
 use crate::options::Objective;
 use crate::problem::Problem;
+use crate::spread::spread_for;
 use crate::workload::FileSet;
 
 /// The decision for a set in its place, which takes this `share` of the time in its present layout.
-pub fn decision(field: &Field<'_>, kinds: &[Planned], (set, place): (&FileSet, Place), share: f64) -> Decision {
+pub fn decision(
+    field: &Field<'_>,
+    kinds: &[KindPlan],
+    (set, place): (&FileSet, Place),
+    share: f64,
+) -> Decision {
     let kind = &kinds[place.kind as usize];
-    let work: Work<'_> = &|op, access, bytes| field.work_s(op, access, bytes);
+    let work: Work<'_> = &field.work();
     let judged = |column: usize| scaled(&kind.columns[column], kind.taken(set, column, work));
     let (present, column) = (judged(0), place.column as usize);
-    let best = if column == 0 { present.clone() } else { in_place(field, judged(column), place) };
+    let best = if column == 0 { present.clone() } else { in_place(field, judged(column), (set, place)) };
     let objective = field.options.objective;
     let (now_s, then_s) = (objective.of(&present), objective.of(&best));
     let gain = if now_s > 0.0 { 1.0 - then_s / now_s } else { 0.0 };
@@ -47,9 +53,10 @@ fn scaled(column: &KindColumn, Taken { elapsed_s, cost }: Taken) -> Judged {
 }
 
 /// A layout as a set in this place gets it.
-fn in_place(field: &Field<'_>, judged: Judged, place: Place) -> Judged {
+fn in_place(field: &Field<'_>, judged: Judged, (set, place): (&FileSet, Place)) -> Judged {
     let layouts = layouts_for(field, &judged.candidate.layouts, place);
-    Judged { candidate: Candidate { layouts, ..judged.candidate }, ..judged }
+    let spread = spread_for(&judged.candidate.spread, set);
+    Judged { candidate: Candidate { layouts, spread, ..judged.candidate }, ..judged }
 }
 
 /// The mean size of the requests that move the most bytes.
@@ -60,7 +67,7 @@ fn main_size(set: &FileSet) -> u64 {
 
 fn reason(
     field: &Field<'_>,
-    kind: &Planned,
+    kind: &KindPlan,
     (set, column): (&FileSet, usize),
     (present, best, gain, share): (&Judged, &Judged, f64, f64),
 ) -> String {

@@ -18,7 +18,7 @@ use crate::evaluate::{best_of, by_group, judge};
 use crate::options::Objective;
 use crate::present::Present;
 use crate::problem::Problem;
-use crate::spread::layout_of;
+use crate::spread::{layout_of, spread_for};
 use crate::workload::FileSet;
 
 /// Maximum number of layouts of a kind.
@@ -38,7 +38,7 @@ pub struct KindColumn {
 }
 
 /// What is known about a kind.
-pub struct Planned {
+pub struct KindPlan {
     /// The kind.
     pub kind: Kind,
     /// The present layout first.
@@ -100,12 +100,8 @@ impl KindColumn {
 
     /// The bytes of a set on each of `tiers` tiers in this column.
     fn bytes(&self, set: &FileSet, tiers: usize) -> Vec<u64> {
-        divided(
-            set,
-            &self.divisions,
-            layout_of(set, &self.judged.candidate.spread, self.divisions.len()),
-            tiers,
-        )
+        let spread = spread_for(&self.judged.candidate.spread, set);
+        divided(set, &self.divisions, layout_of(set, &spread, self.divisions.len()), tiers)
     }
 
     /// Whether this column is in no group faster than another one.
@@ -118,7 +114,7 @@ impl KindColumn {
     }
 }
 
-impl Planned {
+impl KindPlan {
     /// A kind with its present layout only.
     pub fn present(problem: &Problem<'_>, kind: Kind, tier_of: &[u32]) -> Result<Self, PlanError> {
         let candidate = Candidate { notable: true, ..present(problem)? };

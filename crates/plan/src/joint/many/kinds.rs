@@ -75,7 +75,7 @@ pub struct Kind {
 }
 
 /// The seconds that a request of so many bytes takes on the slowest servers.
-pub type Work<'w> = &'w dyn Fn(Op, Access, u64) -> f64;
+pub type Work<'w> = &'w (dyn Fn(Op, Access, u64) -> f64 + Sync);
 
 /// The work of a group's requests, seconds.
 pub fn work_of(group: &Group, work: Work<'_>) -> f64 {

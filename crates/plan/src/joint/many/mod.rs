@@ -20,7 +20,7 @@ use stripewise_cluster::Cluster;
 use stripewise_model::{Access, Op};
 
 use self::chosen::decision;
-use self::columns::Planned;
+use self::columns::KindPlan;
 use self::kinds::{Kind, Work, kinds};
 use self::servers::bytes_by_server;
 use super::rows::Rows;
@@ -89,7 +89,7 @@ fn plan_with(
     let tier_of = tier_of.collect();
     let field = Field { sets: &workload.file_sets, cluster, servers, options, tier_of, alone_max };
     let kinds = field.kinds()?;
-    field.assigned(&kinds)
+    Ok(field.assigned(&kinds))
 }
 
 impl Field<'_> {
@@ -98,46 +98,46 @@ impl Field<'_> {
     }
 
     /// Seconds of a request on the slowest servers.
-    fn work_s(&self, op: Op, access: Access, bytes: u64) -> f64 {
-        let tiers = (0..self.cluster.tiers.len()).map(|tier| self.cluster.targets_of(tier).start);
-        let servers = tiers.filter(|&first| (first as usize) < self.servers.count());
-        servers.map(|first| self.servers.busy_s(first, op, access, bytes)).fold(0.0, f64::max)
+    fn work(&self) -> impl Fn(Op, Access, u64) -> f64 + Sync + '_ {
+        let tiers = (0..self.cluster.tiers.len()).filter(|&tier| !self.cluster.targets_of(tier).is_empty());
+        let first: Vec<u32> = tiers.map(|tier| self.cluster.targets_of(tier).start).collect();
+        move |op, access, bytes| {
+            first.iter().map(|&server| self.servers.busy_s(server, op, access, bytes)).fold(0.0, f64::max)
+        }
     }
 
     /// The kinds with the columns of those that take a notable part of the time.
-    fn kinds(&self) -> Result<Vec<Planned>, PlanError> {
-        let work: Work<'_> = &|op, access, bytes| self.work_s(op, access, bytes);
-        let found: Result<Vec<Planned>, PlanError> = (kinds(self.sets, &self.tier_of, work).into_iter())
-            .map(|kind| Planned::present(&self.problem(&kind.pooled.clone()), kind, &self.tier_of))
-            .collect();
-        let mut found = found?;
-        let objective = self.options.objective;
-        let now_s = |kind: &Planned| kind.now_s(self.sets, objective, work);
-        let total_s: f64 = found.iter().map(now_s).sum();
-        for alone in self.take_alone(&mut found, total_s * NEGLIGIBLE) {
-            found.push(Planned::present(&self.problem(&alone.pooled.clone()), alone, &self.tier_of)?);
+    fn kinds(&self) -> Result<Vec<KindPlan>, PlanError> {
+        let work: Work<'_> = &self.work();
+        let present = |kind: Kind| KindPlan::present(&self.problem(&kind.pooled.clone()), kind, &self.tier_of);
+        let found = kinds(self.sets, &self.tier_of, work).into_iter().map(present);
+        let mut found = found.collect::<Result<Vec<KindPlan>, PlanError>>()?;
+        let now_s = |kind: &KindPlan| kind.now_s(self.sets, self.options.objective, work);
+        let least_s = found.iter().map(now_s).sum::<f64>() * NEGLIGIBLE;
+        for alone in self.take_alone(&mut found, least_s) {
+            found.push(present(alone)?);
         }
-        let decided = |kind: Planned| {
-            if kind.now_s(self.sets, objective, &|op, access, bytes| self.work_s(op, access, bytes))
-                < total_s * NEGLIGIBLE
-                || !kind.kind.is_sampled()
-            {
-                return kind;
-            }
-            let pooled = kind.kind.pooled.clone();
-            let problem = self.problem(&pooled);
-            match decide(&problem) {
-                Ok(decision) => kind.with(&problem, decision, &self.tier_of),
-                Err(error) => Planned { notes: vec![error.to_string()], ..kind },
-            }
+        let decided = |kind: KindPlan| match now_s(&kind) >= least_s && kind.kind.is_sampled() {
+            true => self.decided(kind),
+            false => kind,
         };
         Ok(found.into_par_iter().map(decided).collect())
     }
 
+    /// The kind with the candidates of all planners.
+    fn decided(&self, kind: KindPlan) -> KindPlan {
+        let pooled = kind.kind.pooled.clone();
+        let problem = self.problem(&pooled);
+        match decide(&problem) {
+            Ok(decision) => kind.with(&problem, decision, &self.tier_of),
+            Err(error) => KindPlan { notes: vec![error.to_string()], ..kind },
+        }
+    }
+
     /// Takes the sets out of the kinds that alone take `least_s` seconds and whose requests are
     /// sampled, the slowest first.
-    fn take_alone(&self, kinds: &mut [Planned], least_s: f64) -> Vec<Kind> {
-        let work: Work<'_> = &|op, access, bytes| self.work_s(op, access, bytes);
+    fn take_alone(&self, kinds: &mut [KindPlan], least_s: f64) -> Vec<Kind> {
+        let work: Work<'_> = &self.work();
         let mut alone: Vec<(f64, usize, u32)> = Vec::new();
         for (index, kind) in kinds.iter().enumerate().filter(|(_, kind)| kind.kind.members.len() > 1) {
             for &member in &kind.kind.members {
@@ -157,23 +157,16 @@ impl Field<'_> {
     }
 
     /// The decisions for all sets.
-    fn assigned(&self, kinds: &[Planned]) -> Result<(Vec<Decision>, Joint), PlanError> {
-        let (objective, rows) = (self.options.objective, Rows::of_tiers(self.cluster, self.servers));
+    fn assigned(&self, kinds: &[KindPlan]) -> (Vec<Decision>, Joint) {
         let mut places = vec![Place::default(); self.sets.len()];
         for (index, kind) in (0..).zip(kinds) {
             for (member, &set) in (0..).zip(&kind.kind.members) {
                 places[set as usize] = Place { kind: index, member, column: 0 };
             }
         }
-        let (regions, columns): (Vec<Region>, Vec<Vec<u8>>) = (self.sets.par_iter().zip(&places))
-            .map(|(set, place)| {
-                let tiers = (self.cluster.tiers.len(), &self.tier_of[..]);
-                let gain = (objective, self.options.min_gain);
-                let work: Work<'_> = &|op, access, bytes| self.work_s(op, access, bytes);
-                kinds[place.kind as usize].region(set, gain, tiers, work)
-            })
-            .unzip();
+        let (regions, columns) = self.regions(kinds, &places);
         let now: Vec<f64> = regions.iter().map(|region| region.columns[0].seconds).collect();
+        let rows = Rows::of_tiers(self.cluster, self.servers);
         let present = bytes_by_server(self, kinds, &places);
         let space: Vec<u64> =
             rows.capacities.iter().zip(present).map(|(&capacity, used)| capacity.max(used)).collect();
@@ -186,15 +179,22 @@ impl Field<'_> {
         }
         let decided = (self.sets.par_iter().zip(&places).zip(&now))
             .map(|((set, &place), &now_s)| decision(self, kinds, (set, place), now_s / total_s));
-        let decisions: Vec<Decision> = decided.collect();
-        Ok((decisions, self.joint(total_s, found, &rows)))
+        (decided.collect(), self.joint(total_s, found, &rows))
+    }
+
+    /// The regions of the program, one for each set, and the columns of the kind that each has.
+    fn regions(&self, kinds: &[KindPlan], places: &[Place]) -> (Vec<Region>, Vec<Vec<u8>>) {
+        let (tiers, work) = ((self.cluster.tiers.len(), &self.tier_of[..]), self.work());
+        let gain = (self.options.objective, self.options.min_gain);
+        let all = self.sets.par_iter().zip(places);
+        all.map(|(set, place)| kinds[place.kind as usize].region(set, gain, tiers, &work)).unzip()
     }
 
     /// The solution, if one is found whose files fit on every server, and its columns in `places`.
     fn solution(
         &self,
         (mut program, columns): (Program, &[Vec<u8>]),
-        kinds: &[Planned],
+        kinds: &[KindPlan],
         places: &mut [Place],
         (rows, space): (&Rows, &[u64]),
     ) -> Option<Solution> {
@@ -211,11 +211,9 @@ impl Field<'_> {
             if used.iter().zip(space).all(|(used, space)| used <= space) {
                 return Some(Solution { bound_s, ..solution });
             }
-            let fullest = self.fullest(&used, space);
-            sums.iter_mut()
-                .zip(fullest)
-                .filter(|(_, full)| *full > 1.0)
-                .for_each(|(sum, full)| *sum *= SPARE / full);
+            for (sum, full) in sums.iter_mut().zip(self.fullest(&used, space)).filter(|(_, full)| *full > 1.0) {
+                *sum *= SPARE / full;
+            }
         }
         None
     }

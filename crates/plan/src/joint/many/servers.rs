@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use stripewise_layout::Layout;
 
-use super::columns::{Planned, layouts_now};
+use super::columns::{KindPlan, layouts_now};
 use super::division::{Filled, turned};
 use super::{Field, Place};
 use crate::layouts::Layouts;
 use crate::present::Present;
-use crate::spread::layout_of;
+use crate::spread::{layout_of, spread_for};
 
 /// Number of servers of a tier at which the files of a set may begin, evenly spaced. Sets of a kind
 /// take turns, so that the beginnings of their files are not all on the same servers. There are few,
@@ -28,7 +28,7 @@ fn in_turn(layouts: &[Layout], tier_of: &[u32], turn: u32) -> Vec<Layout> {
 }
 
 /// The bytes of all sets on each server.
-pub fn bytes_by_server(field: &Field<'_>, kinds: &[Planned], places: &[Place]) -> Vec<u64> {
+pub fn bytes_by_server(field: &Field<'_>, kinds: &[KindPlan], places: &[Place]) -> Vec<u64> {
     // Sets whose layouts are the same are added up before servers are looked at.
     let mut alike: BTreeMap<(u32, u8, u32), Vec<u32>> = BTreeMap::new();
     let mut bytes = vec![0; field.servers.count()];
@@ -45,7 +45,7 @@ pub fn bytes_by_server(field: &Field<'_>, kinds: &[Planned], places: &[Place]) -
         let built = in_turn(&candidate.layouts.build(), &field.tier_of, turn);
         let of_set = |index: u32| {
             let set = &field.sets[index as usize];
-            (index, layout_of(set, &candidate.spread, built.len()))
+            (index, layout_of(set, &spread_for(&candidate.spread, set), built.len()))
         };
         add(field, &built, sets.into_iter().map(of_set), &mut bytes);
     }
