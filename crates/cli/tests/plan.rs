@@ -387,6 +387,44 @@ fn the_checkpoint_that_is_read_again_has_a_rule_of_its_own() {
     }
 }
 
+/// Beyond 512 sets each still has a rule of its own.
+#[test]
+fn many_sets_of_files_get_a_rule_each() {
+    let place = Place::new();
+    let disk = [(4e-3, 1.0 / (125.0 * MIB)); 4];
+    let text = tier("hdd", disk, &directories("/disks/h", 4), "1T", false)
+        + &tier("ssd", [(5e-5, 1.0 / (500.0 * MIB)); 4], &directories("/disks/s", 2), "12M", false);
+    place.write("cluster.toml", &text);
+    // The higher the number, the more often a file is read.
+    let letters = |number: u32| -> String {
+        number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'a')).collect()
+    };
+    let names: Vec<String> = (0..600).map(|number| format!("/data/{}", letters(number))).collect();
+    let of_file = |number: u64| {
+        let file = names[number as usize].as_str();
+        let blocks = 16 + number / 20;
+        (0..blocks).map(move |i| (i as u32 % 4, file, Op::Read, i * 7 % 16 << 12, 4096))
+    };
+    place.trace("t", &(0..600).flat_map(of_file).collect::<Vec<_>>(), &[]);
+    let json = place.json("plan t -q --json");
+    let files = json["files"].as_array().unwrap();
+    assert_eq!(files.len(), 600);
+    let is_on_ssds = |name: &str| {
+        let files = files.iter().find(|files| files["pattern"] == name).unwrap();
+        !files["keep"].as_bool().unwrap() && files["stripes"]["hdd"] == 0
+    };
+    let fast = names.iter().filter(|name| is_on_ssds(name)).count();
+    assert!((350..=384).contains(&fast), "{fast} files of 64 KiB are in 24 MiB");
+    assert!(is_on_ssds(&names[590]) && !is_on_ssds(&names[10]));
+    let plan = Plan::parse(&place.read("plan.toml"), "plan.toml").unwrap();
+    assert!(names.iter().all(|name| plan.rule_for(Path::new(name)).unwrap().pattern == **name));
+    let planned_s = json["joint"]["planned_s"].as_f64().unwrap();
+    assert!(json["joint"]["bound_s"].as_f64().unwrap() <= planned_s);
+    let text = place.text("plan t -q");
+    assert!(text.contains("\nSo many sets of files are planned by what "), "{text}");
+    assert!(text.contains(" more patterns of files with fewer bytes (--json shows all)\n"), "{text}");
+}
+
 #[test]
 fn several_applications_are_planned_together() {
     let place = Place::with_cluster();

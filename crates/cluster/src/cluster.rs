@@ -128,6 +128,15 @@ impl Cluster {
         }
     }
 
+    /// The name of a target; empty if there is none with this index.
+    pub fn name_of(&self, target: u32) -> String {
+        if let Some(native) = self.native_target(target) {
+            return self.native_spec(native).name;
+        }
+        let Some(tier) = self.tier_of(target) else { return String::new() };
+        format!("{}/{}", self.tiers[tier].name, target - self.targets_of(tier).start)
+    }
+
     /// The native target with index `target`; `None`: the index is not one of a native target.
     pub fn native_target(&self, target: u32) -> Option<NativeTarget> {
         let index = (target as usize).checked_sub(self.target_count())?;

@@ -239,6 +239,9 @@ impl Plan {
     /// The pattern of the first rule with a layout that cannot be folded, and the reason.
     pub fn folded(&self) -> Result<Self, (String, FoldError)> {
         let mut plan = self.clone();
+        if !self.cluster.has_pools() {
+            return Ok(plan);
+        }
         for rule in &mut plan.rules {
             let pattern = rule.pattern.clone();
             for layout in layouts_of(rule).flatten() {

@@ -1,5 +1,6 @@
 //! Layouts in `plan.toml`: the keys `layouts` and `spread`, parsed with every check, and written.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use stripewise_layout::{Layout, LayoutError, Region, Stripe};
@@ -13,16 +14,33 @@ use crate::write::quoted;
 
 pub(crate) const REMEDY: &str = "write the plan again with `stripewise plan`";
 
+/// The texts of layouts that were written, by the place of their regions in memory: rules may share
+/// layouts.
+pub(crate) type Written = HashMap<*const Region, String>;
+
+/// The layouts that were read, by the ends and cycles of their regions: layouts of the same text
+/// share memory.
+pub(crate) type Read = HashMap<Vec<(Option<u64>, String)>, Layout>;
+
 /// Writes the keys `spread` (where it matters) and `layouts`.
-pub(crate) fn write_layouts(out: &mut String, layouts: &[Layout], spread: &Spread, cluster: &Cluster) {
+pub(crate) fn write_layouts(
+    out: &mut String,
+    (layouts, spread): (&[Layout], &Spread),
+    cluster: &Cluster,
+    written: &mut Written,
+) {
     if layouts.len() > 1 {
         let field = spread.field.map_or(String::new(), |field| format!("field = {field}, "));
         let _ = writeln!(out, "spread = {{ {field}stride = {} }}", spread.stride);
     }
     out.push_str("layouts = [\n");
     for layout in layouts {
-        let regions: Vec<String> = layout.regions().iter().map(|region| region_text(region, cluster)).collect();
-        let _ = writeln!(out, "  [{}],", regions.join(", "));
+        let text = || {
+            let regions = layout.regions().iter().map(|region| region_text(region, cluster));
+            format!("  [{}],", regions.collect::<Vec<_>>().join(", "))
+        };
+        let text = written.entry(layout.regions().as_ptr()).or_insert_with(text);
+        let _ = writeln!(out, "{text}");
     }
     out.push_str("]\n");
 }
@@ -95,8 +113,12 @@ pub fn parse_cycle(text: &str, cluster: &Cluster) -> Result<Vec<Stripe>, String>
     Ok(cycle)
 }
 
-pub(crate) fn read_layouts(item: &Item<'_>, cluster: &Cluster) -> Result<Vec<Layout>, FileError> {
-    item.items()?.iter().map(|item| read_layout(item, cluster)).collect()
+pub(crate) fn read_layouts(
+    item: &Item<'_>,
+    cluster: &Cluster,
+    read: &mut Read,
+) -> Result<Vec<Layout>, FileError> {
+    item.items()?.iter().map(|item| read_layout(item, cluster, read)).collect()
 }
 
 pub(crate) fn read_spread(item: &Item<'_>) -> Result<Spread, FileError> {
@@ -112,17 +134,27 @@ pub(crate) fn read_spread(item: &Item<'_>) -> Result<Spread, FileError> {
     Ok(Spread { field, stride })
 }
 
-fn read_layout(item: &Item<'_>, cluster: &Cluster) -> Result<Layout, FileError> {
-    let mut regions = Vec::new();
-    let mut start = 0;
+fn read_layout(item: &Item<'_>, cluster: &Cluster, read: &mut Read) -> Result<Layout, FileError> {
+    let mut cycles = Vec::new();
     for item in item.items()? {
         let table = item.table()?;
         table.allow_only("end, cycle")?;
         let end = table.get("end").map(|item| item.size()).transpose()?;
-        let cycle_item = table.need("cycle", REMEDY)?;
-        let cycle = parse_cycle(cycle_item.text()?, cluster).map_err(|problem| cycle_item.error(problem))?;
+        cycles.push((end, table.need("cycle", REMEDY)?));
+    }
+    let texts = cycles.iter().map(|(end, cycle)| Ok((*end, cycle.text()?.to_owned())));
+    let texts = texts.collect::<Result<Vec<_>, FileError>>()?;
+    if let Some(known) = read.get(&texts) {
+        return Ok(known.clone());
+    }
+    let mut regions = Vec::new();
+    let mut start = 0;
+    for (end, item) in cycles {
+        let cycle = parse_cycle(item.text()?, cluster).map_err(|problem| item.error(problem))?;
         regions.push(Region { start, end, cycle });
         start = end.unwrap_or(start);
     }
-    Layout::new(regions).map_err(|error: LayoutError| item.error(error.to_string()))
+    let layout = Layout::new(regions).map_err(|error: LayoutError| item.error(error.to_string()))?;
+    read.insert(texts, layout.clone());
+    Ok(layout)
 }

@@ -21,6 +21,7 @@ pub mod plan;
 mod plan_text;
 pub mod profile;
 mod reader;
+mod rule_index;
 pub mod size;
 pub mod statistics;
 #[cfg(test)]
@@ -37,4 +38,5 @@ pub use pattern::Spread;
 pub use plan::{KEEP, Plan, Reach, Rule};
 pub use profile::{Fit, MeasuredClass, MeasuredNetwork, Profile};
 pub use reader::FileError;
+pub use rule_index::RuleIndex;
 pub use statistics::{CopiesKind, CopyCounts, Counts, StatisticsLine};

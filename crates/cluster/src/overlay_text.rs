@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::cluster::Cluster;
-use crate::layout_text::{REMEDY, read_layouts, read_spread, write_layouts};
+use crate::layout_text::{REMEDY, Read, Written, read_layouts, read_spread, write_layouts};
 use crate::overlay::{CacheAdmission, CacheMode, CopySpec, Durability, MAX_COPIES, Overlay, OverlayKind};
 use crate::pattern::Spread;
 use crate::reader::{FileError, Item, Table};
@@ -21,7 +21,7 @@ pub(crate) fn write_overlay(out: &mut String, overlay: &Overlay, cluster: &Clust
         if copy.groups != 1 {
             let _ = writeln!(out, "groups = {}", copy.groups);
         }
-        write_layouts(out, &copy.layouts, &copy.spread, cluster);
+        write_layouts(out, (&copy.layouts, &copy.spread), cluster, &mut Written::new());
     }
     out.push_str("\n[rule.overlay]\n");
     if let OverlayKind::Cache { mode, admission, capacity_per_server } = overlay.kind {
@@ -89,7 +89,7 @@ fn read_copy(table: &Table<'_>, cache: bool, spread: Spread, cluster: &Cluster) 
     let named = !name.text()?.is_empty();
     name.ensure(named, "must not be empty; write a name for people, like \"1-DV\"")?;
     let item = table.need("layouts", "list at least one layout")?;
-    let layouts = read_layouts(&item, cluster)?;
+    let layouts = read_layouts(&item, cluster, &mut Read::new())?;
     let spread = match table.get("spread") {
         Some(item) => read_spread(&item)?,
         None if layouts.len() > 1 => spread,

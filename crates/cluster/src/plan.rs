@@ -100,6 +100,11 @@ impl Reach {
         Self { beginnings }
     }
 
+    /// Whether no rule applies to any file.
+    pub fn is_empty(&self) -> bool {
+        self.beginnings.is_empty()
+    }
+
     /// Whether a rule may apply to the file at this absolute path; `false`: certainly none does.
     /// Takes O(log rules), allocates nothing.
     pub fn has(&self, path: &[u8]) -> bool {

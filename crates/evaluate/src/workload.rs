@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use stripewise_plan::{Collector, Workload};
-use stripewise_trace::summary::GAP_NS;
+use stripewise_trace::summary::{GAP_NS, MAX_GROUPS};
 use stripewise_trace::synth::{self, Job, Numbers};
 use stripewise_trace::{ProcessInfo, Request};
 
@@ -21,7 +21,7 @@ pub fn paths(part: &Part, base: &Path) -> Vec<String> {
 /// Returns the requests of all parts, one part after the other. Each part has processes of its own.
 pub fn of(parts: &[Part], base: &Path) -> Workload {
     let trace = Numbered::of(parts, base);
-    let mut collector = Collector::new(&trace.processes, &trace.files);
+    let mut collector = Collector::new(&trace.processes, &trace.files, MAX_GROUPS);
     trace.for_each(parts, &mut |request| collector.add(request));
     collector.finish()
 }

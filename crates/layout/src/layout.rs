@@ -1,5 +1,7 @@
 //! The representation of a layout, and the conditions of a valid one.
 
+use std::sync::Arc;
+
 use crate::prepared::{Part, PreparedRegion, prepare};
 use crate::region::{MAX_OFFSET, MAX_TARGETS, Region, Stripe};
 
@@ -10,17 +12,18 @@ pub struct LayoutError(pub(crate) String);
 
 /// The placement of a file's bytes on targets; the [crate] documentation describes the model.
 ///
-/// Equality compares the regions.
+/// Equality compares the regions. Clones share the memory, some 100 bytes per stripe: a plan for
+/// many files has few layouts.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    regions: Vec<Region>,
+    regions: Arc<[Region]>,
     /// The regions with their prefix sums.
-    pub(crate) prepared: Vec<PreparedRegion>,
+    pub(crate) prepared: Arc<[PreparedRegion]>,
     /// The smallest target index used.
     pub(crate) first_target: u32,
     /// Per target index from `first_target` on, the regions whose cycle names the target, in
     /// ascending order.
-    pub(crate) parts: Vec<Vec<Part>>,
+    pub(crate) parts: Arc<[Vec<Part>]>,
 }
 
 impl Layout {
@@ -32,7 +35,7 @@ impl Layout {
     pub fn new(regions: Vec<Region>) -> Result<Self, LayoutError> {
         check(&regions).map_err(LayoutError)?;
         let (prepared, first_target, parts) = prepare(&regions);
-        Ok(Self { regions, prepared, first_target, parts })
+        Ok(Self { regions: regions.into(), prepared: prepared.into(), first_target, parts: parts.into() })
     }
 
     /// Creates a layout of one region that covers the whole file.
@@ -78,7 +81,10 @@ impl Layout {
 
     /// The targets used, in ascending order, each once.
     pub fn targets(&self) -> impl Iterator<Item = u32> + '_ {
-        (self.first_target..).zip(&self.parts).filter(|(_, parts)| !parts.is_empty()).map(|(target, _)| target)
+        (self.first_target..)
+            .zip(self.parts.iter())
+            .filter(|(_, parts)| !parts.is_empty())
+            .map(|(target, _)| target)
     }
 }
 

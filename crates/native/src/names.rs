@@ -95,6 +95,7 @@ impl Subject<'_> {
     }
 
     pub fn name_of(&self, target: u32) -> String {
-        self.cluster.targets().get(target as usize).map_or_else(|| target.to_string(), |spec| spec.name.clone())
+        let name = self.cluster.name_of(target);
+        if name.is_empty() { target.to_string() } else { name }
     }
 }

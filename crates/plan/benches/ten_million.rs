@@ -3,7 +3,13 @@
 //!
 //! Prints one line per application: the time of opening the trace, of the pass over it and of the
 //! planning, and the peak memory of the process so far, including earlier applications.
-//! `TRACE_REQUESTS` changes the number of requests.
+//! `TRACE_REQUESTS` changes the number of requests. With `FILE_SETS` there is one application that
+//! uses so many file sets, one line for each pair of numbers of both lists, on 1000 servers of three
+//! classes; CPU time and memory are those of opening, pass and planning. (Memory is that of the
+//! process so far, so the numbers of a list should ascend.)
+
+#[path = "ten_million/sets.rs"]
+mod sets;
 
 use std::path::Path;
 use std::time::Instant;
@@ -35,7 +41,21 @@ capacity_per_server = "64G"
 "#;
 
 fn main() {
-    let requests: u64 = std::env::var("TRACE_REQUESTS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000_000);
+    let numbers = |name: &str| -> Vec<u64> {
+        let list = std::env::var(name).unwrap_or_default();
+        list.split_whitespace().filter_map(|number| number.parse().ok()).collect()
+    };
+    let (requests, file_sets) = (numbers("TRACE_REQUESTS"), numbers("FILE_SETS"));
+    let requests = if requests.is_empty() { vec![10_000_000] } else { requests };
+    if file_sets.is_empty() {
+        return applications(requests[0]);
+    }
+    for sets in file_sets {
+        requests.iter().for_each(|&requests| sets::measure(sets as u32, requests));
+    }
+}
+
+fn applications(requests: u64) {
     let cluster = Cluster::parse(CLUSTER, "cluster").expect("the cluster is valid");
     let directory = tempfile::tempdir().expect("a temporary directory");
     for (name, processes, transfer, order, shared) in [
@@ -50,7 +70,7 @@ fn main() {
         let start = Instant::now();
         let trace = Trace::open(&path).expect("the trace opens");
         let opened = start.elapsed();
-        let mut collector = Collector::new(trace.processes(), trace.files());
+        let mut collector = Collector::new(trace.processes(), trace.files(), Options::default().sets_max());
         let mut rows = trace.requests().expect("the trace is readable");
         while let Some(batch) = rows.next_batch().expect("the trace is readable") {
             batch.requests.iter().for_each(|request| collector.add(request));

@@ -212,6 +212,20 @@ pub struct Background {
 }
 
 impl Judged {
+    /// A candidate of which nothing is known.
+    pub(crate) fn unknown(candidate: Candidate) -> Self {
+        Self {
+            candidate,
+            cost: Cost::default(),
+            elapsed_s: f64::INFINITY,
+            method: Method::Short,
+            busiest: 0,
+            busiest_s: 0.0,
+            servers_per_request: 0.0,
+            background: Background::default(),
+        }
+    }
+
     /// The sum of the cost's terms, process-seconds.
     pub fn predicted_s(&self) -> f64 {
         self.cost.total_s()

@@ -229,7 +229,7 @@ fn same(one: &Candidate, other: &Candidate) -> bool {
 }
 
 /// The present layout as a candidate.
-fn present(problem: &Problem<'_>) -> Result<Candidate, PlanError> {
+pub fn present(problem: &Problem<'_>) -> Result<Candidate, PlanError> {
     match &problem.set.present {
         Present::Known { name, layouts, layout_of } => {
             let known = |file: &File| layout_of.as_ref()?.get(&file.name).copied();
@@ -264,10 +264,10 @@ fn named(candidates: &[Judged], name: &str) -> Result<usize, PlanError> {
 }
 
 /// Why a change is recommended or, if the user requested it, how it compares.
-fn reason_for(problem: &Problem<'_>, present: &Judged, best: &Judged, gain: f64) -> String {
+pub fn reason_for(problem: &Problem<'_>, present: &Judged, best: &Judged, gain: f64) -> String {
     let what = problem.options.objective.name();
     let group = problem.main_group();
-    let server = &problem.cluster.targets()[best.busiest as usize].name;
+    let server = problem.cluster.name_of(best.busiest);
     let load = 100.0 * best.busiest_s / best.elapsed_s.max(f64::MIN_POSITIVE);
     let change = if gain >= 0.0 {
         format!("saves {:.0} % of the {what} of the present layout", gain * 100.0)

@@ -17,33 +17,30 @@
 //! 4. If no set has several open phases, their groups keep fewer still.
 //!
 //! Too many groups of open phases are reduced by step 3.
+//!
+//! More than [`MAX_GROUPS`] sets are planned by what they have in common (`many`). Before all other
+//! steps, groups that are alike then forget their samples, except for those of the first sets. In
+//! step 3 all sets close phases at once.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use stripewise_cluster::pattern::{escape, match_path};
-use stripewise_trace::summary::Breadth;
+use stripewise_trace::summary::{Breadth, MAX_GROUPS};
 use stripewise_trace::{Classifier, ProcessInfo, Request as Call, pattern_of};
 
 use crate::activity::Timeline;
-use crate::collected::{Collected, Kind, Size};
+use crate::collected::{Collected, Kind, Likeness, Size};
+use crate::limits::Limits;
 use crate::workload::{File, FileSet, FileUse, Request, Workload};
 
 /// Maximum number of sampled requests of one group; planning is exact for a group of up to this
 /// many requests.
 const GROUP_SAMPLE_MAX: usize = 256 * 1024;
-/// Maximum number of sampled requests of all groups together (56 bytes each).
-const TOTAL_SAMPLE_MAX: usize = 2 * 1024 * 1024;
 /// Number of sampled requests that a group of an open phase keeps as long as phases can be closed
 /// instead.
 const OPEN_SAMPLE_LOW: usize = 8 * 1024;
-/// Number of sampled requests that a group of an open phase always keeps.
-const OPEN_SAMPLE_MIN: usize = 16;
-/// Maximum number of groups of open phases, besides one in each set.
-const OPEN_GROUPS_MAX: usize = 32 * 1024;
-
-// Step 4 and step 1 always free enough together.
-const _: () = assert!(OPEN_GROUPS_MAX * OPEN_SAMPLE_MIN <= TOTAL_SAMPLE_MAX / 4);
 
 /// What is left of a limit after it was reached.
 const fn reduced(limit: usize) -> usize {
@@ -54,7 +51,8 @@ const fn reduced(limit: usize) -> usize {
 ///
 /// Memory: at most about 270 MB of samples and groups, and 120 MB of streams, however many calls
 /// the trace has. Besides that the file names, some 110 bytes per file, and what the [`Classifier`]
-/// keeps: 4 bytes per phase, and at most some 40 bytes for each process of a file set.
+/// keeps: 4 bytes per phase, and at most some 40 bytes for each process of a file set. More than
+/// [`MAX_GROUPS`] sets take some 4 KB each.
 pub struct Collector<'a> {
     /// The wanted files.
     files: Cow<'a, [Arc<str>]>,
@@ -65,8 +63,9 @@ pub struct Collector<'a> {
     uses: Vec<Use>,
     /// By number of the file's group in the trace.
     sets: Vec<Collected>,
-    /// When the sets are used.
-    timeline: Timeline,
+    /// When the sets are used, if they are few.
+    timeline: Option<Timeline>,
+    limits: Limits,
     /// The groups of open phases in all sets.
     open: Size,
     /// The groups of closed phases in all sets.
@@ -91,14 +90,19 @@ struct Use {
 }
 
 impl<'a> Collector<'a> {
-    /// A collector for a trace with these processes and files.
-    pub fn new(processes: &[ProcessInfo], files: &'a [Arc<str>]) -> Self {
-        Self::of_files(processes, files.into(), None)
+    /// A collector for a trace with these processes and files, which form at most `sets_max` sets.
+    pub fn new(processes: &[ProcessInfo], files: &'a [Arc<str>], sets_max: usize) -> Self {
+        Self::of_files(processes, files.into(), None, sets_max)
     }
 
     /// A collector for those files whose absolute path is `wanted`. Other files are ignored from
     /// the beginning: files are grouped as if the trace had only the wanted ones.
-    pub fn only(processes: &[ProcessInfo], files: &[Arc<str>], wanted: impl Fn(&str) -> bool) -> Self {
+    pub fn only(
+        processes: &[ProcessInfo],
+        files: &[Arc<str>],
+        wanted: impl Fn(&str) -> bool,
+        sets_max: usize,
+    ) -> Self {
         let mut kept: Vec<Arc<str>> = Vec::new();
         let number = |file: &Arc<str>| {
             wanted(&absolute(file)).then(|| {
@@ -107,21 +111,23 @@ impl<'a> Collector<'a> {
             })
         };
         let numbers = files.iter().map(number).collect();
-        Self::of_files(processes, kept.into(), Some(numbers))
+        Self::of_files(processes, kept.into(), Some(numbers), sets_max)
     }
 
     fn of_files(
         processes: &[ProcessInfo],
         files: Cow<'a, [Arc<str>]>,
         numbers: Option<Vec<Option<u32>>>,
+        sets_max: usize,
     ) -> Self {
-        let classifier = Classifier::new(processes, &files);
-        let timeline = Timeline::new(classifier.groups().len());
+        let classifier = Classifier::new(processes, &files, sets_max);
+        let sets = classifier.groups().len();
         Self {
             numbers,
             uses: vec![Use::default(); files.len()],
             sets: classifier.groups().map(|_| Collected::default()).collect(),
-            timeline,
+            timeline: (sets <= MAX_GROUPS).then(|| Timeline::new(sets)),
+            limits: Limits::of(sets),
             classifier,
             files,
             open: Size::default(),
@@ -152,7 +158,9 @@ impl<'a> Collector<'a> {
         };
         self.note_use(call);
         let index = class.group as usize;
-        self.timeline.note(index, call);
+        if let Some(timeline) = &mut self.timeline {
+            timeline.note(index, call);
+        }
         if self.classifier.closed(class.group) != self.sets[index].first_open() {
             self.join_closed(index);
         }
@@ -161,12 +169,13 @@ impl<'a> Collector<'a> {
         let kind = Kind::of(call);
         self.uses[file as usize].requests.add(kind.op(), &request);
         let set = &mut self.sets[index];
-        let (before, is_full) = (set.open_size(), self.open.groups >= OPEN_GROUPS_MAX);
+        let (before, is_full) = (set.open_size(), self.open.groups >= self.limits.open_groups);
         set.push(class.phase, kind, request, self.open_limit, is_full);
         let after = set.open_size();
         self.open.update(before, after);
         let has_new_group = after.groups > before.groups;
-        if has_new_group && self.open.groups >= OPEN_GROUPS_MAX || self.sampled() > TOTAL_SAMPLE_MAX {
+        let has_too_many = has_new_group && self.open.groups >= self.limits.open_groups;
+        if has_too_many || self.sampled() > self.limits.samples {
             self.reduce();
         }
     }
@@ -199,7 +208,7 @@ impl<'a> Collector<'a> {
         let before = set.open_size();
         while set.first_open() < self.classifier.closed(number) {
             let concurrency = self.classifier.concurrency(number, set.first_open());
-            set.close_first(concurrency, self.closed_limit, &mut self.closed);
+            set.close_first(concurrency, (self.closed_limit, self.limits.groups), &mut self.closed);
         }
         self.open.update(before, set.open_size());
     }
@@ -212,30 +221,74 @@ impl<'a> Collector<'a> {
     /// Frees a sixteenth of what is limited for all sets together. Freeing less would have to be
     /// done again too soon.
     fn reduce(&mut self) {
-        while self.open.groups > reduced(OPEN_GROUPS_MAX) && self.close_oldest(|open| open.groups) {}
+        let Limits { samples, open_groups, open_sample, .. } = self.limits;
+        while self.open.groups > reduced(open_groups) && self.close_oldest(|open| open.groups) {}
+        if self.is_many() && self.sampled() > samples {
+            self.forget_alike();
+        }
         let mut has_large = true;
-        while self.sampled() > reduced(TOTAL_SAMPLE_MAX) {
-            if self.closed.sampled > TOTAL_SAMPLE_MAX / 2 {
+        while self.sampled() > reduced(samples) {
+            if self.closed.sampled > samples / 2 {
                 self.thin_closed();
                 continue;
             }
             has_large = has_large && self.thin_open(OPEN_SAMPLE_LOW);
-            if !has_large && !self.close_oldest(|open| open.sampled) && !self.thin_open(OPEN_SAMPLE_MIN) {
+            if !has_large && !self.close_oldest(|open| open.sampled) && !self.thin_open(open_sample) {
                 break;
             }
         }
     }
 
-    /// Closes the older half of the open phases of the set with the most of them by `size`. Returns
-    /// whether there is a set with several.
+    /// Whether the sets are planned by what they have in common.
+    fn is_many(&self) -> bool {
+        self.timeline.is_none()
+    }
+
+    /// Of groups that are alike only those of the first sets keep their samples, at least one of
+    /// them: half of the room is shared evenly by what is not alike.
+    fn forget_alike(&mut self) {
+        let mut kept: HashMap<Likeness, usize> = HashMap::new();
+        for (like, sampled) in self.sets.iter_mut().flat_map(Collected::samples) {
+            if sampled.len() > 0 {
+                kept.insert(like, 0);
+            }
+        }
+        let share = self.limits.samples / 2 / kept.len().max(1);
+        (self.open.sampled, self.closed.sampled) = (0, 0);
+        for set in &mut self.sets {
+            for (like, sampled) in set.samples().filter(|(_, sampled)| sampled.len() > 0) {
+                let kept = kept.entry(like).or_default();
+                if *kept > 0 && *kept + sampled.len() > share {
+                    sampled.forget()
+                } else {
+                    *kept += sampled.len()
+                }
+            }
+            self.closed.sampled += set.recount();
+            self.open.sampled += set.open_size().sampled;
+        }
+    }
+
+    /// Closes the older half of the open phases of the set with the most of them by `size`; of all
+    /// sets if they are many. Returns whether there is a set with several.
     fn close_oldest(&mut self, size: impl Fn(Size) -> usize) -> bool {
+        if self.is_many() {
+            let several: Vec<usize> =
+                (0..self.sets.len()).filter(|&index| self.sets[index].open_phases() > 1).collect();
+            several.iter().for_each(|&index| self.close_half(index));
+            return !several.is_empty();
+        }
         let several = self.sets.iter().enumerate().filter(|(_, set)| set.open_phases() > 1);
-        let Some((index, set)) = several.max_by_key(|(_, set)| size(set.open_size())) else {
+        let Some((index, _)) = several.max_by_key(|(_, set)| size(set.open_size())) else {
             return false;
         };
-        self.classifier.close_oldest(index as u32, set.open_phases() / 2);
-        self.join_closed(index);
+        self.close_half(index);
         true
+    }
+
+    fn close_half(&mut self, index: usize) {
+        self.classifier.close_oldest(index as u32, self.sets[index].open_phases() / 2);
+        self.join_closed(index);
     }
 
     /// Halves the largest samples of open phases. Returns `false` if all have at most `least`.
@@ -270,7 +323,9 @@ impl<'a> Collector<'a> {
             set.mapped = collected.mapped;
             set.groups = collected.into_groups(&index_of, &nodes);
         }
-        self.timeline.assign_lanes(&mut sets);
+        if let Some(timeline) = &self.timeline {
+            timeline.assign_lanes(&mut sets);
+        }
         pass_on_mappings(&mut sets);
         sets.retain(|set| !set.groups.is_empty());
         sets.sort_by_key(|set| std::cmp::Reverse(set.bytes()));

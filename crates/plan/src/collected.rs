@@ -12,9 +12,6 @@ use stripewise_trace::{Flags, Request as Call};
 use crate::sampled::Sampled;
 use crate::workload::{Group, Request};
 
-/// Maximum number of groups in all sets, besides one in each set. Requests of further kinds join
-/// the nearest group of their set.
-pub(crate) const GROUPS_MAX: usize = 4096;
 /// Maximum number of keys of a set for which the nearest group is remembered.
 pub(crate) const NEAREST_MAX: usize = 256;
 
@@ -31,6 +28,8 @@ pub(crate) struct Collected {
     groups: Vec<(Key, Sampled)>,
     /// A program mapped one of the files.
     pub(crate) mapped: bool,
+    /// The end of the farthest request in a file, bytes.
+    end: u64,
 }
 
 /// Groups, and the sampled requests in them.
@@ -55,6 +54,14 @@ pub(crate) struct Kind {
     collective: bool,
     /// The size's power of two and the three bits below its leading one.
     size_class: u32,
+}
+
+/// What groups of several sets have in common if one of them may be planned like another.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Likeness {
+    kind: Kind,
+    /// The power of two of the end of the farthest request in a file of the set.
+    end: u32,
 }
 
 /// The properties that requests of one group share.
@@ -90,6 +97,7 @@ impl Collected {
     /// phase gets a second group.
     #[inline]
     pub(crate) fn push(&mut self, phase: u32, kind: Kind, request: Request, limit: usize, is_full: bool) {
+        self.end = self.end.max(request.offset.saturating_add(request.size));
         let group = self.open_group(phase, kind, is_full);
         let before = group.len();
         group.push(request, limit);
@@ -125,8 +133,13 @@ impl Collected {
 
     /// Closes the first open phase, which has this concurrency: joins its groups to those of the
     /// same concurrency, and keeps at most `limit` requests in each. `closed` is the size of the
-    /// latter in all sets.
-    pub(crate) fn close_first(&mut self, concurrency: &Concurrency, limit: usize, closed: &mut Size) {
+    /// latter in all sets; there are `groups_max` at most, besides one in each set.
+    pub(crate) fn close_first(
+        &mut self,
+        concurrency: &Concurrency,
+        (limit, groups_max): (usize, usize),
+        closed: &mut Size,
+    ) {
         let groups = self.open.pop_front().unwrap_or_default();
         let procs = concurrency.processes.max(1);
         let procs_per_node = concurrency.per_node.clamp(1, procs);
@@ -134,7 +147,8 @@ impl Collected {
         self.open_size.groups -= groups.len();
         for (kind, sampled) in groups {
             self.open_size.sampled -= sampled.len();
-            let index = self.group(Key { kind, procs, procs_per_node }, &mut closed.groups);
+            let key = Key { kind, procs, procs_per_node };
+            let index = self.group(key, groups_max, &mut closed.groups);
             let group = &mut self.groups[index].1;
             closed.sampled -= group.len();
             group.join(sampled, limit);
@@ -143,13 +157,13 @@ impl Collected {
     }
 
     /// Index of the group with this key; of the nearest one if there are too many in all sets.
-    fn group(&mut self, key: Key, total: &mut usize) -> usize {
+    fn group(&mut self, key: Key, groups_max: usize, total: &mut usize) -> usize {
         if let Some(&index) = self.known.get(&key) {
             return index;
         }
         let distances = self.groups.iter().map(|(other, _)| other.distance(key)).enumerate();
         match distances.min_by_key(|(_, distance)| *distance) {
-            Some((nearest, _)) if *total >= GROUPS_MAX => {
+            Some((nearest, _)) if *total >= groups_max => {
                 if self.known.len() < self.groups.len() + NEAREST_MAX {
                     self.known.insert(key, nearest);
                 }
@@ -162,6 +176,21 @@ impl Collected {
                 self.groups.len() - 1
             }
         }
+    }
+
+    /// The samples of all groups, each with what makes it like those of other sets.
+    pub(crate) fn samples(&mut self) -> impl Iterator<Item = (Likeness, &mut Sampled)> {
+        let end = self.end.max(1).ilog2();
+        let open = self.open.iter_mut().flatten().map(|(kind, sampled)| (*kind, sampled));
+        let closed = self.groups.iter_mut().map(|(key, sampled)| (key.kind, sampled));
+        open.chain(closed).map(move |(kind, sampled)| (Likeness { kind, end }, sampled))
+    }
+
+    /// Counts the sampled requests anew, after samples were changed. Returns the number in groups
+    /// of closed phases.
+    pub(crate) fn recount(&mut self) -> usize {
+        self.open_size.sampled = self.open.iter().flatten().map(|(_, group)| group.len()).sum();
+        self.groups.iter().map(|(_, group)| group.len()).sum()
     }
 
     /// Keeps at most `limit` requests in each group of an open phase.

@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use stripewise_cluster::Cluster;
 use stripewise_cluster::pattern::escape;
 use stripewise_model::Access;
+use stripewise_trace::summary::MAX_GROUPS;
 
 use crate::error::PlanError;
 use crate::joint::is_scarce;
@@ -31,7 +32,8 @@ const TRIES: usize = 16;
 impl Workload {
     /// The workload in which files with like names are sets of their own if the work on them per
     /// stored byte differs much from that on the others. It is the same workload if all files fit
-    /// on every tier, or sets are not planned jointly. The existing files are not known yet.
+    /// on every tier, or sets are not planned jointly. There are at most [`MAX_GROUPS`] sets then, or
+    /// as many as before: more are planned by kinds. The existing files are not known yet.
     ///
     /// The rules of the new sets come before that of the set ([`sort_rules`](crate::sort_rules)).
     ///
@@ -43,9 +45,12 @@ impl Workload {
         if options.is_joint() && is_scarce(self.total_size(), place, options) {
             let works: Vec<Vec<Work>> = self.file_sets.iter().map(|set| works(set, place)).collect();
             let all_s: f64 = works.iter().flatten().map(|work| work.work_s).sum();
+            let mut room = MAX_GROUPS.saturating_sub(self.file_sets.len());
             let sets = self.file_sets.into_iter().zip(&works);
             let parts = sets.flat_map(|(set, works)| {
-                let divided = Division::new(&set, works, place, LEAST_GAIN * all_s).divided();
+                let division = Division::new(&set, works, place, LEAST_GAIN * all_s);
+                let divided = division.divided(TAKEN_MAX.min(room));
+                room -= divided.0.len() - 1;
                 parts(set, divided)
             });
             self.file_sets = parts.collect();
@@ -109,9 +114,10 @@ impl<'s> Division<'s> {
         Self { set, works, place, least_s, one_s, patterns, pattern_of, number: None }
     }
 
-    /// The patterns of the parts, and the index of each file's pattern.
-    fn divided(mut self) -> (Vec<String>, Vec<u8>) {
-        while self.patterns.len() <= TAKEN_MAX && self.may_gain() {
+    /// The patterns of the parts, and the index of each file's pattern. Takes out at most `most`
+    /// subsets.
+    fn divided(mut self, most: usize) -> (Vec<String>, Vec<u8>) {
+        while self.patterns.len() <= most && self.may_gain() {
             let Some(name) = self.next() else { break };
             let files: Vec<usize> = self.left().filter(|&file| self.has(name, file)).collect();
             files.into_iter().for_each(|file| self.pattern_of[file] = self.patterns.len() as u8);

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 use stripewise_cluster::Spread;
+use stripewise_model::Cost;
 
 use crate::candidate::{Candidate, Judged, Method};
 use crate::elapsed::{Flow, estimate, floor_s, replay};
@@ -134,16 +135,7 @@ fn worth_a_full_replay(
 }
 
 fn judge_one(problem: &Problem<'_>, candidate: Candidate, wanted: bool, candidates: usize) -> Judged {
-    let mut judged = Judged {
-        candidate,
-        cost: Default::default(),
-        elapsed_s: f64::INFINITY,
-        method: Method::Short,
-        busiest: 0,
-        busiest_s: 0.0,
-        servers_per_request: 0.0,
-        background: Default::default(),
-    };
+    let mut judged = Judged::unknown(candidate);
     if !wanted {
         return judged;
     }
@@ -169,6 +161,17 @@ fn judge_one(problem: &Problem<'_>, candidate: Candidate, wanted: bool, candidat
 pub fn elapsed(serving: &Serving<'_>, effort: Effort) -> f64 {
     let groups = serving.problem.set.groups.iter();
     groups.map(|group| elapsed_of(serving, group, effort)).sum::<f64>() + serving.wait_at_close_s()
+}
+
+/// By group: the expected wall-clock seconds and the overall cost of one of `count` candidates.
+pub fn by_group(problem: &Problem<'_>, candidate: &Candidate, count: usize) -> Vec<(f64, Cost)> {
+    let (serving, effort) = (Serving::new(problem, candidate), Effort::full(problem, count));
+    let of_group = |group: &Group| {
+        let sample = problem.cost_sample(group, count, &serving.copies);
+        let cost = serving.serve(group, &sample).mapped.cost(group, problem.servers);
+        (elapsed_of(&serving, group, effort), cost)
+    };
+    problem.set.groups.iter().map(of_group).collect()
 }
 
 /// Expected wall-clock seconds of all runs of one group.

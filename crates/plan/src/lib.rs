@@ -1,7 +1,7 @@
 //! Planners that choose a layout per file-name pattern.
 //!
 //! ```text
-//! let mut collector = Collector::new(trace.processes(), trace.files()); // one pass over the trace
+//! let mut collector = Collector::new(trace.processes(), trace.files(), options.sets_max()); // one pass over the trace
 //! for request in batch.requests { collector.add(request) }
 //! let workload = collector.finish().divided(&cluster, &options)?;
 //! let planned = plan(&workload, &cluster, &options)?;
@@ -30,6 +30,7 @@ mod feasible;
 mod form;
 mod joint;
 mod layouts;
+mod limits;
 mod mapping;
 mod native;
 mod options;

@@ -1,9 +1,13 @@
 //! User options of planning.
 
 use stripewise_cluster::{CacheAdmission, CacheMode, Durability};
+use stripewise_trace::summary::MAX_GROUPS;
 
 use crate::candidate::Judged;
 use crate::native::OnlyNative;
+
+/// Maximum number of file sets that are planned by what they have in common.
+const MANY_SETS: usize = 1 << 17;
 
 /// The prediction by which candidates are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +77,13 @@ pub struct Options {
 }
 
 impl Options {
+    /// Maximum number of file sets that can be planned with these options. More than [`MAX_GROUPS`]
+    /// are planned by what they have in common.
+    pub fn sets_max(&self) -> usize {
+        let is_many = self.is_joint() && self.with.is_empty() && self.move_at_most.is_none();
+        if is_many { MANY_SETS } else { MAX_GROUPS }
+    }
+
     /// Whether file sets share the space by what it saves.
     pub(crate) fn is_joint(&self) -> bool {
         self.scheme == Scheme::Auto && self.native.is_none()

@@ -1,14 +1,17 @@
 //! The whole plan: a decision per file set, and the plan file made from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use stripewise_cluster::{Cluster, KEEP, Plan, Rule, Spread};
+use stripewise_layout::Layout;
 use stripewise_native::NativeLayout;
+use stripewise_trace::summary::MAX_GROUPS;
 
 use crate::candidate::Judged;
 use crate::choose::{Decision, decide};
 use crate::error::PlanError;
-use crate::joint::{Joint, jointly};
+use crate::joint::{Joint, jointly, many};
+use crate::layouts::Layouts;
 use crate::native::OnlyNative;
 use crate::options::{Objective, Options, Scheme};
 use crate::problem::Problem;
@@ -39,6 +42,10 @@ pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result
         return Err(PlanError::new(problem));
     }
     let servers = Servers::of(cluster)?;
+    if workload.file_sets.len() > MAX_GROUPS && options.sets_max() > MAX_GROUPS {
+        let (decisions, joint) = many::plan(workload, (cluster, &servers), options)?;
+        return Ok(Planned { decisions, joint: Some(joint) });
+    }
     let plan_bytes = workload.total_size();
     let auto = Options { scheme: Scheme::Auto, ..options.clone() };
     let of_set =
@@ -120,7 +127,7 @@ fn cheapest_of_all(costs: &[Vec<(NativeLayout, f64)>]) -> Option<&NativeLayout> 
 }
 
 /// File sets whose I/O takes less than this fraction of the total time are not worth a change.
-const NEGLIGIBLE: f64 = 0.01;
+pub const NEGLIGIBLE: f64 = 0.01;
 
 /// Returns for every set whether it keeps its layout for that reason.
 fn keep_what_hardly_counts(decisions: &mut [Decision]) -> Vec<bool> {
@@ -149,9 +156,50 @@ pub fn to_plan(decisions: &[Decision], cluster: &Cluster, options: &Options) -> 
         Scheme::Auto => "auto".to_owned(),
         Scheme::Planner(name) | Scheme::Named(name) => name.clone(),
     };
-    let mut rules: Vec<Rule> = decisions.iter().map(rule).collect();
+    // Many sets have few layouts.
+    let mut built = HashMap::new();
+    let mut rules: Vec<Rule> = decisions.iter().map(|decision| rule(decision, &mut built)).collect();
+    if rules.len() > MAX_GROUPS {
+        rules = alike(rules);
+    }
     sort_rules(&mut rules);
     Plan { scheme, cluster: cluster.clone(), rules }
+}
+
+/// The rules in an order in which those with the same layouts follow one another. They get the same
+/// reason, and the mean of their times, so that they are written as one.
+///
+/// Patterns with a `*`, which match what others match, come last.
+fn alike(rules: Vec<Rule>) -> Vec<Rule> {
+    let is_narrow = |rule: &Rule| wildcards(&rule.pattern) == 0 && !rule.pattern.starts_with('*');
+    let (narrow, broad): (Vec<Rule>, Vec<Rule>) = rules.into_iter().partition(is_narrow);
+    let mut sets: Vec<Vec<Rule>> = Vec::new();
+    let mut known = HashMap::new();
+    for rule in narrow {
+        let Spread { field, stride } = rule.spread;
+        // Rules with the same layouts share them.
+        let layouts: Vec<_> = rule.layouts.iter().map(|layout| layout.regions().as_ptr()).collect();
+        let next = sets.len();
+        let place = *known.entry((rule.scheme.clone(), layouts, field, stride)).or_insert(next);
+        if place == next { sets.push(vec![rule]) } else { sets[place].push(rule) }
+    }
+    sets.iter_mut().for_each(|rules| describe_alike(rules));
+    sets.into_iter().flatten().chain(broad).collect()
+}
+
+/// Gives rules with the same layouts the same reason, and the mean of their times.
+fn describe_alike(rules: &mut [Rule]) {
+    let count = rules.len();
+    if count == 1 {
+        return;
+    }
+    let mean = |of: fn(&Rule) -> f64| rules.iter().map(of).sum::<f64>() / count as f64;
+    let (predicted_s, elapsed_s) = (mean(|rule| rule.predicted_s), mean(|rule| rule.elapsed_s));
+    let reason =
+        format!("{count} patterns of files; the times are their means; of the first: {}", rules[0].reason);
+    for rule in rules {
+        (rule.predicted_s, rule.elapsed_s, rule.reason) = (predicted_s, elapsed_s, reason.clone());
+    }
 }
 
 /// The number of `*` at the end of a pattern.
@@ -160,12 +208,14 @@ fn wildcards(pattern: &str) -> usize {
     (pattern.len() - stem.len()).saturating_sub(usize::from(stem.ends_with('\\')))
 }
 
-fn rule(decision: &Decision) -> Rule {
+fn rule<'d>(decision: &'d Decision, built: &mut HashMap<&'d Layouts, Vec<Layout>>) -> Rule {
     let chosen = decision.chosen();
     let (scheme, layouts, spread) = if decision.keep {
         (KEEP.to_owned(), Vec::new(), Spread::default())
     } else {
-        (chosen.candidate.name.clone(), chosen.candidate.layouts.build(), chosen.candidate.spread)
+        let packed = &chosen.candidate.layouts;
+        let layouts = built.entry(packed).or_insert_with(|| packed.build());
+        (chosen.candidate.name.clone(), layouts.clone(), chosen.candidate.spread)
     };
     Rule {
         pattern: decision.pattern.clone(),

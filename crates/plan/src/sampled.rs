@@ -23,6 +23,9 @@ pub(crate) struct Sampled {
     requests: Vec<Request>,
 }
 
+/// The value of `thinned` if no run is kept, not even the first one.
+const FORGOTTEN: u32 = u64::BITS + 1;
+
 /// In a group where a smaller fraction of the requests than this follows their process's previous
 /// ones in a regular way, the regularity is taken for chance.
 const STRAY: f64 = 0.05;
@@ -62,6 +65,13 @@ impl Sampled {
         self.bytes = self.bytes.saturating_add(next.bytes);
         self.in_order += next.in_order;
         self.regular += next.regular;
+        if next.thinned == FORGOTTEN {
+            return;
+        }
+        if self.thinned == FORGOTTEN {
+            (self.position, self.thinned, self.requests) = (next.position, next.thinned, next.requests);
+            return;
+        }
         if next.thinned == 0 {
             next.requests.into_iter().for_each(|request| self.keep(request, limit));
             return;
@@ -84,6 +94,11 @@ impl Sampled {
 
     fn keeps(&self, run: u64) -> bool {
         run.trailing_zeros() >= self.thinned
+    }
+
+    /// Keeps no request, also of those to come. The totals stay.
+    pub(crate) fn forget(&mut self) {
+        (self.thinned, self.requests) = (FORGOTTEN, Vec::new());
     }
 
     /// Keeps at most `limit` requests, and memory for no more.
@@ -197,6 +212,26 @@ mod tests {
             let runs = joined.requests.chunks(RUN);
             assert!(runs.into_iter().all(|run| run.windows(2).all(|w| w[1].offset == w[0].offset + 1)));
             assert!(joined.requests.is_sorted_by_key(|request| request.offset));
+        }
+    }
+
+    #[test]
+    fn of_a_forgotten_sample_only_the_totals_are_left() {
+        let sampled = |count: u64| {
+            let mut sampled = Sampled::default();
+            (0..count).for_each(|offset| sampled.push(request(offset), 100));
+            sampled
+        };
+        let forgotten = || {
+            let mut forgotten = sampled(3);
+            forgotten.forget();
+            (0..5000).for_each(|offset| forgotten.push(request(offset), 100));
+            forgotten
+        };
+        assert_eq!((forgotten().len(), forgotten().count()), (0, 5003));
+        for (mut joined, next) in [(forgotten(), sampled(7)), (sampled(7), forgotten())] {
+            joined.join(next, 100);
+            assert_eq!((joined.len(), joined.count()), (7, 5010));
         }
     }
 

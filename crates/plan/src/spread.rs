@@ -35,6 +35,11 @@ pub fn layout_of(set: &FileSet, spread: &Spread, layouts: usize) -> Vec<u32> {
     }
 }
 
+/// A spread that was chosen for another set with as many `<n>`, with the stride of this one.
+pub fn spread_for(chosen: &Spread, set: &FileSet) -> Spread {
+    Spread { stride: chosen.field.map_or(chosen.stride, |field| stride(set, field)), ..*chosen }
+}
+
 /// The greatest common divisor of the differences of a field's values; 1 if all values are equal.
 fn stride(set: &FileSet, field: usize) -> u64 {
     // With stride 1 and this many layouts, the index is the number itself (modulo 2^63).

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::rc::Rc;
 
-use stripewise_cluster::{Plan, Rule};
+use stripewise_cluster::{Plan, Rule, RuleIndex};
 use stripewise_layout::Layout;
 
 use crate::SimError;
@@ -63,7 +63,7 @@ impl Files {
     /// Places a file as a plan says; `procs` is (p, c), and `servers` the number of servers.
     pub fn place(
         &mut self,
-        plan: &Plan,
+        (plan, rules): (&Plan, &RuleIndex),
         path: &Path,
         servers: usize,
         procs: (u32, u32),
@@ -75,7 +75,7 @@ impl Files {
                 "{path}: no rule of the plan places it: plan for a trace with this file, or leave it out"
             ))
         };
-        let rule = plan.rule_for(path).ok_or_else(not_placed)?;
+        let rule = rules.rule_for(plan, path).ok_or_else(not_placed)?;
         let original = rule.choose(path).ok_or_else(not_placed)?;
         let (specs, others): (Vec<_>, Vec<_>) = rule.copies_for(path).unzip();
         let layouts: Vec<&Layout> = std::iter::once(original).chain(others).collect();

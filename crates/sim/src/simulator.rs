@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use stripewise_cluster::{Cluster, Plan};
+use stripewise_cluster::{Cluster, Plan, RuleIndex};
 
 use crate::ends::Ends;
 use crate::file::{Files, Known};
@@ -104,8 +104,8 @@ impl Simulator {
             )));
         }
         let procs = (procs.max(1), procs_per_node.clamp(1, procs.max(1)));
-        let mut known = Known::default();
-        let place = |path: &P| self.files.place(plan, path.as_ref(), there, procs, &mut known);
+        let (mut known, rules) = (Known::default(), RuleIndex::of(plan));
+        let place = |path: &P| self.files.place((plan, &rules), path.as_ref(), there, procs, &mut known);
         let placed = paths.iter().map(place).collect::<Result<Vec<_>, _>>()?;
         let first = self.files.files.len() as u32;
         self.files.files.extend(placed);

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use stripewise_random::Random;
 
+use stripewise_trace::summary::MAX_GROUPS;
 use stripewise_trace::{Flags, Meta, Op, ProcessInfo, Request, Summary, Trace, TraceError, TraceWriter};
 
 /// Maximum size of a single allocation for a file of a few KiB, bytes.
@@ -302,7 +303,8 @@ fn extreme_numbers_are_summarised() {
         let read = catch_unwind(|| {
             let trace = Trace::open(&path)?;
             Summary::of(&trace)?;
-            let mut classifier = stripewise_trace::Classifier::new(trace.processes(), trace.files());
+            let mut classifier =
+                stripewise_trace::Classifier::new(trace.processes(), trace.files(), MAX_GROUPS);
             let mut requests = trace.requests()?;
             while let Some(batch) = requests.next_batch()? {
                 batch.requests.iter().for_each(|request| _ = classifier.classify(request));

@@ -2,15 +2,17 @@
 
 mod replay;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
-use stripewise_cluster::{Plan, Rule};
+use stripewise_cluster::{Plan, Rule, RuleIndex};
 use stripewise_console::progress;
 use stripewise_plan::{Judged, plan, to_plan};
 use stripewise_sim::{Options, Outcome, Simulator};
 use stripewise_trace::Trace;
+use stripewise_trace::summary::MAX_GROUPS;
 
 use super::plan::read_workload;
 use crate::flags::ClusterFlags;
@@ -104,7 +106,7 @@ fn read(paths: &[PathBuf]) -> anyhow::Result<Vec<(String, Plan)>> {
 fn candidates(args: &Args, trace: &Trace) -> anyhow::Result<Vec<(String, Plan)>> {
     let (cluster, _) = args.cluster.read()?;
     let options = stripewise_plan::Options::default();
-    let workload = read_workload(trace, args.quiet)?.divided(&cluster, &options)?;
+    let workload = read_workload(trace, MAX_GROUPS, args.quiet)?.divided(&cluster, &options)?;
     let decisions = plan(&workload, &cluster, &options)?.decisions;
     let Some(largest) = decisions.iter().max_by_key(|decision| decision.requests) else {
         return Ok(Vec::new());
@@ -152,7 +154,10 @@ fn simulate(
         }
         runs.push(recorded.replay(trace, args.compute, |streams| simulator.run(streams))?);
     }
-    let used = |rule: &&Rule| recorded.files.iter().any(|file| rule.matches(file.as_ref()));
+    let index = RuleIndex::of(plan);
+    let rules = recorded.files.iter().filter_map(|file| index.rule_for(plan, file.as_ref()));
+    let used: HashSet<*const Rule> = rules.map(std::ptr::from_ref).collect();
+    let used = |rule: &&Rule| used.contains(&std::ptr::from_ref(*rule));
     Ok(Simulated {
         name: name.to_owned(),
         expected_s: plan.rules.iter().filter(used).map(|rule| rule.elapsed_s).sum(),

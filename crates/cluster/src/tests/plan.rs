@@ -80,6 +80,19 @@ fn a_plan_is_read_and_written_back() {
 }
 
 #[test]
+fn rules_that_differ_in_their_pattern_only_are_written_as_one() {
+    let mut plan = plan();
+    let like = |pattern: &str| Rule { pattern: pattern.into(), ..plan.rules[1].clone() };
+    plan.rules.splice(2..2, [like("/data/a<n>"), like("/data/\\*")]);
+    let text = plan.to_toml();
+    assert_eq!(text.matches("[[rule]]").count(), 3, "{text}");
+    let back = Plan::parse(&text, "some.toml").unwrap();
+    assert_eq!(back, plan);
+    let regions = |rule: usize| back.rules[rule].layouts[0].regions().as_ptr();
+    assert_eq!(regions(1), regions(3), "they share their layouts");
+}
+
+#[test]
 fn files_find_their_rule_and_layout() {
     let plan = plan();
     let layout = |path: &str| {
@@ -136,6 +149,13 @@ fn wrong_values_are_named() {
         ("scheme = \"PSA\"", "scheme = \"keep\"", "a rule has layouts exactly when"),
         ("pattern = \"/data/shared\"", "pattern = \"shared\"", "absolute path pattern"),
         ("pattern = \"/data/shared\"", "", "rule[1].pattern: missing"),
+        ("pattern = \"/data/shared\"", "patterns = []", "rule[1].patterns = []: list at least one pattern"),
+        (
+            "pattern = \"/data/shared\"",
+            "patterns = [\"/a\", \"b\"]",
+            "rule[1].patterns[1] = \"b\": must be an absolute",
+        ),
+        ("scheme = \"PSA\"", "scheme = \"PSA\"\npatterns = [\"/a\"]", "write either pattern or patterns"),
         ("servers = [\"/s0\", \"/s1\"]", "servers = []", "cluster.tier[1].servers = []"),
         ("reason = \"nothing to gain\"", "reasn = \"\"", "rule[2].reasn: unknown key"),
     ];

@@ -4,7 +4,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::plan::plan;
-use crate::{Plan, Reach};
+use crate::{Plan, Reach, RuleIndex};
 
 /// A plan with a rule for each pattern.
 fn with(patterns: &[&str]) -> Plan {
@@ -39,13 +39,15 @@ fn what_is_left_as_it_is_is_not_within_reach() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4000))]
     #[test]
-    fn whatever_a_rule_is_for_is_within_reach(
+    fn whatever_a_rule_is_for_is_within_reach_and_in_the_index(
         patterns in prop::collection::vec(r"(/|a|b|7|<n>|<|\*|\\\*|\\<){0,6}", 0..5),
-        path in r"[/ab7*<]{0,6}",
+        path in r"[/ab78*<]{0,6}",
     ) {
         let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
         let plan = with(&patterns);
         let path = Path::new(&path);
+        let indexed = RuleIndex::of(&plan).rule_for(&plan, path).map(std::ptr::from_ref);
+        prop_assert_eq!(indexed, plan.rule_for(path).map(std::ptr::from_ref));
         if plan.rule_for(path).is_some() {
             prop_assert!(Reach::of(&plan).has(path.as_os_str().as_bytes()));
         }

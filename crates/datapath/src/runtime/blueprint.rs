@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use stripewise_cluster::{Cluster, CopySpec, MAX_COPIES, Overlay, OverlayKind, Plan, Rule};
+use stripewise_cluster::{Cluster, CopySpec, MAX_COPIES, Overlay, OverlayKind, Rule};
 use stripewise_layout::Layout;
 use stripewise_sys::{Dir, Identity};
 use stripewise_target::{FileId, ObjectSet, Objects, Target, TargetError, TargetRef};
@@ -35,14 +35,14 @@ pub(crate) enum Missing {
 impl Runtime {
     /// The shape that the plan gives a new file at this absolute path.
     pub fn shape_for(&self, path: &Path) -> Option<Shape<'_>> {
-        Shape::of(self.plan.as_ref()?.rule_for(path)?, path)
+        Shape::of(self.rule_for(path)?, path)
     }
 
     /// Whether the plan has layouts for a new file at this absolute path. Does not allocate, and
     /// takes almost no time for paths outside the plan's directories.
     pub fn is_planned(&self, path: &Path) -> bool {
-        let has_layouts = |plan: &Plan| plan.rule_for(path).is_some_and(|rule| !rule.layouts.is_empty());
-        self.reach.has(path.as_os_str().as_encoded_bytes()) && self.plan().is_some_and(has_layouts)
+        self.reach.has(path.as_os_str().as_encoded_bytes())
+            && self.rule_for(path).is_some_and(|rule| !rule.layouts.is_empty())
     }
 
     /// The shape of a file that an open would create. The plan's rules are matched against the path
@@ -52,12 +52,11 @@ impl Runtime {
     /// # Errors
     /// The links could not be followed: the file may match a rule of the plan.
     pub(super) fn shape_for_open(&self, dir: Dir<'_>, path: &Path) -> Result<Option<Shape<'_>>> {
-        let Some(plan) = self.plan() else { return Ok(None) };
-        if plan.rules.iter().all(|rule| rule.layouts.is_empty()) || path.as_os_str().is_empty() {
+        if self.reach.is_empty() || path.as_os_str().is_empty() {
             return Ok(None);
         }
         let absolute = paths::absolute(self.sys(), dir, path)?;
-        if let Some(rule) = plan.rule_for(&absolute) {
+        if let Some(rule) = self.rule_for(&absolute) {
             return Ok(Shape::of(rule, &absolute));
         }
         match paths::canonical(self.sys(), dir, path) {

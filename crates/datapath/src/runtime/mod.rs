@@ -8,10 +8,10 @@ mod stat;
 mod targets;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use stripewise_cluster::{Plan, Reach};
+use stripewise_cluster::{Plan, Reach, Rule, RuleIndex};
 use stripewise_extents::Node;
 use stripewise_sys::{ForkLock, SysRef};
 use stripewise_target::{Engine, FanOut};
@@ -49,6 +49,7 @@ pub struct Runtime {
     plan: Option<Arc<Plan>>,
     /// The path prefixes that the plan's rules can match.
     reach: Reach,
+    rules: RuleIndex,
     targets: TargetTable,
     files: ForkLock<HashMap<FileKey, Weak<LogicalFile>>>,
     manifests: ForkLock<KnownManifests>,
@@ -76,6 +77,7 @@ impl Runtime {
             leaving,
             plan: plan.cloned().map(Arc::new),
             reach: plan.map(Reach::of).unwrap_or_default(),
+            rules: plan.map(RuleIndex::of).unwrap_or_default(),
             files: ForkLock::default(),
             manifests: ForkLock::default(),
             space: FreeSpace::default(),
@@ -90,6 +92,11 @@ impl Runtime {
     /// The plan, if there is one.
     pub fn plan(&self) -> Option<&Plan> {
         self.plan.as_deref()
+    }
+
+    /// The plan's rule for the file at this absolute path. Does not allocate.
+    pub fn rule_for(&self, path: &Path) -> Option<&Rule> {
+        self.rules.rule_for(self.plan()?, path)
     }
 
     /// Sets p, the number of processes that use the files at once, to `procs`, and c, the number of

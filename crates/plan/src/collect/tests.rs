@@ -6,7 +6,13 @@ use stripewise_trace::{Flags, Op as Called};
 
 use super::*;
 use crate::Options;
-use crate::collected::{GROUPS_MAX, NEAREST_MAX};
+use crate::collected::NEAREST_MAX;
+use crate::limits::Limits;
+
+/// The limits for few sets.
+fn limits() -> Limits {
+    Limits::of(1)
+}
 
 /// Processes of one node.
 fn processes(count: u32) -> Vec<ProcessInfo> {
@@ -52,8 +58,8 @@ fn add_bursts(collector: &mut Collector, files: u32, bursts: u64, each: u64, fir
                 number += 1;
             }
         }
-        assert!(collector.sampled() <= TOTAL_SAMPLE_MAX);
-        assert!(collector.open.groups <= OPEN_GROUPS_MAX + files as usize);
+        assert!(collector.sampled() <= limits().samples);
+        assert!(collector.open.groups <= limits().open_groups + files as usize);
     }
     number - first
 }
@@ -61,7 +67,7 @@ fn add_bursts(collector: &mut Collector, files: u32, bursts: u64, each: u64, fir
 #[test]
 fn samples_of_many_long_bursts_cover_the_whole_run() {
     let (processes, files) = (processes(1), names(3, |name| format!("/d/{name}")));
-    let mut collector = Collector::new(&processes, &files);
+    let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
     let total = add_bursts(&mut collector, 3, 1024, 700, 0);
     let workload = collector.finish();
     assert_eq!(workload.file_sets.len(), 3);
@@ -80,7 +86,7 @@ fn samples_of_many_long_bursts_cover_the_whole_run() {
 #[test]
 fn many_short_bursts_of_many_sets_take_bounded_memory_and_time() {
     let (processes, files) = (processes(1), names(130, |name| format!("/d/{name}")));
-    let mut collector = Collector::new(&processes, &files);
+    let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
     let total = add_bursts(&mut collector, 130, 1024, 16, 0);
     add_bursts(&mut collector, 130, 300, 16, total);
     let workload = collector.finish();
@@ -95,7 +101,7 @@ fn many_short_bursts_of_many_sets_take_bounded_memory_and_time() {
 #[test]
 fn a_process_that_lags_behind_closed_phases_is_counted_in_later_ones() {
     let (processes, files) = (processes(2), names(130, |name| format!("/d/{name}")));
-    let mut collector = Collector::new(&processes, &files);
+    let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
     let total = add_bursts(&mut collector, 130, 300, 1, 0);
     assert!(collector.closed.groups > 0, "some phases are closed");
     for number in total..2 * total {
@@ -114,11 +120,11 @@ fn a_process_that_lags_behind_closed_phases_is_counted_in_later_ones() {
 #[test]
 fn long_phases_of_many_sets_keep_a_sample_each() {
     let (processes, files) = (processes(2), names(300, |name| format!("/d/{name}")));
-    let mut collector = Collector::new(&processes, &files);
+    let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
     for number in 0..300 * 9000u64 {
         let (file, process) = ((number % 300) as u32, (number / 300 % 2) as u32);
         collector.add(&Call { process, ..call(Called::Write, file, number, number) });
-        assert!(collector.sampled() <= TOTAL_SAMPLE_MAX);
+        assert!(collector.sampled() <= limits().samples);
     }
     for set in collector.finish().file_sets {
         let [group] = &set.groups[..] else { panic!("one group") };
@@ -130,9 +136,9 @@ fn long_phases_of_many_sets_keep_a_sample_each() {
 /// The bound in the description of [`Collector`]. Vectors grow by doubling.
 #[test]
 fn samples_and_groups_take_at_most_the_memory_that_is_stated() {
-    let samples = 2 * TOTAL_SAMPLE_MAX * size_of::<Request>();
-    let open = (OPEN_GROUPS_MAX + MAX_GROUPS) * 640;
-    let closed = (GROUPS_MAX + MAX_GROUPS) * 384;
+    let samples = 2 * limits().samples * size_of::<Request>();
+    let open = (limits().open_groups + MAX_GROUPS) * 640;
+    let closed = (limits().groups + MAX_GROUPS) * 384;
     let nearest = MAX_GROUPS * NEAREST_MAX * 80;
     assert!(samples + open + closed + nearest <= 270_000_000, "{samples} + {open} + {closed} + {nearest}");
     assert_eq!(size_of::<Use>(), 80);
@@ -146,11 +152,14 @@ fn files_that_are_not_wanted_do_not_widen_the_pattern_of_wanted_ones() {
         let sets = collector.finish().file_sets;
         sets.into_iter().map(|set| (set.pattern.clone(), set.files.len(), set.bytes())).collect::<Vec<_>>()
     };
-    let all = patterns(Collector::new(&processes, &files));
+    let all = patterns(Collector::new(&processes, &files, MAX_GROUPS));
     assert_eq!(all, [("/d/*".to_owned(), 2000, 2000 * 64)]);
     let wanted = format!("/d/{}", letters(7));
-    assert_eq!(patterns(Collector::only(&processes, &files, |name| name == wanted)), [(wanted, 1, 64)]);
-    assert_eq!(patterns(Collector::only(&processes, &files, |_| false)), []);
+    assert_eq!(
+        patterns(Collector::only(&processes, &files, |name| name == wanted, MAX_GROUPS)),
+        [(wanted, 1, 64)]
+    );
+    assert_eq!(patterns(Collector::only(&processes, &files, |_| false, MAX_GROUPS)), []);
 }
 
 #[test]
@@ -160,7 +169,7 @@ fn a_broad_rule_heeds_mapped_files_that_have_no_rule() {
     files.push("/e/map".into());
     let processes = processes(1);
     for (mapped, expected) in [(None, false), (Some(600), true), (Some(601), false)] {
-        let mut collector = Collector::new(&processes, &files);
+        let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
         (0..600).for_each(|file| collector.add(&call(Called::Write, file, 0, file.into())));
         mapped.into_iter().for_each(|file| collector.add(&call(Called::Map, file, 0, 1000)));
         let [set] = &collector.finish().file_sets[..] else { panic!("one set") };
@@ -177,7 +186,7 @@ fn broad_patterns_of_relative_names_keep_their_directory() {
         (names(513, |name| format!("top/{name}")), "**/top/*"),
         (names(513, |name| format!("{name}/f")), "**"),
     ] {
-        let mut collector = Collector::new(&processes, &files);
+        let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
         (0..513).for_each(|file| collector.add(&call(Called::Write, file, 0, file.into())));
         let sets = collector.finish().file_sets;
         let patterns: Vec<&str> = sets.iter().map(|set| set.pattern.as_str()).collect();
@@ -194,7 +203,7 @@ fn the_use_of_every_file_is_counted_whatever_is_sampled() {
     let (processes, each) = (processes(1), 1000);
     let files: Vec<Arc<str>> = (0..300).map(|number| format!("/d/f{number}").into()).collect();
     let collected = |hot: u32| {
-        let (mut collector, mut number) = (Collector::new(&processes, &files), 0);
+        let (mut collector, mut number) = (Collector::new(&processes, &files, MAX_GROUPS), 0);
         for file in 0..300 {
             for request in 0..if file == hot { 100 * each } else { each } {
                 collector.add(&call(Called::Write, file, request % each * 128, number));
@@ -214,4 +223,41 @@ fn the_use_of_every_file_is_counted_whatever_is_sampled() {
     let parts: Vec<_> =
         divided(collected(7)).iter().map(|part| (part.pattern.clone(), part.files.len())).collect();
     assert_eq!(parts, [("/d/f<n>".to_owned(), 299), ("/d/f7".to_owned(), 1)]);
+}
+
+/// Of sets that are alike the first ones keep all of their requests; of others too, at least one.
+#[test]
+fn alike_sets_forget_their_samples_and_keep_their_totals() {
+    let (processes, files) = (processes(2), names(3000, |name| format!("/d/{name}")));
+    let mut collector = Collector::new(&processes, &files, 1 << 17);
+    let size_of = |file: u32| if file == 2999 { 4096 } else { 64 };
+    for number in 0..3000 * 1000u64 {
+        let file = (number / 1000) as u32;
+        let call = call(Called::Write, file, number % 1000 * 64, number);
+        let (process, size) = ((number % 2) as u32, size_of(file));
+        collector.add(&Call { process, size, result: size as i64, ..call });
+        assert!(collector.sampled() <= collector.limits.samples);
+    }
+    let sets = collector.finish().file_sets;
+    assert_eq!(sets.len(), 3000);
+    let mut whole = 0;
+    for set in &sets {
+        let [group] = &set.groups[..] else { panic!("one group") };
+        assert_eq!((group.procs, group.count), (2, 1000));
+        assert!([0, 1000].contains(&group.sample.len()), "{}", group.sample.len());
+        whole += group.sample.len() / 1000;
+        assert!(group.bytes < 1_000_000 || !group.sample.is_empty(), "there is one of its kind");
+    }
+    assert!(whole >= 500, "{whole}");
+}
+
+/// The more sets, the more is kept of all, and the least of each always fits.
+#[test]
+fn the_limits_of_many_sets_can_be_kept() {
+    for sets in [1, 512, 513, 20_000, 1 << 17] {
+        let Limits { samples, open_groups, open_sample, groups } = Limits::of(sets);
+        assert!((open_groups + sets) * open_sample <= samples / 2, "{sets}");
+        assert!(groups + sets <= samples / 2, "{sets}");
+        assert!(samples * size_of::<Request>() <= 180_000_000, "{sets}");
+    }
 }

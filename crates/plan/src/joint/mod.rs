@@ -10,6 +10,7 @@
 mod composed;
 mod curve;
 mod faster;
+pub(crate) mod many;
 mod moving;
 mod repair;
 mod rows;

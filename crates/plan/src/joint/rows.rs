@@ -55,14 +55,24 @@ impl Rows {
     /// The rows for a plan of these file sets.
     pub fn new(cluster: &Cluster, servers: &Servers, file_sets: &[FileSet], objective: Objective) -> Self {
         let sets = file_sets.len();
-        let tier = |server: u32| cluster.tier_of(server).unwrap_or(0) as u32;
-        let all = 0..servers.count() as u32;
         let is_large = servers.count() > SERVERS_MAX || servers.count() * sets > SERVERS_OF_SETS_MAX;
-        let row_of: Vec<u32> = all.map(|server| if is_large { tier(server) } else { server }).collect();
+        let stages = Stage::all_of(file_sets, objective);
+        match is_large {
+            true => Self { stages, ..Self::of_tiers(cluster, servers) },
+            false => Self::with((0..servers.count() as u32).collect(), servers, stages),
+        }
+    }
+
+    /// The rows of the space with one row for each tier, without stages.
+    pub fn of_tiers(cluster: &Cluster, servers: &Servers) -> Self {
+        let tier = |server: u32| cluster.tier_of(server).unwrap_or(0) as u32;
+        Self::with((0..servers.count() as u32).map(tier).collect(), servers, Vec::new())
+    }
+
+    fn with(row_of: Vec<u32>, servers: &Servers, stages: Vec<Stage>) -> Self {
         let count = row_of.iter().map(|row| row + 1).max().unwrap_or(0) as usize;
         let mut in_row = vec![0.0; count];
         row_of.iter().for_each(|&row| in_row[row as usize] += 1.0);
-        let stages = Stage::all_of(file_sets, objective);
         Self {
             row_of,
             capacities: servers.capacities.clone(),

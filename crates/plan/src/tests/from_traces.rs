@@ -5,6 +5,7 @@ use std::path::Path;
 use stripewise_cluster::Cluster;
 use stripewise_layout::constructors;
 use stripewise_model::{Access as Order, Op};
+use stripewise_trace::summary::MAX_GROUPS;
 use stripewise_trace::synth::{Access, Direction, Ior, RandomWithin, write};
 use stripewise_trace::{Meta, Trace, TraceWriter};
 
@@ -13,7 +14,7 @@ use crate::{Collector, Decision, Judged, Options, Workload, plan};
 
 fn collected(path: &Path) -> Workload {
     let trace = Trace::open(path).unwrap();
-    let mut collector = Collector::new(trace.processes(), trace.files());
+    let mut collector = Collector::new(trace.processes(), trace.files(), MAX_GROUPS);
     let mut requests = trace.requests().unwrap();
     while let Some(batch) = requests.next_batch().unwrap() {
         batch.requests.iter().for_each(|request| collector.add(request));

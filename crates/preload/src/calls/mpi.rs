@@ -141,7 +141,7 @@ unsafe extern "C" fn stripewise_sieving_pays(
             buffer_bytes: u64::try_from(buffer).ok()?,
         };
         let plan = runtime.plan()?;
-        sieving::pays(plan, plan.rule_for(path)?.choose(path)?, &strided)
+        sieving::pays(plan, runtime.rule_for(path)?.choose(path)?, &strided)
     };
     let _guard = SignalForkGuard::new();
     quietly(pays).map_or(-1, c_int::from)

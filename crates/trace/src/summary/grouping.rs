@@ -2,7 +2,7 @@
 
 use indexmap::IndexSet;
 
-use super::broad::{Breadth, Groups, MAX_GROUPS};
+use super::broad::{Breadth, Groups};
 use super::past::{Past, Pasts};
 use super::phases::{Concurrency, PhaseTracker};
 use crate::{ProcessInfo, Request};
@@ -24,13 +24,20 @@ pub(super) struct Grouping {
 }
 
 impl Grouping {
-    /// The groups of these files.
-    pub(super) fn new<S: AsRef<str>>(processes: &[ProcessInfo], files: &[S]) -> Grouping {
+    /// At most `limit` groups of these files. Only if the phases are `detailed` their times and
+    /// bytes are kept.
+    pub(super) fn new<S: AsRef<str>>(
+        processes: &[ProcessInfo],
+        files: &[S],
+        limit: usize,
+        detailed: bool,
+    ) -> Grouping {
         let mut nodes = IndexSet::new();
         let names = processes.iter().map(|process| process.node.as_str());
         let nodes = names.map(|node| nodes.insert_full(node).0 as u32).collect();
-        let groups = Groups::of(files, MAX_GROUPS);
-        let phases = groups.groups.iter().map(|_| PhaseTracker::default()).collect();
+        let groups = Groups::of(files, limit);
+        let count = groups.groups.len();
+        let phases = (0..count).map(|_| PhaseTracker::new(count, detailed)).collect();
         Grouping { nodes, groups, phases }
     }
 
@@ -76,7 +83,7 @@ pub struct Class {
 /// [closed](Classifier::closed):
 ///
 /// ```text
-/// let mut classifier = Classifier::new(trace.processes(), trace.files());
+/// let mut classifier = Classifier::new(trace.processes(), trace.files(), MAX_GROUPS);
 /// while let Some(batch) = requests.next_batch()? {
 ///     for request in batch.requests {
 ///         if let Some(class) = classifier.classify(request) { .. }
@@ -90,9 +97,9 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// A classifier for a trace with these processes and files.
-    pub fn new<S: AsRef<str>>(processes: &[ProcessInfo], files: &[S]) -> Classifier {
-        Classifier { grouping: Grouping::new(processes, files), pasts: Pasts::default() }
+    /// A classifier for a trace with these processes and files, in at most `limit` groups.
+    pub fn new<S: AsRef<str>>(processes: &[ProcessInfo], files: &[S], limit: usize) -> Classifier {
+        Classifier { grouping: Grouping::new(processes, files, limit, false), pasts: Pasts::default() }
     }
 
     /// The class of a read or write that moved at least one byte; `None` for all other calls. The

@@ -44,7 +44,7 @@ pub struct Builder {
 impl Builder {
     /// An empty summary for requests of these processes on these files.
     pub fn new<S: AsRef<str>>(processes: &[ProcessInfo], files: &[S]) -> Builder {
-        let grouping = Grouping::new(processes, files);
+        let grouping = Grouping::new(processes, files, MAX_GROUPS, true);
         let (processes, nodes) = (processes.len() as u64, grouping.nodes());
         let mut summary = Summary { processes, nodes, ..Summary::default() };
         for (name, file) in files.iter().zip(0..) {

@@ -21,6 +21,7 @@ use std::collections::VecDeque;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
+use super::broad::MAX_GROUPS;
 use crate::{Op, Request};
 
 /// A pause must be longer than this to end a phase, nanoseconds.
@@ -30,7 +31,8 @@ pub const GAP_NS: u64 = 100_000_000;
 /// of them.
 const OPEN_PHASES: usize = 1024;
 
-/// Maximum number of phases of a group. After that, processes stay in their phase whatever they do.
+/// Maximum number of phases of a group, if there are no more than [`MAX_GROUPS`] groups; else that
+/// many fewer. After that, processes stay in their phase whatever they do.
 const MAX_PHASES: usize = 1 << 20;
 
 /// Number of phases of a group that are kept with times and bytes.
@@ -100,7 +102,8 @@ impl Phases {
         &self.by_concurrency[self.concurrency_of[phase as usize] as usize]
     }
 
-    fn add(&mut self, phase: Phase) {
+    /// Adds a phase, with its details if fewer than `details` phases have them.
+    fn add(&mut self, phase: Phase, details: usize) {
         let same =
             |c: &Concurrency| (c.op, c.processes, c.per_node) == (phase.op, phase.processes, phase.per_node);
         // Searched from the end, because consecutive phases are often alike.
@@ -115,7 +118,7 @@ impl Phases {
         class.requests += phase.requests;
         class.bytes = class.bytes.saturating_add(phase.bytes);
         self.concurrency_of.push(index as u32);
-        if self.first.len() < DETAILED_PHASES {
+        if self.first.len() < details {
             self.first.push(phase);
         }
     }
@@ -141,7 +144,7 @@ struct Entered {
 }
 
 /// Length of the vector in [`Entered`] that is allowed for any number of processes.
-const ENTERED_MIN: usize = 1024;
+const ENTERED_MIN: usize = 64;
 /// Length of that vector that is allowed for each process.
 const ENTERED_PER_PROCESS: usize = 8;
 
@@ -199,7 +202,6 @@ struct OpenPhase {
 
 /// Finds the phases of one file group. It is deterministic: the same requests give the same
 /// numbers.
-#[derive(Default)]
 pub(super) struct PhaseTracker {
     open: VecDeque<OpenPhase>,
     /// The number of `open[0]`.
@@ -208,9 +210,27 @@ pub(super) struct PhaseTracker {
     /// Start of the first request after the last gap, and end of the last request, nanoseconds.
     span_ns: Option<(u64, u64)>,
     done: Phases,
+    /// Maximum number of phases.
+    most: usize,
+    /// Maximum number of phases that are kept with times and bytes.
+    details: usize,
 }
 
 impl PhaseTracker {
+    /// A tracker for one of `groups` groups, without any phases yet. Only if the phases are
+    /// `detailed` it keeps times and bytes of the first ones.
+    pub(super) fn new(groups: usize, detailed: bool) -> Self {
+        Self {
+            open: VecDeque::new(),
+            first_open: 0,
+            entered: Entered::default(),
+            span_ns: None,
+            done: Phases::default(),
+            most: MAX_PHASES / groups.div_ceil(MAX_GROUPS).max(1),
+            details: if detailed { DETAILED_PHASES } else { 0 },
+        }
+    }
+
     /// The number of the phase of a read or write, made on this node. Requests must come in order
     /// of start.
     #[inline]
@@ -277,7 +297,7 @@ impl PhaseTracker {
             return self.first_open + i;
         }
         let end = self.first_open + self.open.len();
-        if end >= MAX_PHASES && !self.open.is_empty() {
+        if end >= self.most && !self.open.is_empty() {
             return present.filter(|number| *number >= self.first_open).unwrap_or(end - 1);
         }
         if self.open.len() == OPEN_PHASES {
@@ -310,7 +330,7 @@ impl PhaseTracker {
     fn close_first(&mut self) {
         if let Some(open) = self.open.pop_front() {
             self.first_open += 1;
-            self.done.add(open.phase);
+            self.done.add(open.phase, self.details);
         }
     }
 

@@ -58,7 +58,7 @@ impl Job {
 
     /// (phase, p, c) of every read and write.
     fn classes(&self) -> Vec<(u32, u32, u32)> {
-        let mut classifier = Classifier::new(&self.processes, &self.files);
+        let mut classifier = Classifier::new(&self.processes, &self.files, MAX_GROUPS);
         let classes: Vec<Class> =
             self.requests.iter().filter_map(|request| classifier.classify(request)).collect();
         classifier.close();

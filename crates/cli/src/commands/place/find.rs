@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use stripewise_cluster::pattern::{literal_prefix, match_path};
-use stripewise_cluster::{Plan, Rule};
+use stripewise_cluster::{Plan, Rule, RuleIndex};
 use stripewise_datapath::migrate::Goal;
 use stripewise_datapath::parallel::{in_parallel, jobs_usual};
 use stripewise_datapath::{Runtime, Shape};
@@ -105,20 +105,17 @@ pub fn find_all<'a>(
     plan: &'a Plan,
     given: &[PathBuf],
 ) -> anyhow::Result<Vec<Candidate<'a>>> {
-    let mut roots = Vec::new();
+    let (mut roots, index) = (Vec::new(), RuleIndex::of(plan));
     for path in given {
         // The path is used as given, because patterns may go through symbolic links.
         managed::existing(path)?;
         roots.push(std::path::absolute(path)?);
     }
     if given.is_empty() {
-        let rules = plan.rules.iter().filter(|rule| !rule.layouts.is_empty());
-        roots.extend(rules.flat_map(|rule| expand(&rule.pattern)));
+        roots = roots_of(plan, &index);
         roots.sort();
-        roots.dedup();
-        let all = roots.clone();
-        // The walk of a root covers all roots below it.
-        roots.retain(|root| !all.iter().any(|other| other != root && root.starts_with(other)));
+        // The walk of a root covers all roots below it, which follow it.
+        roots.dedup_by(|below, root| below.starts_with(root));
     }
     let listing = managed::listing(runtime, &roots);
     let files = listing.anchors.iter().map(|path| (path, true));
@@ -128,7 +125,8 @@ pub fn find_all<'a>(
         .filter_map(|(path, managed)| Some((path, real_path(path, &roots, &mut known)?, managed)))
         .collect();
     let candidates = in_parallel(&files, jobs_usual(), |(path, real, managed)| {
-        candidate(runtime, plan, path, real.clone(), *managed)
+        let rule = index.rule_for(plan, path).or_else(|| index.rule_for(plan, real))?;
+        candidate(runtime, rule, path, real.clone(), *managed)
     });
     let mut found: Vec<_> = candidates.into_iter().flatten().collect();
     found.sort_by(|one, other| one.path.cmp(&other.path));
@@ -151,10 +149,38 @@ fn real_path(
     Some(real.as_ref()?.join(name))
 }
 
-/// Returns the candidate for a file, if a rule applies. `real` is the path without symbolic links.
+/// Returns the existing paths that rules with layouts match. A directory in which only names differ
+/// is listed once for all rules.
+fn roots_of(plan: &Plan, index: &RuleIndex) -> Vec<PathBuf> {
+    let (mut roots, mut listed) = (Vec::new(), HashSet::new());
+    let has_layouts = |path: &PathBuf| index.rule_for(plan, path).is_some_and(|rule| !rule.layouts.is_empty());
+    for rule in plan.rules.iter().filter(|rule| !rule.layouts.is_empty()) {
+        match directory_of(&rule.pattern) {
+            Some(directory) if listed.contains(&directory) => {}
+            Some(directory) => {
+                roots.extend(entries(&directory).filter(has_layouts));
+                listed.insert(directory);
+            }
+            None => roots.extend(expand(&rule.pattern)),
+        }
+    }
+    roots
+}
+
+/// Returns the only directory in which a pattern matches several names; `None`: there may be
+/// several, or the pattern matches one name only.
+fn directory_of(pattern: &str) -> Option<PathBuf> {
+    let (directory, name) = pattern.rsplit_once('/').filter(|_| pattern.starts_with('/'))?;
+    let names: Vec<OsString> = directory.split('/').map(literal).collect::<Option<_>>()?;
+    let has_several = literal(name).is_none() && !name.contains("**");
+    has_several.then(|| std::iter::once(OsString::from("/")).chain(names).collect())
+}
+
+/// Returns the candidate for a file to which this rule applies. The rule for its given path has
+/// precedence over that for `real`, the path without symbolic links.
 fn candidate<'a>(
     runtime: &Runtime,
-    plan: &'a Plan,
+    rule: &'a Rule,
     path: &Path,
     real: PathBuf,
     anchor: bool,
@@ -162,8 +188,6 @@ fn candidate<'a>(
     if real.file_name().is_some_and(|name| name.as_bytes().starts_with(RECORD.as_bytes())) {
         return None;
     }
-    // The rule for the given path has precedence over the rule for the resolved path.
-    let rule = plan.rule_for(path).or_else(|| plan.rule_for(&real))?;
     let shape = Shape::of(rule, path).or_else(|| Shape::of(rule, &real))?;
     let manifest = if anchor { runtime.manifest_at(None, &real, true).ok().flatten() } else { None };
     let state = match manifest {

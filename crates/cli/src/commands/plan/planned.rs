@@ -11,6 +11,7 @@ use stripewise_plan::{
     ApplicationTimes, Collector, Decision, Joint, Options, Present, Workload, plan, times_of,
 };
 use stripewise_trace::Trace;
+use stripewise_trace::summary::MAX_GROUPS;
 
 use super::args::{Args, Traced};
 use super::{existing, present};
@@ -46,7 +47,9 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
         args.traces.iter().map(|traced| application(traced, args)).collect::<Result<_, _>>()?;
     let (cluster, profile) = args.cluster.read()?;
     let (options, present) = (args.options(&cluster)?, Present::parse(&args.present, &cluster)?);
-    let mut workload = workload(&applications, args)?.divided(&cluster, &options)?;
+    // The times of each of several applications are those of every set.
+    let sets_max = if applications.len() > 1 { MAX_GROUPS } else { options.sets_max() };
+    let mut workload = workload(&applications, args, sets_max)?.divided(&cluster, &options)?;
     present::find(&mut workload, &cluster, &present)?;
     if args.dont_move_more_than.is_some() {
         existing::find(&mut workload, &cluster, args.quiet)?;
@@ -76,11 +79,11 @@ fn application(traced: &Traced, args: &Args) -> anyhow::Result<Application> {
 }
 
 /// The requests of all applications, grouped by kind.
-fn workload(applications: &[Application], args: &Args) -> anyhow::Result<Workload> {
+fn workload(applications: &[Application], args: &Args, sets_max: usize) -> anyhow::Result<Workload> {
     let read = |of: &Application| {
         let workload = match args.only.is_empty() {
-            true => read_workload(&of.trace, args.quiet)?,
-            false => read_only(&of.trace, &args.only, args.quiet)?,
+            true => read_workload(&of.trace, sets_max, args.quiet)?,
+            false => read_only(&of.trace, &args.only, sets_max, args.quiet)?,
         };
         Ok((workload, of.times))
     };
@@ -94,18 +97,18 @@ fn workload(applications: &[Application], args: &Args) -> anyhow::Result<Workloa
     Ok(workload)
 }
 
-/// Reads the trace and groups the requests by kind.
-pub fn read_workload(trace: &Trace, quiet: bool) -> anyhow::Result<Workload> {
-    collect(trace, Collector::new(trace.processes(), trace.files()), quiet)
+/// Reads the trace and groups the requests by kind, in at most `sets_max` file sets.
+pub fn read_workload(trace: &Trace, sets_max: usize, quiet: bool) -> anyhow::Result<Workload> {
+    collect(trace, Collector::new(trace.processes(), trace.files(), sets_max), quiet)
 }
 
 /// As [`read_workload`], for the files that match one of the patterns. The others take no part in
 /// forming sets: a trace of many files may have one set for a whole directory.
-fn read_only(trace: &Trace, patterns: &[String], quiet: bool) -> anyhow::Result<Workload> {
+fn read_only(trace: &Trace, patterns: &[String], sets_max: usize, quiet: bool) -> anyhow::Result<Workload> {
     let is_wanted = |name: &str| {
         patterns.iter().any(|pattern| match_path(pattern.as_bytes(), name.as_bytes(), None).is_some())
     };
-    collect(trace, Collector::only(trace.processes(), trace.files(), is_wanted), quiet)
+    collect(trace, Collector::only(trace.processes(), trace.files(), is_wanted, sets_max), quiet)
 }
 
 fn collect(trace: &Trace, mut collector: Collector<'_>, quiet: bool) -> anyhow::Result<Workload> {

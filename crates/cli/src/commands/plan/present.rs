@@ -29,7 +29,7 @@ pub fn find(workload: &mut Workload, cluster: &Cluster, otherwise: &Present) -> 
         let mut layouts: Vec<Layout> = Vec::new();
         let mut layout_of = HashMap::new();
         for file in set.files.iter().take(FILES_MAX) {
-            let Some(layout) = layout_now(&runtime, &file.name, cluster.clone(), layouts.len())? else {
+            let Some(layout) = layout_now(&runtime, &file.name, cluster, layouts.len())? else {
                 continue;
             };
             let index = layouts.iter().position(|known| *known == layout).unwrap_or_else(|| {
@@ -58,10 +58,11 @@ pub fn find(workload: &mut Workload, cluster: &Cluster, otherwise: &Present) -> 
 fn layout_now(
     runtime: &Runtime,
     path: &str,
-    mut cluster: Cluster,
+    cluster: &Cluster,
     others: usize,
 ) -> anyhow::Result<Option<Layout>> {
     let Some(manifest) = manifest_now(runtime, Path::new(path))? else { return Ok(None) };
+    let mut cluster = cluster.clone();
     let layout = layout_of(&manifest, &mut cluster)?;
     Ok(layout.map(|layout| cluster.unfold(&layout, others)))
 }
@@ -133,7 +134,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = |name: &str| directory.path().join(name).display().to_string();
         std::fs::write(path("plain"), "text").unwrap();
-        let layout = |path: &str| layout_now(&runtime, path, Cluster::default(), 0);
+        let layout = |path: &str| layout_now(&runtime, path, &Cluster::default(), 0);
         for name in [".", "plain", "plain/below", "missing", &"x".repeat(300), "a\0b"] {
             assert_eq!(layout(&path(name)).unwrap(), None, "{name}");
         }

@@ -12,6 +12,7 @@ use stripewise_plan::{
     SpacePoint, StageTimes, native,
 };
 use stripewise_report::predictions::Moves;
+use stripewise_trace::summary::MAX_GROUPS;
 
 use super::args::Args;
 use super::planned::{Application, Planned};
@@ -79,9 +80,16 @@ fn whole(joint: &Joint, planned: &Planned) -> String {
         Objective::Elapsed => "elapsed",
         Objective::Cost => "overall cost",
     };
+    let many = match planned.decisions.len() > MAX_GROUPS {
+        true => {
+            "So many sets of files are planned by what those that are used alike have in common, and as if used \
+                 one after another.\n"
+        }
+        false => "",
+    };
     let gap = 1.0 - bound_s / planned_s.max(f64::MIN_POSITIVE);
     let mut text = format!(
-        "All files together: {now_s:.3} s {what} now, {planned_s:.3} s planned; no choice of changes worth making takes less \
+        "{many}All files together: {now_s:.3} s {what} now, {planned_s:.3} s planned; no choice of changes worth making takes less \
          than {bound_s:.3} s ({} less).\n",
         percent(gap)
     );
