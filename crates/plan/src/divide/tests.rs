@@ -98,6 +98,20 @@ fn files_that_are_used_alike_stay_one_set() {
     }
 }
 
+/// More sets would be planned by kinds.
+#[test]
+fn division_ends_where_there_are_as_many_sets_as_are_planned_one_by_one() {
+    let count = |others: usize| {
+        let other = |_| reads(set("/d/g", &[("/d/g".to_owned(), BLOCK)]), &[1], |_, _| 0, 1);
+        let divisible = reads(set("/d/f<n>", &numbered(7, 1 << 20)), &[1, 900, 1, 850, 1, 1, 1], |_, _| 0, 1);
+        let file_sets = (0..others).map(other).chain([divisible]).collect();
+        let workload = Workload { file_sets };
+        workload.divided(&disks_and_ssds("512K"), &Options::default()).unwrap().file_sets.len()
+    };
+    let found = [1, MAX_GROUPS - 2, MAX_GROUPS - 1, MAX_GROUPS].map(count);
+    assert_eq!(found, [4, MAX_GROUPS, MAX_GROUPS, MAX_GROUPS + 1]);
+}
+
 #[test]
 fn a_million_files_that_are_used_alike_stay_one_set() {
     let mut random = Random(5);
