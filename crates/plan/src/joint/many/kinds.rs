@@ -222,7 +222,9 @@ impl Kind {
             let index = match self.group_of.entry(self.sense.of_group(group)) {
                 Entry::Occupied(known) => *known.get(),
                 Entry::Vacant(new) if next < GROUPS_MAX => {
-                    self.pooled.groups.push(Group { count: 0, bytes: 0, ..group.clone_without_sample() });
+                    // The nodes of its own numbers of processes.
+                    let (count, bytes, nodes) = (0, 0, [].into());
+                    self.pooled.groups.push(Group { count, bytes, nodes, ..group.clone_without_sample() });
                     *new.insert(next)
                 }
                 Entry::Vacant(new) => {
