@@ -399,7 +399,8 @@ fn many_sets_of_files_get_a_rule_each() {
     let letters = |number: u32| -> String {
         number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'a')).collect()
     };
-    let names: Vec<String> = (0..600).map(|number| format!("/data/{}", letters(number))).collect();
+    let name = |number| format!("/data/{}/{}", letters(number % 2), letters(number));
+    let names: Vec<String> = (0..600).map(name).collect();
     let of_file = |number: u64| {
         let file = names[number as usize].as_str();
         let blocks = 16 + number / 20;

@@ -228,7 +228,8 @@ fn the_use_of_every_file_is_counted_whatever_is_sampled() {
 /// Of sets that are alike the first ones keep all of their requests; of others too, at least one.
 #[test]
 fn alike_sets_forget_their_samples_and_keep_their_totals() {
-    let (processes, files) = (processes(2), names(3000, |name| format!("/d/{name}")));
+    let in_directory = |name: String| format!("/d/{}/{name}", &name[name.len() - 1..]);
+    let (processes, files) = (processes(2), names(3000, in_directory));
     let mut collector = Collector::new(&processes, &files, 1 << 17);
     let size_of = |file: u32| if file == 2999 { 4096 } else { 64 };
     for number in 0..3000 * 1000u64 {

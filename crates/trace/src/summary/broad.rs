@@ -1,6 +1,7 @@
 //! Bounds the number of file groups. If too many file names differ in letters, groups are joined:
 //! first all names in a directory, beginning with the directories that have the most patterns, then
-//! everything below the directories of one depth.
+//! everything below the directories of one depth. A directory with more than [`MAX_GROUPS`] patterns
+//! is always one group: its names are made by programs, and the next run has others.
 
 use std::hash::BuildHasher;
 
@@ -9,7 +10,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use crate::pattern_of;
 
-/// Maximum number of file groups. Each is planned by itself and has a rule of its own in a plan.
+/// Maximum number of file groups of a directory, and of those that are planned one by one.
 pub const MAX_GROUPS: usize = 512;
 
 /// How much of a pattern the files of a group share.
@@ -86,7 +87,7 @@ impl Joining {
         let mut left: usize = directories.iter().map(|(_, patterns)| patterns).sum();
         let mut joining = Joining { whole: FxHashSet::default(), depth: usize::MAX };
         for (directory, patterns) in &directories {
-            if left <= limit || *patterns == 1 {
+            if left <= limit && *patterns <= MAX_GROUPS || *patterns == 1 {
                 break;
             }
             left -= patterns - 1;
@@ -182,6 +183,14 @@ mod tests {
         names.extend(["/d/few/x", "/d/few/y", "/d/z"].map(String::from));
         assert_eq!(groups(&names, 50), ["/d/many/*", "/d/few/x", "/d/few/y", "/d/z"]);
         assert_eq!(groups(&names, 3), ["/d/many/*", "/d/few/*", "/d/z"]);
+    }
+
+    #[test]
+    fn a_directory_with_too_many_patterns_is_one_group_whatever_the_limit() {
+        let mut names: Vec<String> = (0..MAX_GROUPS).map(|i| format!("/d/few/{}", letters(i))).collect();
+        names.extend((0..=MAX_GROUPS).map(|i| format!("/d/many/{}", letters(i))));
+        let found = groups(&names, usize::MAX);
+        assert_eq!((found.len(), found.last().unwrap().as_str()), (MAX_GROUPS + 1, "/d/many/*"));
     }
 
     #[test]
