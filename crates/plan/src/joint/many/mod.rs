@@ -31,7 +31,7 @@ use crate::choose::{Decision, NEGLIGIBLE, decide};
 use crate::error::PlanError;
 use crate::options::{Objective, Options};
 use crate::servers::Servers;
-use crate::workload::{FileSet, Workload};
+use crate::workload::Workload;
 
 /// Maximum number of solutions that are tried, each for less space where files did not fit.
 const ATTEMPTS: usize = 5;
