@@ -404,7 +404,7 @@ fn many_sets_of_files_get_a_rule_each() {
     let of_file = |number: u64| {
         let file = names[number as usize].as_str();
         let blocks = 16 + number / 20;
-        (0..blocks).map(move |i| (i as u32 % 4, file, Op::Read, i * 7 % 16 << 12, 4096))
+        (0..blocks).map(move |i| (i as u32 % 4, file, Op::Read, (i * 7 % 16) << 12, 4096))
     };
     place.trace("t", &(0..600).flat_map(of_file).collect::<Vec<_>>(), &[]);
     let json = place.json("plan t -q --json");

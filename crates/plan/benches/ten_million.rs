@@ -3,10 +3,10 @@
 //!
 //! Prints one line per application: the time of opening the trace, of the pass over it and of the
 //! planning, and the peak memory of the process so far, including earlier applications.
-//! `TRACE_REQUESTS` changes the number of requests. With `FILE_SETS` there is one application that
-//! uses so many file sets, one line for each pair of numbers of both lists, on 1000 servers of three
-//! classes; CPU time and memory are those of opening, pass and planning. (Memory is that of the
-//! process so far, so the numbers of a list should ascend.)
+//! `TRACE_REQUESTS` changes the number of requests.
+//!
+//! With `FILE_SETS` there is one application that uses so many file sets on 1000 servers of three
+//! classes. `TRACE_REQUESTS` is then a list, too, and there is one line for each pair of numbers.
 
 #[path = "ten_million/sets.rs"]
 mod sets;

@@ -17,6 +17,8 @@ use crate::problem::{PAGE, Problem};
 use crate::serving::expected::{Alone, Expected};
 use crate::workload::File;
 
+/// File sets whose I/O takes less than this fraction of the total time are not worth a change.
+pub const NEGLIGIBLE: f64 = 0.01;
 /// Maximum number of candidates that an error names.
 const NAMES_MAX: usize = 500;
 

@@ -32,8 +32,8 @@ const TRIES: usize = 16;
 impl Workload {
     /// The workload in which files with like names are sets of their own if the work on them per
     /// stored byte differs much from that on the others. It is the same workload if all files fit
-    /// on every tier, or sets are not planned jointly. There are at most [`MAX_GROUPS`] sets then, or
-    /// as many as before: more are planned by kinds. The existing files are not known yet.
+    /// on every tier, or sets are not planned jointly. There are at most [`MAX_GROUPS`] sets then,
+    /// or as many as before: more are planned by kinds. The existing files are not known yet.
     ///
     /// The rules of the new sets come before that of the set ([`sort_rules`](crate::sort_rules)).
     ///

@@ -1,7 +1,8 @@
 //! Planners that choose a layout per file-name pattern.
 //!
 //! ```text
-//! let mut collector = Collector::new(trace.processes(), trace.files(), options.sets_max()); // one pass over the trace
+//! // One pass over the trace.
+//! let mut collector = Collector::new(trace.processes(), trace.files(), options.sets_max());
 //! for request in batch.requests { collector.add(request) }
 //! let workload = collector.finish().divided(&cluster, &options)?;
 //! let planned = plan(&workload, &cluster, &options)?;

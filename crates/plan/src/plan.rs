@@ -8,7 +8,7 @@ use stripewise_native::NativeLayout;
 use stripewise_trace::summary::MAX_GROUPS;
 
 use crate::candidate::Judged;
-use crate::choose::{Decision, decide};
+use crate::choose::{Decision, NEGLIGIBLE, decide};
 use crate::error::PlanError;
 use crate::joint::{Joint, jointly, many};
 use crate::layouts::Layouts;
@@ -125,9 +125,6 @@ fn cheapest_of_all(costs: &[Vec<(NativeLayout, f64)>]) -> Option<&NativeLayout> 
     let all = candidates.filter_map(|layout| Some((layout, total(layout)?)));
     all.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(layout, _)| layout)
 }
-
-/// File sets whose I/O takes less than this fraction of the total time are not worth a change.
-pub const NEGLIGIBLE: f64 = 0.01;
 
 /// Returns for every set whether it keeps its layout for that reason.
 fn keep_what_hardly_counts(decisions: &mut [Decision]) -> Vec<bool> {

@@ -22,9 +22,9 @@ pub fn measure(sets: u32, requests: u64) {
     let files = synthesise(&path, sets, requests);
     let cluster = cluster(files.iter().map(|file| file.bytes).sum());
     let (start, cpu_s) = (Instant::now(), cpu_seconds());
-    let workload = collected(&path);
-    let (grouped, grouped_cpu_s) = (start.elapsed(), cpu_seconds());
     let options = Options::default();
+    let workload = collected(&path).divided(&cluster, &options).expect("the cluster is valid");
+    let (grouped, grouped_cpu_s) = (start.elapsed(), cpu_seconds());
     let planned = plan(&workload, &cluster, &options).expect("there is a plan");
     let (total, total_cpu_s) = (start.elapsed(), cpu_seconds());
     let memory_mib = most_memory_mib();

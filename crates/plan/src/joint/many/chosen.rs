@@ -1,9 +1,9 @@
 //! The decision for one of many sets.
 
 use super::columns::{KindColumn, KindPlan, Taken};
+use super::field::{Field, Place};
 use super::kinds::Work;
 use super::servers::layouts_for;
-use super::{Field, Place};
 use crate::candidate::{Candidate, Judged};
 use crate::choose::{Decision, reason_for};
 use crate::options::Objective;

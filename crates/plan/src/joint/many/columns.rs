@@ -23,8 +23,8 @@ use crate::workload::FileSet;
 
 /// Maximum number of layouts of a kind.
 const COLUMNS_MAX: usize = 32;
-/// Maximum number of layouts of a kind with the same parts of the files on each tier that are looked
-/// at, the fastest ones for all its sets together.
+/// Maximum number of layouts of a kind with the same parts of the files on each tier that are
+/// looked at, the fastest ones for all its sets together.
 const ALIKE_MAX: usize = 6;
 
 /// A layout that the sets of a kind may get.

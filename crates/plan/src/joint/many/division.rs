@@ -60,7 +60,7 @@ impl Division {
 /// The bytes of many files on each server, if all of them have one layout.
 pub struct Filled<'l> {
     layout: &'l Layout,
-    /// By region.
+    /// One for each region.
     parts: Vec<FilledPart>,
 }
 

@@ -222,9 +222,9 @@ impl Kind {
             let index = match self.group_of.entry(self.sense.of_group(group)) {
                 Entry::Occupied(known) => *known.get(),
                 Entry::Vacant(new) if next < GROUPS_MAX => {
-                    // The nodes of its own numbers of processes.
-                    let (count, bytes, nodes) = (0, 0, [].into());
-                    self.pooled.groups.push(Group { count, bytes, nodes, ..group.clone_without_sample() });
+                    // Processes are numbered anew, so c consecutive ones are on a node.
+                    let empty = Group { count: 0, bytes: 0, nodes: [].into(), ..group.clone_without_sample() };
+                    self.pooled.groups.push(empty);
                     *new.insert(next)
                 }
                 Entry::Vacant(new) => {

@@ -9,6 +9,7 @@
 mod chosen;
 mod columns;
 mod division;
+mod field;
 mod kinds;
 mod servers;
 #[cfg(test)]
@@ -17,22 +18,20 @@ mod tests;
 use rayon::prelude::*;
 use stripewise_allocation::{Program, Region, Row, Solution, solve};
 use stripewise_cluster::Cluster;
-use stripewise_model::{Access, Op};
 
 use self::chosen::decision;
 use self::columns::KindPlan;
+use self::field::{Field, Place};
 use self::kinds::{Kind, Work, kinds};
 use self::servers::bytes_by_server;
 use super::rows::Rows;
 use super::waits::Waits;
 use super::whole::Joint;
-use crate::choose::{Decision, decide};
+use crate::choose::{Decision, NEGLIGIBLE, decide};
 use crate::error::PlanError;
 use crate::options::{Objective, Options};
-use crate::plan::NEGLIGIBLE;
-use crate::problem::Problem;
 use crate::servers::Servers;
-use crate::workload::{FileSet, Workload};
+use crate::workload::Workload;
 
 /// Maximum number of solutions that are tried, each for less space where files did not fit.
 const ATTEMPTS: usize = 5;
@@ -42,29 +41,6 @@ const SPARE: f64 = 0.999;
 /// Maximum number of sets of kinds of several that are planned by their own requests, because they
 /// alone take a notable part of the time.
 const ALONE_MAX: usize = 32;
-
-/// A workload of many sets, and where it is to be stored.
-struct Field<'p> {
-    sets: &'p [FileSet],
-    cluster: &'p Cluster,
-    servers: &'p Servers,
-    options: &'p Options,
-    /// The tier of every server.
-    tier_of: Vec<u32>,
-    /// Maximum number of sets that become kinds of their own ([`ALONE_MAX`]).
-    alone_max: usize,
-}
-
-/// Which column each set gets.
-#[derive(Clone, Copy, Default)]
-struct Place {
-    /// Index of the kind.
-    kind: u32,
-    /// Index of the set among those of its kind.
-    member: u32,
-    /// Index of the column of the kind; 0: the present layout.
-    column: u8,
-}
 
 /// Plans all sets of a workload together.
 ///
@@ -93,19 +69,6 @@ fn plan_with(
 }
 
 impl Field<'_> {
-    fn problem<'s>(&'s self, set: &'s FileSet) -> Problem<'s> {
-        Problem::new(set, self.cluster, self.servers, self.options, set.total_size())
-    }
-
-    /// Seconds of a request on the slowest servers.
-    fn work(&self) -> impl Fn(Op, Access, u64) -> f64 + Sync + '_ {
-        let tiers = (0..self.cluster.tiers.len()).filter(|&tier| !self.cluster.targets_of(tier).is_empty());
-        let first: Vec<u32> = tiers.map(|tier| self.cluster.targets_of(tier).start).collect();
-        move |op, access, bytes| {
-            first.iter().map(|&server| self.servers.busy_s(server, op, access, bytes)).fold(0.0, f64::max)
-        }
-    }
-
     /// The kinds with the columns of those that take a notable part of the time.
     fn kinds(&self) -> Result<Vec<KindPlan>, PlanError> {
         let work: Work<'_> = &self.work();

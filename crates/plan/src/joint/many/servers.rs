@@ -6,14 +6,14 @@ use stripewise_layout::Layout;
 
 use super::columns::{KindPlan, layouts_now};
 use super::division::{Filled, turned};
-use super::{Field, Place};
+use super::field::{Field, Place};
 use crate::layouts::Layouts;
 use crate::present::Present;
 use crate::spread::{layout_of, spread_for};
 
 /// Number of servers of a tier at which the files of a set may begin, evenly spaced. Sets of a kind
-/// take turns, so that the beginnings of their files are not all on the same servers. There are few,
-/// because each is a layout of its own for the programs that use the plan.
+/// take turns, so that the beginnings of their files are not all on the same servers. There are
+/// few, because each is a layout of its own for the programs that use the plan.
 const TURNS: u32 = 32;
 
 /// The turn of a set, of [`TURNS`]. Where a file system stripes, it chooses the servers itself.

@@ -74,7 +74,7 @@ fn many_sets_are_planned_as_well_as_one_by_one() {
     for seed in 0..6u64 {
         let mut random = Random(seed);
         let workload = workload(&mut random);
-        let ssd = (workload.total_size() / 2 >> random.below(4)).max(M);
+        let ssd = ((workload.total_size() / 2) >> random.below(4)).max(M);
         let cluster = hybrid(&ssd.to_string());
         let servers = Servers::of(&cluster).unwrap();
         let Planned { decisions, joint } = plan(&workload, &cluster, &options()).unwrap();
