@@ -52,16 +52,16 @@ def flags():
     add("--binaries", type=Path, default=BINARIES, help="with stripewise and its library [default: %(default)s]")
     add("--workloads", type=Path, default=ROOT / "build", help="of `make workloads`")
     add("--slow", type=float, default=4, help="the emulated servers are slower by this factor, so that two cores keep up [default: %(default)s]")
-    add("--scale", type=int, default=1, help="divides the sizes of the files; a power of two, at most 16 [default: %(default)s]")
+    add("--scale", type=int, default=1, choices=[1, 2, 4], help="divides the sizes of the files [default: %(default)s]")
     add("--repeats", type=int, default=3)
     add("--only", nargs="+", help="names of cases")
     add("--slowest", type=float, default=5, help="no plan made by hand that is more times slower than the fastest [default: %(default)s]")
-    add("--quick", action="store_true", help="small files, once: to see whether all works")
+    add("--quick", action="store_true", help="small files on fast servers, once: to see whether all works")
     add("--only-print", action="store_true", help="print the tables of what was measured")
     on_cephfs.flags(parser)
     args = parser.parse_args()
     if args.quick:
-        args.scale, args.repeats = 16, 1
+        args.scale, args.slow, args.repeats = 4, 1, 1
     return args
 
 
@@ -71,6 +71,8 @@ class Bench:
     def __init__(self, args, records):
         self.args, self.records = args, records
         self.programs = Programs(args.binaries, args.workloads)
+        # As long as this object exists, no process clears the state of the emulated servers.
+        self.emulation = Emulation()
         self.begin_s = time.monotonic()
 
     def say(self, message):
@@ -104,6 +106,8 @@ class Bench:
         """The mixed job under the joint plan and what sites recommend."""
         case = cases.mixed_job(self.args.scale).slowed(self.args.slow)
         measure = self.emulated(case)
+        rest = [app for app in case.applications if app.name != page.STRIDED]
+        measure.said["rest"] = measure.plan("rest", rest)[1]
         plans = {rule.name: measure.given(f"rule-{number}", rule.plan(case)) for number, rule in enumerate(site_rules.RULES)}
         self.compare(page.RULES, measure, plans)
         measure.system.remove()
@@ -143,15 +147,12 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("mix: ended by SIGTERM"))
     records = Records(args.records, where="cephfs" if args.what == "cephfs" else "emulated")
     if not args.only_print:
-        # As long as this object exists, no process clears the state of the emulated servers.
-        emulation = Emulation()
         bench = Bench(args, records)
         try:
             for what in ["rules", "cases"] if args.what == "all" else [args.what]:
                 getattr(bench, what)()
         except (farm.Problem, Failed) as problem:
             sys.exit(f"mix: {problem}")
-        del emulation
     text = page.text(records, args)
     print(text)
     if args.page:

@@ -145,10 +145,11 @@ def small_and_large(scale):
     )
 
 
-def hot_middle(scale):
-    size = 80 * MIB // scale
+def hot_middle(scale, fewer=None):
+    """`fewer` divides the number of reads; default: `scale`."""
+    size, reads = 80 * MIB // scale, 256 // (fewer or scale)
     zones = "--random_distribution=zoned:8/48:84/5:8/47"
-    flags = (f"--size={size}", "--bs=4K", "--rw=randread", "--norandommap", zones, f"--io_size={MIB // scale}")
+    flags = (f"--size={size}", "--bs=4K", "--rw=randread", "--norandommap", zones, f"--io_size={4 * KIB * reads}")
     hot = (size * 48 // 100, size * 53 // 100)
     return Case(
         "hot middle",

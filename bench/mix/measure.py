@@ -23,8 +23,9 @@ class Measure:
         self.directory, self.data = system.directory, system.data
         self.made = self.directory / "made"
         self.make_inputs()
-        self.traces = {app.name: self.trace(app) for app in case.applications}
-        self.joint, self.said = self.plan()
+        self.traces = {app.name: self.trace_whole(app) for app in case.applications}
+        self.steps = {app.name: self.trace_each(app) for app in case.applications}
+        self.joint, self.said = self.plan("joint", case.applications)
 
     # --- inputs, traces and plans
 
@@ -56,22 +57,33 @@ class Measure:
         for path in sorted(self.made.iterdir()):
             shutil.copyfile(path, self.data / path.name)
 
-    def trace(self, app):
+    def trace_whole(self, app):
         """Records an application on plain files."""
         self.fresh()
-        path = self.directory / f"{app.name.replace(' ', '-')}.trace"
+        return self.trace(app.name, app.commands)
+
+    def trace_each(self, app):
+        """A trace of each of its programs. In one trace the simulator would run them at the same
+        time."""
+        if len(app.commands) == 1:
+            return [self.traces[app.name]]
+        self.fresh()
+        return [self.trace(f"{app.name} {number}", [command]) for number, command in enumerate(app.commands)]
+
+    def trace(self, name, commands):
+        path = self.directory / f"{name.replace(' ', '-')}.trace"
         path.unlink(missing_ok=True)
-        lines = [command.words(self.programs, self.data, self.system.direct) for command in app.commands]
+        lines = [command.words(self.programs, self.data, self.system.direct) for command in commands]
         script = " && ".join(shlex.join(map(str, words)) for words in lines)
         self.programs.command("trace", "--only", f"{self.data}/**", "-o", path, "--", "sh", "-c", script)
         return path
 
-    def plan(self):
-        """The joint plan of all applications: (path, what `plan --json` says about all files
+    def plan(self, name, applications):
+        """The joint plan of applications: (path, what `plan --json` says about all files
         together)."""
         self.fresh()
-        path = self.directory / "joint.plan.toml"
-        traces = [f"{self.traces[app.name]}={app.times}" if app.times > 1 else self.traces[app.name] for app in self.case.applications]
+        path = self.directory / f"{name}.plan.toml"
+        traces = [f"{self.traces[app.name]}={app.times}" if app.times > 1 else self.traces[app.name] for app in applications]
         said = json.loads(self.programs.command("plan", *traces, "-c", self.system.cluster, "--quiet", "--json", "--force", "-o", path))
         return path, {key: said["joint"][key] for key in ("now_s", "planned_s", "bound_s")}
 
@@ -95,8 +107,12 @@ class Measure:
     def simulated(self, app, plans):
         """Seconds of an application in the simulator, under each plan."""
         words = [word for plan in plans for word in ("-p", plan)]
-        said = json.loads(self.programs.command("sim", self.traces[app.name], *words, "--json", "--quiet"))
-        return [plan["runs"][0]["elapsed_s"] for plan in said["plans"]]
+
+        def of(trace):
+            said = json.loads(self.programs.command("sim", trace, *words, "--json", "--quiet"))
+            return [plan["runs"][0]["elapsed_s"] for plan in said["plans"]]
+
+        return [sum(seconds) for seconds in zip(*map(of, self.steps[app.name]), strict=True)]
 
     def simulated_all(self, plan):
         """Seconds of all applications, each as often as it runs."""

@@ -1,5 +1,4 @@
-"""Two of the cases on a CephFS with throttled disks (bench/cephfs/bed.py), with larger requests
-for the processor than for the disks."""
+"""Two of the cases on a CephFS with throttled disks (bench/cephfs/bed.py)."""
 
 import sys
 from dataclasses import replace
@@ -32,9 +31,11 @@ def flags(parser):
 
 
 def cases(args, hdd_bytes):
-    """The first two cases on the OSDs of both classes. The SSDs have as much space in all as
-    there."""
-    return [on_osds(of(SMALLER * args.scale), args.servers, hdd_bytes) for of in (on_emulated.small_and_large, on_emulated.hot_middle)]
+    """The first two cases on the OSDs of both classes, with SSDs for as much of the data. The hot
+    part gets as many reads, so that a run takes seconds."""
+    scale = SMALLER * args.scale
+    both = on_emulated.small_and_large(scale), on_emulated.hot_middle(scale, fewer=args.scale)
+    return [on_osds(case, args.servers, hdd_bytes) for case in both]
 
 
 def on_osds(case, servers, hdd_bytes):
@@ -50,7 +51,8 @@ def described(args):
     {args.servers} on SSDs. Each is a server, and has a disk of its own, throttled to {args.hdd} and {args.ssd}
     (us for a random access : us in order : MiB/s). The models know the disks by `stripewise calibrate
     --quick` alone. Programs bypass all caches, and ceph-fuse has none. The cases are the first two of those
-    above with files that are smaller by a factor of {SMALLER}; the SSDs hold as much of the data as there.
+    above, with files that are smaller by a factor of {SMALLER} and as many reads in the second one; the SSDs
+    hold as much of the data as there.
     Stripes by hand: 64K, 1M and 16M. CPU time of the daemons, which share two cores, is in the measured
     times and not in the simulated ones."""
 

@@ -7,7 +7,7 @@ from statistics import median
 import cases
 import on_cephfs
 import site_rules
-from described import command_line, machine_line, now
+from described import machine_line, now
 from markdown import spread, table
 
 # Experiments of the records, and the scheme of the joint plan in all of them.
@@ -60,7 +60,8 @@ def head(records, args):
         milliseconds), without the start of processes. They are medians of the runs; *spread* is the
         largest deviation of a run from the median. *Simulated* is `stripewise sim` on the recorded
         trace.""",
-        f"{when}, {machine_line()}{load}. Command: `{command_line()}`. {args.note}",
+        f"""{when}, {machine_line()}{load}. Commands: `stripewise-bench mix all` and, for the last section,
+        `stripewise-bench mix cephfs`. {args.note}""",
     ]
 
 
@@ -130,7 +131,8 @@ def app_s(record, name):
 
 def rule_rows(case, found):
     joint_s = seconds(found[JOINT])
-    for name, record in found.items():
+    for name in [JOINT, *(rule.name for rule in site_rules.RULES if rule.name in found)]:
+        record = found[name]
         of_apps = [f"{app_s(record, app.name):.2f}" for app in case.applications]
         times = [f"{seconds(record):.2f}", spread(record["seconds"]), f"{record['details']['simulated_s']:.2f}"]
         yield [name, *times, *of_apps, f"{seconds(record) / joint_s:.1f}"]
@@ -146,7 +148,7 @@ def verdict(case, joint, others):
     def rest_s(record):
         return sum(app_s(record, name) for name in rest)
 
-    best_rest = min(others, key=lambda name: rest_s(others[name]))
+    best_rest, rest_bound_s = min(others, key=lambda name: rest_s(others[name])), said["rest"]["bound_s"]
     return [
         f"""**The joint plan is {factor:.1f} times as fast as the best rule ({best}), and {worst:.1f} times
         as fast as the slowest.** `plan` expects {said['planned_s']:.2f} s, and proves that no choice of
@@ -154,9 +156,11 @@ def verdict(case, joint, others):
         f"""Most of the difference is the strided output. In stripes of 1 MiB or more, small pieces of
         several ranks meet on the same disk, and on servers without a cache each of them costs a seek.
         A disk array with a write-back cache would join some of them. The other three programs alone
-        take {rest_s(joint):.2f} s under the joint plan and {rest_s(others[best_rest]):.2f} s under the
-        best rule for them ({best_rest}), {rest_s(others[best_rest]) / rest_s(joint):.1f} times as
-        long.""",
+        take {rest_s(joint):.2f} s under this plan and {rest_s(others[best_rest]):.2f} s under the best
+        rule for them ({best_rest}), {rest_s(others[best_rest]) / rest_s(joint):.1f} times as long. No
+        plan could be three times as fast as that rule for these three: `plan` on their traces proves a
+        bound of {rest_bound_s:.2f} s, which is {rest_s(others[best_rest]) / rest_bound_s:.1f} times as
+        fast.""",
     ]
 
 
@@ -190,17 +194,18 @@ def compared(records, experiment, all_cases, parts, order=True):
     measured = [case for case in all_cases if JOINT in found[case.name]]
     if not measured:
         return []
-    header = ["case", "joint plan s", "best by hand s", "joint / best", "planned s", "bound s", "pairs in the same order", "alike", "reversed"]
+    header = ["case", "joint plan s", "best by hand s", "joint / best", "planned s", "bound s"]
+    header += ["pairs in the same order", "alike", "reversed", "measured / simulated"]
     parts.append(table(header, [summary(case, found[case.name]) for case in measured]))
     parts.append(
         """*Planned* and *bound* are what `plan` prints. *Pairs* are those of the measured plans, the joint
         one included. A pair is *in the same order* as in the simulator if all runs of one plan are
         faster than all runs of the other. It is *alike* if the ranges of their times overlap, or if the
         simulated times differ by less than the measured ones of a plan do. Otherwise it is
-        *reversed*."""
+        *reversed*. *Measured / simulated* is the range over the plans."""
     )
     for case in measured:
-        parts += [f"### {case.name.capitalize()}", f"{case.title.capitalize()}. {servers_of(case) if order else case.why}"]
+        parts += [f"### {case.name.capitalize()}", f"{case.title[0].upper()}{case.title[1:]}. {servers_of(case) if order else case.why}"]
         parts.append(table(["application", "program", "MiB"], [[*row[:2], row[3]] for row in programs(case)], numbers=2))
         rows = sorted(found[case.name].values(), key=lambda record: record["details"]["simulated_s"])
         parts.append(table(["plan", "simulated s", "s", "spread"], [plan_row(record) for record in rows]))
@@ -218,7 +223,8 @@ def summary(case, found):
     kinds = [kind(*pair) for pair in itertools.combinations(found.values(), 2)]
     counts = [kinds.count(name) for name in ("same", "alike", "reversed")]
     times = [f"{value:.2f}" for value in (seconds(joint), best_s, seconds(joint) / best_s, said["planned_s"], said["bound_s"])]
-    return [case.name, *times, *counts]
+    ratios = sorted(seconds(record) / record["details"]["simulated_s"] for record in found.values())
+    return [case.name, *times, *counts, f"{ratios[0]:.2f} to {ratios[-1]:.2f}"]
 
 
 def kind(one, other):
