@@ -78,7 +78,6 @@ PLENTY = 1 << 40
 def mixed_job(scale):
     """The job of the comparison with the sites' rules. `scale` divides the sizes of the files."""
     raw, shard, checkpoint, array = 96 * MIB // scale, 12 * MIB // scale, 80 * MIB // scale, 48 * MIB // scale
-    rows = array // (4 * 16 * KIB)
     sets = (
         Files("raw data", "raw.dat", raw),
         # HDF5 puts 2 KiB before the dataset.
@@ -86,10 +85,26 @@ def mixed_job(scale):
         Files("checkpoint", "checkpoint", 4 * checkpoint),
         Files("array", "array", array),
     )
+    each = sum(files.bytes * files.count for files in sets) // 8
+    return Case(
+        "job",
+        "four programs, one after another",
+        "Everyday kinds of access in one job.",
+        (hdds(6), ssds(2)),
+        # A stripe more, so that files striped evenly over all servers fit.
+        {"hdd": PLENTY, "ssd": each + MIB},
+        sets,
+        programs_of_job(raw, shard, checkpoint, array),
+    )
+
+
+def programs_of_job(raw, shard, checkpoint, array):
+    """The four programs. Sizes in bytes: of the raw data, of a file of samples, of a rank's part of
+    the checkpoint, of the array."""
     fio = (f"--size={raw}", "--bs=1M", "--rw=read")
     training = ("--total", shard, "--block", "64K", "--access", "random")
-    tile = ("--tiles-x", 2, "--tiles-y", 2, "--elements-x", 1, "--elements-y", rows, "--element-size", "16K")
-    applications = (
+    tile = ("--tiles-x", 2, "--tiles-y", 2, "--elements-x", 1, "--elements-y", array // (64 * KIB), "--element-size", "16K")
+    return (
         Application(
             "preprocessing",
             (Command("fio", "raw.dat", "read", fio, 1),),
@@ -114,17 +129,6 @@ def mixed_job(scale):
             ("array",),
             why="four ranks write tiles of an array into a shared file in rows of 16 KiB, without collective buffering",
         ),
-    )
-    each = sum(files.bytes * files.count for files in sets) // 8
-    return Case(
-        "job",
-        "four programs, one after another",
-        "Everyday kinds of access in one job.",
-        (hdds(6), ssds(2)),
-        # A stripe more, so that files striped evenly over all servers fit.
-        {"hdd": PLENTY, "ssd": each + MIB},
-        sets,
-        applications,
     )
 
 
