@@ -1,5 +1,6 @@
-"""The measurements in bench/: they start by `stripewise-bench`, and the CephFS benchmark renders a
-page from given records. Nothing is measured."""
+"""The measurements in bench/: they start by `stripewise-bench`, and the CephFS benchmark and that of
+the joint plan render a page from given records. One case of the joint plan is measured, with small
+files."""
 
 import json
 
@@ -23,11 +24,14 @@ def record(experiment, scheme, labels, seconds, details, size=1 << 20):
     }
 
 
-def page(tmp_path, lines):
+def page(tmp_path, lines, bench="cephfs"):
     """The rows of the page's tables: [[cell, ...], ...]."""
     records = tmp_path / "records.jsonl"
     records.write_text("\n".join(lines) + "\n")
-    out = run_command(BIN / "stripewise-bench", "cephfs", "all", "--only-print", "--records", records).out
+    return rows_of(run_command(BIN / "stripewise-bench", bench, "all", "--only-print", "--records", records).out)
+
+
+def rows_of(out):
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in out.splitlines() if line.startswith("|")]
 
 
@@ -80,3 +84,31 @@ def test_a_line_that_was_not_written_to_its_end_does_not_count(tmp_path):
     for length in (len(whole) - 40, len(whole) - 1):
         rows = page(tmp_path, [whole, whole[:length]])
         assert [row[0] for row in rows if row[0].startswith("512K")] == ["512K write"]
+
+
+def under_plan(scheme, simulated_s, seconds):
+    """A record of a case of the joint plan, as bench/mix writes it."""
+    runs = [{"load": 1.0, "applications": {}} for _ in seconds]
+    details = {"simulated_s": simulated_s, "runs": runs, "joint": {"planned_s": 1.0, "bound_s": 0.9}}
+    return json.dumps(record("cases", scheme, {"case": "hot middle"}, seconds, details))
+
+
+def test_the_order_of_plans_is_compared_where_their_times_differ_by_more_than_the_spread(tmp_path):
+    plans = [
+        under_plan("joint plan", 1.0, [1.0, 1.1]),
+        under_plan("as fast", 1.02, [1.05, 1.06]),
+        under_plan("slower", 2.0, [2.0, 2.1]),
+        under_plan("faster than simulated", 3.0, [1.9, 1.95]),
+    ]
+    rows = page(tmp_path, plans, "mix")
+    assert ["hot middle", "1.05", "1.06", "1.00", "1.00", "0.90", "4", "1", "1", "0.64 to 1.05"] in rows
+    assert ["slower", "2.000", "2.050", "2.4 %"] in rows
+
+
+def test_the_joint_plan_is_measured_beside_plans_made_by_hand(tmp_path):
+    words = ["cases", "--quick", "--only", "small and large", "--slowest", "1"]
+    words += ["--dir", tmp_path / "dir", "--records", tmp_path / "records.jsonl"]
+    rows = rows_of(run_command(BIN / "stripewise-bench", "mix", *words).out)
+    (joint,) = [row for row in rows if row[0] == "joint plan"]
+    assert float(joint[1]) > 0 and float(joint[2]) > 0
+    assert not (tmp_path / "dir").exists(), "nothing is left"

@@ -5,6 +5,10 @@ from dataclasses import dataclass
 import sizes
 
 
+# A file gets the layout with its number.
+SPREAD = "spread = { field = 0, stride = 1 }"
+
+
 @dataclass(frozen=True)
 class Layout:
     """One copy of a file. `cycles` has one layout, or several of which a file gets one by its
@@ -40,18 +44,28 @@ def plan_text(pattern, layouts, processes, cluster):
     """plan.toml: the first layout is the original's, the others are replicas. `cluster` is the
     plan's cluster section."""
     original, *replicas = layouts
-    spread = "spread = { field = 0, stride = 1 }"
-    parts = [f'version = 1\nscheme = "replicas"\n\n[[rule]]\npattern = "{pattern}"\nscheme = "replicas"']
-    parts += ['reason = "given"\npredicted_s = 0.0\nelapsed_s = 0.0']
-    parts += [spread] * (len(original.cycles) > 1)
-    parts += [f"layouts = {original.text()}"]
+    parts = [rule_text(pattern, "replicas", original.text(), spread=len(original.cycles) > 1)]
     for replica in replicas:
         parts += [f'\n[[rule.copy]]\nkind = "replica"\nname = "{replica.name}"']
-        parts += [spread] * (len(replica.cycles) > 1)
+        parts += [SPREAD] * (len(replica.cycles) > 1)
         parts += [f"layouts = {replica.text()}"]
     if replicas:
         parts += [f"\n[rule.overlay]\nlazy_close = true\nprocs = {processes}\nprocs_per_node = {processes}"]
-    return "\n".join(parts) + "\n\n" + cluster
+    return plan_of_rules("replicas", ["\n".join(parts)], cluster)
+
+
+def plan_of_rules(scheme, rules, cluster):
+    """plan.toml of these rules; the first one that matches a file counts."""
+    return "\n\n".join([f'version = 1\nscheme = "{scheme}"', *rules, cluster])
+
+
+def rule_text(pattern, scheme, layouts, spread):
+    """A rule for files with one copy. `layouts` is the text of a list; `spread`: a file gets one of
+    them by its number."""
+    parts = [f'[[rule]]\npattern = "{pattern}"\nscheme = "{scheme}"']
+    parts += ['reason = "given"\npredicted_s = 0.0\nelapsed_s = 0.0']
+    parts += [SPREAD] * spread
+    return "\n".join([*parts, f"layouts = {layouts}"])
 
 
 def without_copies(plan):

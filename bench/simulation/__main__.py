@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-sys.path[1:1] = [str(HERE.parent / "copies"), str(HERE.parent / "common")]
+sys.path.insert(1, str(HERE.parent / "common"))
 
 import sizes  # noqa: E402
 from cells import Cell, copies, grid  # noqa: E402

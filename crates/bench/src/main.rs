@@ -31,6 +31,8 @@ enum Command {
     Cephfs(scripts::Args),
     /// Measures the cache, the replicas and their overhead on emulated servers
     Copies(scripts::Args),
+    /// Measures the joint plan beside what sites recommend, and beside plans made by hand
+    Mix(scripts::Args),
     /// Measures the migration of files on a CephFS, with kills
     Migration(scripts::Args),
     /// Compares the simulator with real programs on emulated servers
@@ -44,6 +46,7 @@ fn main() -> ExitCode {
         Command::Disks(args) => scripts::run("disks", args),
         Command::Cephfs(args) => scripts::run("cephfs", args),
         Command::Copies(args) => scripts::run("copies", args),
+        Command::Mix(args) => scripts::run("mix", args),
         Command::Migration(args) => scripts::run("migration", args),
         Command::Simulation(args) => scripts::run("simulation", args),
     })
