@@ -1,7 +1,7 @@
 //! Bounds the number of file groups. If too many file names differ in letters, groups are joined:
 //! first all names in a directory, beginning with the directories that have the most patterns, then
-//! everything below the directories of one depth. A directory with more than [`MAX_GROUPS`] patterns
-//! is always one group: its names are made by programs, and the next run has others.
+//! everything below the directories of one depth. A directory with more than [`MAX_GROUPS`]
+//! patterns is always one group: its names are made by programs, and the next run has others.
 
 use std::hash::BuildHasher;
 
