@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use stripewise_cluster::{Cluster, KEEP, Plan, Rule, Spread};
+use stripewise_cluster::{Cluster, KEEP, Plan, Rule, Spread, size};
 use stripewise_layout::Layout;
 use stripewise_native::NativeLayout;
 use stripewise_trace::summary::MAX_GROUPS;
@@ -32,7 +32,8 @@ pub struct Planned {
 /// Decides for every file set of the workload.
 ///
 /// # Errors
-/// There is nothing to plan, the cluster is unusable, or the requested planner cannot plan for it.
+/// There is nothing to plan, the files are larger than all servers, the cluster is unusable, or the
+/// requested planner cannot plan for it.
 pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result<Planned, PlanError> {
     if workload.file_sets.is_empty() {
         return Err(PlanError::new("the trace has no reads or writes, so there is nothing to plan"));
@@ -42,6 +43,7 @@ pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result
         return Err(PlanError::new(problem));
     }
     let servers = Servers::of(cluster)?;
+    check_space(workload, (cluster, &servers))?;
     if workload.file_sets.len() > MAX_GROUPS && options.sets_max() > MAX_GROUPS {
         let (decisions, joint) = many::plan(workload, (cluster, &servers), options)?;
         return Ok(Planned { decisions, joint: Some(joint) });
@@ -74,6 +76,29 @@ pub fn plan(workload: &Workload, cluster: &Cluster, options: &Options) -> Result
         }
     }
     Ok(Planned { decisions, joint })
+}
+
+/// Fails if the files need more space than all servers have together.
+fn check_space(workload: &Workload, (cluster, servers): (&Cluster, &Servers)) -> Result<(), PlanError> {
+    let of_tier = |tier| servers.space_of(cluster, tier);
+    let space = (0..cluster.tiers.len()).map(of_tier).fold(0, u64::saturating_add);
+    let needed = workload.total_size();
+    if needed <= space {
+        return Ok(());
+    }
+    let tiers: Vec<String> = (cluster.tiers.iter().enumerate())
+        .map(|(index, tier)| format!("{} {}", tier.name, size::format(of_tier(index))))
+        .collect();
+    let largest = workload.file_sets.iter().max_by_key(|set| set.total_size());
+    let largest =
+        largest.map_or(String::new(), |set| format!("{} {}", set.pattern, size::format(set.total_size())));
+    Err(PlanError::new(format!(
+        "the files take {}, {} more than the servers hold ({}); the largest: {largest}; raise capacity_per_server, or \
+         plan for fewer files with --only",
+        size::format(needed),
+        size::format(needed - space),
+        tiers.join(", "),
+    )))
 }
 
 /// The file sets to decide again because files of their directory need another layout. Each
