@@ -353,6 +353,22 @@ fn files_share_the_space_by_what_it_saves() {
     assert!(time(now) == seconds("planned_s") && time(&points[0]) > 4.0 * time(now), "{joint}");
 }
 
+/// A plan is for the files as they are, not as they were when they were traced.
+#[test]
+fn files_that_have_grown_since_the_trace_count_with_their_present_size() {
+    let place = with_little_fast_space();
+    let path = place.directory().join("data").display().to_string();
+    let blocks = (0..64u64).map(|i| (i * 27 % 64) << 12);
+    let reads = blocks.zip(0u32..).map(|(offset, i)| (i % 4, path.as_str(), Op::Read, offset, 4096));
+    place.trace("t", &reads.collect::<Vec<_>>(), &[]);
+    let planned = || place.json("plan t -q --json")["files"][0]["bytes"].as_u64().unwrap();
+    assert_eq!(planned(), 64 << 12);
+    for (now, counted) in [(1 << 30, 1 << 30), (100, 64 << 12)] {
+        std::fs::File::create(&path).unwrap().set_len(now).unwrap();
+        assert_eq!(planned(), counted, "{now} bytes");
+    }
+}
+
 /// Four processes write checkpoints of 16 MiB, and read blocks of the newest one at random.
 #[test]
 fn the_checkpoint_that_is_read_again_has_a_rule_of_its_own() {

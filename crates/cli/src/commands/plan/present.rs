@@ -1,5 +1,5 @@
 //! Examines the files of a trace that exist: their present layouts, from the manifests of managed
-//! files, and which of them are programs.
+//! files, their present sizes, and which of them are programs.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
@@ -21,14 +21,15 @@ use crate::managed;
 const FILES_MAX: usize = 4096;
 
 /// Stores in every set of the workload the present layouts of its managed files; `otherwise`, if
-/// it has none.
+/// it has none. Files that have grown since the trace count with their present sizes.
 pub fn find(workload: &mut Workload, cluster: &Cluster, otherwise: &Present) -> anyhow::Result<()> {
     let runtime = managed::runtime(None);
     for set in &mut workload.file_sets {
         set.present = otherwise.clone();
         let mut layouts: Vec<Layout> = Vec::new();
         let mut layout_of = HashMap::new();
-        for file in set.files.iter().take(FILES_MAX) {
+        for file in set.files.iter_mut().take(FILES_MAX) {
+            file.size = file.size.max(size_now(&runtime, Path::new(&*file.name)).unwrap_or(0));
             let Some(layout) = layout_now(&runtime, &file.name, cluster, layouts.len())? else {
                 continue;
             };
@@ -46,6 +47,15 @@ pub fn find(workload: &mut Workload, cluster: &Cluster, otherwise: &Present) -> 
         }
     }
     Ok(())
+}
+
+/// Returns the size of a file, bytes; `None` if it does not exist or cannot be told.
+fn size_now(runtime: &Runtime, path: &Path) -> Option<u64> {
+    let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    match runtime.open_file(path).ok()? {
+        Some(managed) => managed.size().ok(),
+        None => Some(metadata.len()),
+    }
 }
 
 /// Returns the layout of a managed file, with target numbers of this cluster. Returns `None` if the
