@@ -79,21 +79,7 @@ mod tests {
         let files: Vec<File> = names.map(|name| File { name: name.into(), size: 1 }).collect();
         let request = |file| Request { process: file, file, size: 1, ..Request::default() };
         let sample: Vec<Request> = (0..files.len() as u32).map(request).collect();
-        let count = sample.len() as u64;
-        let group = Group {
-            application: 0,
-            times: 1,
-            lane: None,
-            op: Op::Read,
-            access: Access::Random,
-            procs: 16,
-            procs_per_node: 1,
-            nodes: [].into(),
-            collective: false,
-            count,
-            bytes: count,
-            sample,
-        };
+        let group = Group { procs: 16, ..Group::of_all(Op::Read, Access::Random, sample) };
         FileSet {
             pattern: pattern.into(),
             files,

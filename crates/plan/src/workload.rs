@@ -271,26 +271,37 @@ impl Group {
 }
 
 #[cfg(test)]
+impl Group {
+    /// A group of exactly these requests, by one process.
+    pub(crate) fn of_all(op: Op, access: Access, sample: Vec<Request>) -> Self {
+        let (count, bytes) = (sample.len() as u64, sample.iter().map(|request| request.size).sum());
+        let (application, times, lane, nodes, collective) = (0, 1, None, [].into(), false);
+        let (procs, procs_per_node) = (1, 1);
+        Self {
+            application,
+            times,
+            lane,
+            op,
+            access,
+            procs,
+            procs_per_node,
+            nodes,
+            collective,
+            count,
+            bytes,
+            sample,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     fn group(kept: usize, count: u64) -> Group {
         let request = |offset| Request { offset, size: 1, ..Request::default() };
         let sample = (0..kept as u64).map(request).collect();
-        Group {
-            application: 0,
-            times: 1,
-            lane: None,
-            op: Op::Read,
-            access: Access::Random,
-            procs: 1,
-            procs_per_node: 1,
-            nodes: [].into(),
-            collective: false,
-            count,
-            bytes: count,
-            sample,
-        }
+        Group { count, bytes: count, ..Group::of_all(Op::Read, Access::Random, sample) }
     }
 
     #[test]

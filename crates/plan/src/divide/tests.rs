@@ -31,21 +31,7 @@ fn reads(set: FileSet, counts: &[u64], process_of: impl Fn(u32, u64) -> u32, pro
     };
     let request = |(file, process)| Request { process, file, size: BLOCK, ..Request::default() };
     let sample: Vec<Request> = (0..).zip(counts).flat_map(of_file).map(request).collect();
-    let (count, bytes) = (sample.len() as u64, sample.len() as u64 * BLOCK);
-    let group = Group {
-        application: 0,
-        times: 1,
-        lane: None,
-        op: Op::Read,
-        access: Access::Random,
-        procs,
-        procs_per_node: 1,
-        nodes: [].into(),
-        collective: false,
-        count,
-        bytes,
-        sample,
-    };
+    let group = Group { procs, ..Group::of_all(Op::Read, Access::Random, sample) };
     counted(FileSet { groups: vec![group], ..set })
 }
 

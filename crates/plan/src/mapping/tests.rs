@@ -160,20 +160,8 @@ fn order_is_lost_to_others_on_servers_with_one_arm() {
         let layout = constructors::striped(&[0, 1], 4).unwrap();
         let mapped = Mapped::new(&sample, &Placement { layouts: vec![layout].into(), layout_of: vec![0, 0] });
         let count = requests.len() as u64;
-        let group = Group {
-            application: 0,
-            times: 1,
-            lane: None,
-            op: Op::Read,
-            access: Access::Sequential,
-            procs: processes,
-            procs_per_node: processes,
-            nodes: [].into(),
-            collective: false,
-            count,
-            bytes: 8 * count,
-            sample,
-        };
+        let (procs, procs_per_node) = (processes, processes);
+        let group = Group { procs, procs_per_node, ..Group::of_all(Op::Read, Access::Sequential, sample) };
         replay(&mapped.flow(&group, &group.sample, &servers, usize::MAX), count)
     };
     for (measured, processes, expected_s) in
@@ -227,20 +215,8 @@ fn over_network(cluster: &Cluster, layout: &Layout, requests: Vec<Request>, proc
     let copy = Placement { layouts: std::slice::from_ref(layout).into(), layout_of: vec![0] };
     let mapped = Mapped::new(&requests, &copy);
     let count = requests.len() as u64;
-    let group = Group {
-        application: 0,
-        times: 1,
-        lane: None,
-        op: Op::Read,
-        access: Access::Sequential,
-        procs: 8,
-        procs_per_node,
-        nodes: [].into(),
-        collective: true,
-        count,
-        bytes: requests.iter().map(|request| request.size).sum(),
-        sample: requests,
-    };
+    let of_all = Group::of_all(Op::Read, Access::Sequential, requests);
+    let group = Group { procs: 8, procs_per_node, collective: true, ..of_all };
     let expected = replay(&mapped.flow(&group, &group.sample, &servers, usize::MAX), count);
     let processes = group.sample.iter().map(|request| request.process + 1).max().unwrap();
     let mut steps = vec![Vec::new(); processes as usize];

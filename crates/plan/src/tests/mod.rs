@@ -135,20 +135,9 @@ pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) ->
         Pattern::Random | Pattern::Strided => Access::Random,
         Pattern::Segmented | Pattern::FilePerProcess => Access::Sequential,
     };
-    let group = Group {
-        application: 0,
-        times: 1,
-        lane: None,
-        op,
-        access,
-        procs,
-        procs_per_node: procs.min(2),
-        nodes: [].into(),
-        collective: false,
-        count: total,
-        bytes: total * size,
-        sample,
-    };
+    let (count, bytes) = (total, total * size);
+    let group =
+        Group { procs, procs_per_node: procs.min(2), count, bytes, ..Group::of_all(op, access, sample) };
     let files = (0..files).map(file).collect();
     let set = FileSet {
         pattern: "/data/out.<n>".into(),

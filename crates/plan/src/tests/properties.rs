@@ -46,19 +46,12 @@ fn groups(files: u32) -> impl Strategy<Value = Group> {
         });
     let sample = prop::collection::vec(request, 1..60);
     (sample, any::<bool>(), any::<bool>(), 1u32..20, 1u64..1000).prop_map(
-        |(sample, write, random, procs, more)| Group {
-            application: 0,
-            times: 1,
-            lane: None,
-            op: if write { Op::Write } else { Op::Read },
-            access: if random { Access::Random } else { Access::Sequential },
-            procs,
-            procs_per_node: procs.div_ceil(2),
-            nodes: [].into(),
-            collective: false,
-            count: sample.len() as u64 * more,
-            bytes: sample.iter().map(|request| request.size).sum::<u64>() * more,
-            sample,
+        |(sample, write, random, procs, more)| {
+            let op = if write { Op::Write } else { Op::Read };
+            let access = if random { Access::Random } else { Access::Sequential };
+            let once = Group::of_all(op, access, sample);
+            let (count, bytes, procs_per_node) = (more * once.count, more * once.bytes, procs.div_ceil(2));
+            Group { procs, procs_per_node, count, bytes, ..once }
         },
     )
 }
