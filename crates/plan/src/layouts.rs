@@ -101,25 +101,12 @@ fn built(regions: &[Packed]) -> Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::layouts;
     use proptest::prelude::*;
-
-    fn layouts() -> impl Strategy<Value = Layout> {
-        let stripe = (0u32..6, 1u64..3).prop_map(|(target, width)| Stripe { target, width });
-        let cycle = prop::collection::vec(stripe, 1..12);
-        prop::collection::vec((cycle, 1u64..99), 1..4).prop_map(|cycles| {
-            let (mut start, last) = (0, cycles.len() - 1);
-            let region = |(index, (cycle, len)): (usize, (Vec<Stripe>, u64))| {
-                let region = Region { start, end: (index < last).then_some(start + len), cycle };
-                start += len;
-                region
-            };
-            Layout::new(cycles.into_iter().enumerate().map(region).collect()).unwrap()
-        })
-    }
 
     proptest! {
         #[test]
-        fn layouts_are_built_as_they_were_packed(layouts in prop::collection::vec(layouts(), 1..4)) {
+        fn layouts_are_built_as_they_were_packed(layouts in prop::collection::vec(layouts(6), 1..4)) {
             let packed = Layouts::from(&layouts[..]);
             prop_assert_eq!(packed.build(), layouts.clone());
             prop_assert_eq!(packed.len(), layouts.len());

@@ -18,8 +18,9 @@ mod published;
 
 pub use stripewise_random::Random;
 
+use proptest::prelude::*;
 use stripewise_cluster::{Cluster, Plan, Rule, Spread};
-use stripewise_layout::Layout;
+use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_model::{Access, Op};
 use stripewise_sim::{Lists, Simulator, Step};
 use stripewise_trace::summary::{Past, Pasts};
@@ -163,4 +164,19 @@ pub fn counted(mut set: FileSet) -> FileSet {
 fn now(mut workload: Workload, present: &Present) -> Workload {
     workload.file_sets.iter_mut().for_each(|set| set.present = present.clone());
     workload
+}
+
+/// Layouts of up to three regions over so many servers.
+pub fn layouts(servers: u32) -> impl Strategy<Value = Layout> {
+    let stripe = (0..servers, 1u64..5).prop_map(|(target, width)| Stripe { target, width });
+    let cycle = prop::collection::vec(stripe, 1..12);
+    prop::collection::vec((cycle, 1u64..60), 1..4).prop_map(|cycles| {
+        let (mut start, last) = (0, cycles.len() - 1);
+        let region = |(index, (cycle, len)): (usize, (Vec<Stripe>, u64))| {
+            let region = Region { start, end: (index < last).then_some(start + len), cycle };
+            start += len;
+            region
+        };
+        Layout::new(cycles.into_iter().enumerate().map(region).collect()).unwrap()
+    })
 }

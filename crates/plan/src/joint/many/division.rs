@@ -144,24 +144,11 @@ pub fn turned(layout: &Layout, tier_of: &[u32], (turn, turns): (usize, usize)) -
 mod tests {
     use super::*;
     use crate::candidate::bytes_by_target;
+    use crate::tests::layouts;
     use crate::workload::File;
     use proptest::prelude::*;
 
     const SERVERS: u32 = 7;
-
-    fn layouts() -> impl Strategy<Value = Layout> {
-        let stripe = (0..SERVERS, 1u64..5).prop_map(|(target, width)| Stripe { target, width });
-        let cycle = prop::collection::vec(stripe, 1..9);
-        prop::collection::vec((cycle, 1u64..60), 1..4).prop_map(|cycles| {
-            let (mut start, last) = (0, cycles.len() - 1);
-            let region = |(index, (cycle, len)): (usize, (Vec<Stripe>, u64))| {
-                let region = Region { start, end: (index < last).then_some(start + len), cycle };
-                start += len;
-                region
-            };
-            Layout::new(cycles.into_iter().enumerate().map(region).collect()).unwrap()
-        })
-    }
 
     fn by_tier(bytes: &[u64], tier_of: &[u32]) -> [u64; 3] {
         let mut tiers = [0; 3];
@@ -172,7 +159,7 @@ mod tests {
     proptest! {
         #[test]
         fn bytes_are_those_of_the_objects(
-            layout in layouts(),
+            layout in layouts(SERVERS),
             sizes in prop::collection::vec(0u64..300, 0..6),
             turn in 0usize..4,
         ) {
