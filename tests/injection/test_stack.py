@@ -5,7 +5,7 @@ import pytest
 from conftest import LIBRARY_NAME, run_command
 
 from .conftest import HERE, WARNINGS
-from .test_errno import plan_text
+from .test_injection import plan_text
 
 BUDGET_BYTES = 2048
 # A call that uses too much does so in every run. The C library's aio_write starts a thread, which
