@@ -1,7 +1,7 @@
 """A strict fake of Lustre's `lfs`: setstripe, migrate, getstripe -d [--yaml], df, pool_list.
 
-`fake.conf`: `mount DIR`, `fsname NAME`, `version X.Y.Z`, `ost INDEX KIB_FREE [STATE]`, `pool NAME
-INDEX...`, and what is wrong: `full INDEX...`, `silent INDEX...` (OSTs that do not answer),
+`fake.conf`: `mount DIR`, `fsname NAME`, `version X.Y.Z`, `server X.Y.Z` (the pools of files are those
+of servers of another version), `ost INDEX KIB_FREE [STATE]`, `pool NAME INDEX...`, and what is wrong: `full INDEX...`, `silent INDEX...` (OSTs that do not answer),
 `inactive INDEX...`, `unpooled` (the servers do not know the pools), `restricted` (the user is not
 in the group of enable_setstripe_gid), `unsafe` (migrate damages a byte), `busy` (migrate finds
 writers).
@@ -13,7 +13,11 @@ those of 2.15.8 unless a version is named:
     lfs_component_create, lfs_migrate, showdf (6359), mntdf (6474), lfs_df (7183)
   lustre/utils/liblustreapi.c: llapi_file_open_param (2.16.1: 572), llapi_stripe_param_verify,
     llapi_get_poolmembers, lov_dump_user_lmm_header (2996), lov_dump_comp_v1 (3829)
-  lustre/lod/lod_qos.c: lod_alloc_ost_list, lod_get_stripe_count (1918), lod_qos_parse_config (2380)
+  lustre/lod/lod_qos.c: lod_alloc_ost_list, lod_get_stripe_count (1918), lod_qos_parse_config (2380;
+    2.12.9: 2060, 2.14.0: 2230, 2.15.3: 2295), lod_qos_set_pool (2171)
+  lustre/lod/lod_object.c: lod_xattr_set_lov_on_dir (3902), lod_ah_init (5625), lod_layout_get_pool
+    (lod_internal.h: 563)
+  lustre/include/uapi/linux/lustre/lustre_user.h: lov_pool_is_ignored (758; in 2.15 since 2.15.4)
   lustre/mdt/mdt_open.c: mdt_object_open_lock (2.12.9: 988, 2.14.0: 990, 2.15.8: 957)
   lustre/llite/file.c: LL_IOC_LOV_SETSTRIPE (2.16.1: 4537), lustre/llite/xattr.c: ll_setstripe_ea
   libcfs/include/libcfs/util/parser.h: CMD_HELP
@@ -46,6 +50,9 @@ POOLS = {words[0]: [int(index) for index in words[1:]] for words in CONF.get("po
 FULL, SILENT, INACTIVE = ({int(index) for words in CONF.get(key, []) for index in words}
                           for key in ("full", "silent", "inactive"))
 EA_STRIPES = 160  # LOV_MAX_STRIPE_COUNT_OLD: what an attribute without ea_inode has room for
+SERVER = tuple(int(number) for number in CONF["server"][0][0].split(".")) if "server" in CONF else VERSION
+# Whether lfs and the servers know the pools `ignore` and `inherit`: LU-15707.
+IGNORES, SERVER_IGNORES = VERSION >= (2, 15, 4), SERVER >= (2, 15, 4)
 NO_STRIPES = "-"  # stored with a file without a layout, and a directory without a default
 DEFAULT = {"start": 0, "end": EOF, "size": 1 << 20, "count": 1, "pool": "", "first": -1, "osts": [], "over": False,
            "mdt": False, "extension": 0, "mirror": 0, "prefer": False}
@@ -117,6 +124,8 @@ def inherited(text, path):
             component["osts"] = component["osts"] if VERSION >= (2, 16) else []
         return json.dumps(components) if components else NO_STRIPES
     components = loads(text) or loads(fake.kept(MOUNT)) or [dict(DEFAULT)]
+    if not composite(components) and not components[0]["pool"]:
+        components[0]["pool"] = default_pool(os.path.dirname(path))
     allocate(components, path)
     return json.dumps(components)
 
@@ -148,6 +157,8 @@ def check_component(component):
         usage(f"Invalid nr_tgts({STRIPES_MAX})")
     if osts and count is not None and count > 0 and count != len(osts):
         usage(f"stripe_count({count}) != nr_tgts({len(osts)})")
+    if component["mdt"] and component["pool"]:
+        usage(f"Option 'pool' can't be specified with Data-on-MDT component: '{component['pool']}'")
     if component["mdt"] and count is not None:
         usage(f"Option 'stripe-count' can't be specified with Data-on-MDT component: {count}")
 
@@ -161,7 +172,7 @@ def check(component, several):
     if len(pool) > POOL_NAME_MAX:
         usage(f"error: setstripe: pool name '{pool}' is too long (max is {POOL_NAME_MAX} characters)")
     checked = VERSION >= (2, 16) or (VERSION < (2, 15) and not several)
-    if pool and checked and not POOLS.get(pool):
+    if pool and checked and not POOLS.get(pool) and not (IGNORES and pool == "ignore"):
         what = "has no OSTs" if pool in POOLS else "does not exist"
         failed(errno.EINVAL, f"pool '{FSNAME}.{pool}' {what}")
     for index in osts if VERSION < (2, 15) and not several else []:
@@ -249,7 +260,7 @@ def options(arguments):
             now.update(first=now["osts"][0], over=len(set(now["osts"])) < len(now["osts"]))
         elif option == "-p":
             text = value().removeprefix(FSNAME + ".")
-            now["pool"] = "" if text in ("", "none", "inherit") else text
+            now["pool"] = "" if text in ("", "none") or (IGNORES and text == "inherit") else text
         elif option == "-L":
             if value() != "mdt" or components and components[-1]["mirror"] == now["mirror"]:
                 failed(errno.EINVAL, "error: 'mdt' layout can be only the first one")
@@ -297,16 +308,42 @@ def restricted(path):
     settle()
 
 
+def default_pool(directory):
+    """The first pool of the default of a directory. Where that has none and is plain, or there is no
+    default, the pool of the root's (lod_ah_init, lod_layout_get_pool)."""
+    own, root = loads(fake.nearest(directory, MOUNT)), loads(fake.kept(MOUNT))
+    above = own or root or []
+    pool = next((component["pool"] for component in above if component["pool"]), "")
+    if own and root and not pool and not composite(own) and not composite(root):
+        pool = root[0]["pool"]
+    return pool
+
+
 def resolve(components, directory):
-    """The pools that a file really gets: without one, that of the plain default of its directory or
-    the root (def_pool in lod_qos_parse_config), also by name where its OSTs are a list; `ignore` is
-    none (2.15)."""
-    above = loads(fake.nearest(directory, MOUNT)) or loads(fake.kept(MOUNT)) or [dict(DEFAULT)]
+    """Chooses the pools that a new file really gets (lod_qos_parse_config, lod_qos_set_pool). Returns
+    an errno."""
+    if any(map(misaligned, components)):
+        return errno.EINVAL
+    inherited_pool = default_pool(directory)
     for component in components:
-        if component["pool"] == "ignore" and VERSION >= (2, 15):
+        if SERVER_IGNORES and component["pool"] == "ignore":
             component["pool"] = ""
-        elif not component["pool"] and len(above) == 1:
-            component["pool"] = above[0]["pool"]
+            continue
+        pool = component["pool"] or inherited_pool
+        if component["osts"] and (2, 15) <= SERVER < (2, 15, 5):
+            pool = ""  # LU-14480, until LU-15658
+        members = POOLS.get(pool) if "unpooled" not in CONF else None
+        if members and component["first"] >= 0:
+            chosen = component["osts"] if component["osts"] and SERVER >= (2, 15, 5) else [component["first"]]
+            if not set(chosen) <= set(members):
+                if SERVER < (2, 15, 5):
+                    return errno.EINVAL
+                pool, members = "", None
+        if members and component["count"] > len(members) and not component["over"]:
+            component["count"] = len(members)
+            component["osts"] = component["osts"][:len(members)]
+        component["pool"] = pool
+    return 0
 
 
 def setstripe(arguments):
@@ -331,6 +368,8 @@ def setstripe(arguments):
 def set_default(path, real, components, delete):
     if any(map(misaligned, components)):
         refused(components, errno.EINVAL, path)
+    if SERVER_IGNORES and not composite(components) and components[0]["pool"] == "ignore":
+        components[0]["pool"] = ""  # lod_xattr_set_lov_on_dir
     if delete:
         fake.keep(real, NO_STRIPES)
     elif not fake.ignores_hints():
@@ -355,8 +394,7 @@ def create(path, real, components):
         fake.forget(real)
         settle()
         return
-    resolve(components, os.path.dirname(real))
-    number = errno.EINVAL if any(map(misaligned, components)) else allocate(components, real)
+    number = resolve(components, os.path.dirname(real)) or allocate(components, real)
     if number:
         refused(components, number, path)
     fake.keep(real, json.dumps(components))
@@ -379,7 +417,7 @@ def dump(component, is_dir, indent, chosen):
     if not is_dir:
         print(f"{space}{prefix}layout_gen:    0")
     print(f"{space}{prefix}stripe_offset: {first}")
-    if component["pool"]:
+    if component["pool"] and not (IGNORES and component["pool"] == "ignore"):  # lov_dump_user_lmm_header
         print(f"{space}{prefix}pool:          {component['pool']}")
     if chosen and not is_dir and not component["mdt"]:
         print("      lmm_objects:" if indent else "lmm_objects:")
@@ -465,8 +503,7 @@ def migrate(arguments):
         if "-n" in alone and ("busy" in CONF or is_open(path)):
             fake.end(errno.EBUSY, f"error: lfs migrate: {path}: cannot get lease: {os.strerror(errno.EBUSY)}")
         with open(path, "r+b") as file:
-            resolve(components, os.path.dirname(real))
-            number = errno.EINVAL if any(map(misaligned, components)) else allocate(components, real)
+            number = resolve(components, os.path.dirname(real)) or allocate(components, real)
             if number:
                 fake.end(number, f"error: lfs migrate: {path}: cannot create volatile file: {os.strerror(number)}")
             first = file.read(1)

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use stripewise_cluster::FileSystem;
-use stripewise_native::NativeLayout;
+use stripewise_native::{Call, NativeLayout, shell};
 use stripewise_sys::Errno;
 use thiserror::Error;
 
@@ -81,7 +81,8 @@ pub enum DriverError {
         remedy: String,
     },
     /// A change failed halfway, and the former layout could not be put back.
-    #[error("{}: its former layout was not put back: {why}; before that: {after}", path.display())]
+    #[error("{}: its former layout was not put back: {why}; before that: {after}{}", path.display(),
+        typed(by_hand))]
     NotPutBack {
         /// The file or directory.
         path: PathBuf,
@@ -89,6 +90,8 @@ pub enum DriverError {
         why: Box<DriverError>,
         /// The error of the change.
         after: Box<DriverError>,
+        /// The calls that put the former layout back; empty: none are known.
+        by_hand: Vec<Call>,
     },
     /// A tool of the file system failed, or its output was not understood.
     #[error("`{command}` {how}{}", if output.is_empty() { String::new() } else { format!(": {output}") })]
@@ -134,11 +137,21 @@ impl DriverError {
     }
 
     /// This error of a change, or [`DriverError::NotPutBack`] if putting the former layout back
-    /// failed too.
-    pub(crate) fn after(self, path: &Path, put_back: Result<()>) -> Self {
+    /// failed too. `calls` put it back by hand.
+    pub(crate) fn after(
+        self,
+        path: &Path,
+        put_back: Result<()>,
+        calls: impl FnOnce() -> Result<Vec<Call>>,
+    ) -> Self {
         match put_back {
             Ok(()) => self,
-            Err(why) => Self::NotPutBack { path: path.to_owned(), why: Box::new(why), after: Box::new(self) },
+            Err(why) => Self::NotPutBack {
+                path: path.to_owned(),
+                why: Box::new(why),
+                after: Box::new(self),
+                by_hand: calls().unwrap_or_default(),
+            },
         }
     }
 
@@ -175,5 +188,16 @@ impl DriverError {
                 Err(Self::Differs { path: path.to_owned(), asked: asked.clone(), got, remedy: remedy.into() })
             }
         }
+    }
+}
+
+/// The remedy that consists of these calls, to be typed.
+fn typed(calls: &[Call]) -> String {
+    let command = |call: &Call| call.iter().map(|word| shell(word)).collect::<Vec<_>>().join(" ");
+    let commands: Vec<String> = calls.iter().map(|call| format!("`{}`", command(call))).collect();
+    if commands.is_empty() {
+        String::new()
+    } else {
+        format!("; run {} to put it back", commands.join(", then "))
     }
 }

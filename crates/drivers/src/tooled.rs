@@ -63,7 +63,7 @@ pub trait Tooled: Send + Sync {
         change().map_err(|error| match self.found(dir, None) {
             // Putting back hints that never changed could lose what the tools do not tell of them.
             Ok(now) if now == former => error,
-            _ => error.after(dir, self.give_back(dir, &former)),
+            _ => error.after(dir, self.give_back(dir, &former), || self.by_hand(dir, &former)),
         })
     }
 
@@ -76,9 +76,24 @@ pub trait Tooled: Send + Sync {
         }
     }
 
+    /// The calls with which a person gives a directory the hints that it had.
+    fn by_hand(&self, dir: &Path, former: &Actual) -> Result<Vec<Call>> {
+        let exact = former.exact.iter().find_map(|exact| self.exact_calls(dir, exact).ok());
+        match (exact, &former.layout) {
+            (Some(calls), _) => Ok(calls),
+            (None, Some(layout)) => Self::calls(layout, dir, true),
+            (None, None) => Ok(Vec::new()),
+        }
+    }
+
     /// The calls that give `path` the layout of [`Actual::exact`].
     fn exact_calls(&self, path: &Path, exact: &str) -> Result<Vec<Call>> {
         Err(never_said(path, exact))
+    }
+
+    /// As [`Tooled::exact_calls`], for a new file.
+    fn exact_file_calls(&self, file: &Path, exact: &str) -> Result<Vec<Call>> {
+        self.exact_calls(file, exact)
     }
 
     /// Gives an existing directory its former layout again, as [`Actual::exact`] had it.
@@ -99,11 +114,10 @@ pub trait Tooled: Send + Sync {
         if self.found(file, None).is_ok_and(|now| now.exact == former.exact) {
             return error;
         }
-        let changed = match self.change_calls(file, To::Exact(exact)) {
-            Some(calls) => calls.and_then(|calls| self.set(file, &calls)),
-            None => Err(DriverError::refused(file, exact, "only a new file can have this layout")),
-        };
-        error.after(file, changed.and_then(|()| self.verify_exact(file, exact)))
+        let new_only = || Err(DriverError::refused(file, exact, "only a new file can have this layout"));
+        let calls = || self.change_calls(file, To::Exact(exact)).unwrap_or_else(new_only);
+        let changed = calls().and_then(|calls| self.set(file, &calls));
+        error.after(file, changed.and_then(|()| self.verify_exact(file, exact)), calls)
     }
 
     fn verify_exact(&self, path: &Path, exact: &str) -> Result<()> {
@@ -252,7 +266,7 @@ impl<T: Tooled> Driver for T {
     }
 
     fn create_exact(&self, file: &Path, exact: &str, mode: u32) -> Result<Fd> {
-        let calls = self.exact_calls(file, exact)?;
+        let calls = self.exact_file_calls(file, exact)?;
         self.require(files::parent(file))?;
         self.make_checked(file, &calls, mode, &|| self.verify_exact(file, exact))?;
         open_new(file)

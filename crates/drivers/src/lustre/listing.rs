@@ -82,6 +82,14 @@ pub fn members(text: &str) -> Result<Vec<u32>, String> {
     lines.map(|line| index(line).ok_or_else(|| format!("{line:?}"))).collect()
 }
 
+/// Parses the output of `lfs --version` (`lfs 2.15.8`): the first numbers of the version; 0 where
+/// there are fewer.
+pub fn version(text: &str) -> [u32; 3] {
+    let word = text.split_whitespace().nth(1).unwrap_or_default();
+    let mut numbers = word.split(|c: char| !c.is_ascii_digit()).map(|digits| digits.parse().unwrap_or(0));
+    [(); 3].map(|()| numbers.next().unwrap_or(0))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -122,10 +130,25 @@ filesystem_summary:    282544104   167068468   115475636  59% /mnt/a fs
         assert!(members("Pool: testfs.hdd\nwhat\n").is_err());
     }
 
+    /// `Parser_version` in parser.c; LUSTRE-VERSION-GEN appends commits and vendors' numbers.
+    #[test]
+    fn versions() {
+        for (text, numbers) in [
+            ("lfs 2.15.8\n", [2, 15, 8]),
+            ("lfs 2.15.4_53_g1a2b3c4", [2, 15, 4]),
+            ("lfs 2.17.57_ddn3", [2, 17, 57]),
+            ("lfs 2.16", [2, 16, 0]),
+            ("lfs: unknown", [0; 3]),
+            ("", [0; 3]),
+        ] {
+            assert_eq!(version(text), numbers, "{text:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn nothing_makes_it_panic(text in "(testfs|-OST|_UUID|[0-9a-f]{0,20}|% |/m|\\[OST:|\\]|Pool:|: inactive device| |\n){0,30}") {
-            let _ = (Osts::parse(&text), members(&text), pools(&text, "testfs"));
+            let _ = (version(&text), Osts::parse(&text), members(&text), pools(&text, "testfs"));
         }
     }
 }

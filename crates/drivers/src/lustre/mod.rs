@@ -7,6 +7,7 @@ mod listing;
 mod striping;
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use stripewise_cluster::FileSystem;
 use stripewise_native::{Call, Component, NativeLayout, Stripe};
@@ -23,9 +24,14 @@ use striping::Striping;
 /// The remedies of unknown pools and OSTs.
 const POOLS: &str = "`lfs pool_list` lists the pools";
 const OSTS: &str = "`lfs osts` lists the OSTs";
+/// `lod_qos_parse_config` of 2.12.9 and 2.14.0: the first OST is in the pool, or EINVAL.
+const CONFINED: &str = "Lustre before 2.15 refuses other OSTs than those of the pool in the default of the directory or the \
+                        root, which `lfs getstripe -d` shows; use another directory, or take its default away";
 /// What `lfs` of 2.16 warns of where `enable_setstripe_gid` excludes the user (liblustreapi.c).
 const RESTRICTED: &str = "restricted by your administrator";
 const MEMBERSHIP: &str = "ask an administrator to add you to the group of `llite.*.enable_setstripe_gid`";
+/// The first version whose `lfs` knows the pool `ignore` (LU-15707).
+const IGNORES: [u32; 3] = [2, 15, 4];
 /// How `lfs pool_list` ends for a pool that does not exist: ENOENT.
 const NO_SUCH: &str = "ended with status 2";
 
@@ -33,11 +39,13 @@ const NO_SUCH: &str = "ended with status 2";
 #[derive(Clone)]
 pub struct Lustre {
     lfs: Tool,
+    /// Whether `lfs` knows the pool `ignore`.
+    ignores: OnceLock<bool>,
 }
 
 impl Default for Lustre {
     fn default() -> Self {
-        Self { lfs: Tool::new("lfs") }
+        Self::new(Tool::new("lfs"))
     }
 }
 
@@ -62,6 +70,7 @@ impl Tooled for Lustre {
         ),
         (&["does not exist", "has no OSTs"], Refusal::Value(POOLS)),
         (&["cannot find OST", "inactive OST", "No such device"], Refusal::Value(OSTS)),
+        (&["Invalid argument"], Refusal::Value(CONFINED)),
     ];
     const REMEDY: &'static str = "look with `lfs getstripe` what it has; Lustre before 2.13 drops repeated OSTs, a metadata server without ea_inode \
          keeps about 160 stripes, and since 2.16 a tool of another name than `lfs` may be ignored";
@@ -129,9 +138,9 @@ impl Tooled for Lustre {
     }
 
     /// Servers ignore pools that they do not know, and keep the name (2.15: the client no longer
-    /// checks; composites: no client before 2.16 does). So the OSTs count. Files on certain OSTs
-    /// may get the name of a default's pool (`def_pool` in lod_qos_parse_config), which means
-    /// nothing.
+    /// checks; composites: no client before 2.16 does). So the OSTs count. Where `lfs` knows no
+    /// pool `ignore`, files on certain OSTs may get the name of a default's pool (`def_pool` in
+    /// lod_qos_parse_config), which means nothing.
     fn verify(&self, path: &Path, asked: &NativeLayout) -> Result<()> {
         let striping = self.striping(path)?;
         let got = striping.as_ref().and_then(|striping| striping.layout(Some(asked)).ok());
@@ -156,19 +165,27 @@ impl Tooled for Lustre {
         self.set(dir, &[["lfs", "setstripe", "-d", files::for_tools(dir)?].map(str::to_owned).into()])
     }
 
+    fn make(&self, file: &Path, layout: &NativeLayout, calls: &[Call], mode: u32) -> Result<()> {
+        self.make_by_tool(file, layout, &self.for_a_file(calls), mode)
+    }
+
     fn exact_calls(&self, path: &Path, exact: &str) -> Result<Vec<Call>> {
         let options = striping::options(exact).ok_or_else(|| never_said(path, exact))?;
         let words = ["lfs", "setstripe"].into_iter().chain(options).chain([files::for_tools(path)?]);
         Ok(vec![words.map(str::to_owned).collect()])
     }
 
+    fn exact_file_calls(&self, file: &Path, exact: &str) -> Result<Vec<Call>> {
+        Ok(self.for_a_file(&self.exact_calls(file, exact)?))
+    }
+
     /// `lfs migrate` copies to a file without a name and exchanges the two files' objects. With -n
     /// it fails where another program writes (lfs_migrate in lfs.c). It makes no mirrors.
     fn change_calls(&self, file: &Path, to: To<'_>) -> Option<Result<Vec<Call>>> {
         let calls = match to {
-            To::Layout(layout) => Self::calls(layout, file, false),
+            To::Layout(layout) => Self::calls(layout, file, false).map(|calls| self.for_a_file(&calls)),
             To::Exact(exact) if striping::is_mirrored(exact) => return None,
-            To::Exact(exact) => self.exact_calls(file, exact),
+            To::Exact(exact) => self.exact_file_calls(file, exact),
         };
         let migrate = |call: Call| {
             let options = call.into_iter().skip(2);
@@ -201,6 +218,27 @@ impl Tooled for Lustre {
 }
 
 impl Lustre {
+    fn new(lfs: Tool) -> Self {
+        Self { lfs, ignores: OnceLock::new() }
+    }
+
+    /// The calls of `lfs setstripe` for a new file: components without a pool have none. Servers
+    /// would give them the first pool in the default of the directory or the root (`def_pool` in
+    /// lod_qos_parse_config). Older servers than `lfs` know no pool `ignore`, and so use all OSTs;
+    /// they keep the name, which `lfs` hides (lov_dump_user_lmm_header). A plain default of a
+    /// directory cannot be without the root's pool: lod_xattr_set_lov_on_dir drops the name.
+    fn for_a_file(&self, calls: &[Call]) -> Vec<Call> {
+        let version = || self.lfs.run(&["--version"]).is_ok_and(|text| listing::version(&text) >= IGNORES);
+        if !*self.ignores.get_or_init(version) {
+            return calls.to_vec();
+        }
+        let without = |call: &Call| {
+            let (options, path) = (&call[2..call.len() - 1], &call[call.len() - 1..]);
+            [&call[..2], &striping::without_inherited_pools(options), path].concat()
+        };
+        calls.iter().map(without).collect()
+    }
+
     /// `None`: a file whose stripes are not chosen.
     fn striping(&self, path: &Path) -> Result<Option<Striping>> {
         let arguments = ["getstripe", "-d", "--yaml", files::for_tools(path)?];

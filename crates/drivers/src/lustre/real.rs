@@ -190,30 +190,128 @@ fn directories_below_keep_the_default_they_were_made_with() {
     }
 }
 
-/// lod_qos.c: def_pool. A file without a pool gets that of its directory's default.
+/// Before and after 2.15.4, which has `-p ignore`, and 2.15 and 2.15.5, which changed what becomes
+/// of the pools of lists.
+const POOLED: [&str; 7] = ["2.12.9", "2.14.0", "2.15.3", "2.15.4", "2.15.8", "2.16.1", "2.17.57"];
+/// Plain, and with the pool in a later component.
+const POOLED_DEFAULTS: [&str; 2] = ["-S 1M -c 1 -p hdd", "-E 1M -S 64K -c 1 -E -1 -S 1M -c 2 -p hdd"];
+
+/// A directory with a default, or below a root with one, and a file that is older than the default.
+fn pooled(version: &str, default: &str, of_root: bool) -> (Fake, std::path::PathBuf) {
+    let fake = fake(version, "");
+    let dir = fake.path("dir");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("old"), "contents").unwrap();
+    assert_eq!(lustre(&fake).read_back(&dir.join("old")).unwrap().exact.as_deref(), Some("-S 1M -c 1"));
+    run(&fake, &format!("setstripe {default}"), if of_root { fake.path("") } else { dir.clone() }.as_path());
+    (fake, dir)
+}
+
+/// lod_qos.c: def_pool, lov_pool_is_ignored. Undone, a file has no pool again.
 #[test]
-fn a_pool_that_is_inherited_satisfies_a_layout_without_one() {
-    for version in VERSIONS {
-        let fake = fake(version, "");
-        let (lustre, dir) = (lustre(&fake), fake.path("dir"));
-        lustre.prepare(&dir, &NativeLayout::even(64 * K, 2, Some("hdd"))).unwrap();
-        lustre.create(&dir.join("any"), &NativeLayout::even(64 * K, 1, None), 0o600).unwrap();
-        assert!(lustre.read_back(&dir.join("any")).unwrap().exact.unwrap().ends_with("-p hdd"));
-        // A list of OSTs is not confined to it.
-        lustre.create(&dir.join("listed"), &NativeLayout::uniform(listed(64 * K, &["10"])), 0o600).unwrap();
+fn a_file_without_a_pool_is_restored_where_the_default_has_one() {
+    let other = NativeLayout::even(64 * K, 1, Some("ssd"));
+    for version in POOLED {
+        let has_ignore = version > "2.15.3";
+        for (default, of_root) in POOLED_DEFAULTS.map(|default| [(default, false), (default, true)]).concat() {
+            let what = format!("{version}: {default} {of_root}");
+            let (fake, dir) = pooled(version, default, of_root);
+            let (lustre, old, copy) = (lustre(&fake), dir.join("old"), dir.join("copy"));
+            let former = lustre.read_back(&old).unwrap().exact.unwrap();
+            let made = lustre.create_exact(&copy, &former, 0o600).map(drop);
+            assert_eq!((made.is_ok(), copy.exists()), (has_ignore, has_ignore), "{what}: {made:?}");
+            if has_ignore {
+                assert_eq!(lustre.read_back(&copy).unwrap().exact.as_ref(), Some(&former), "{what}");
+            }
+            lustre.change(&old, To::Layout(&other)).unwrap();
+            let undone = lustre.change(&old, To::Exact(&former));
+            assert_eq!(undone.is_ok(), has_ignore, "{what}: {undone:?}");
+            let now = lustre.read_back(&old).unwrap();
+            let expected = if has_ignore { former.as_str() } else { "-S 64K -c 1 -p ssd" };
+            assert_eq!(now.exact.as_deref(), Some(expected), "{what}");
+        }
     }
 }
 
-/// lod_qos.c: def_pool. The list counts, whatever the pool of the default is.
+/// lod_qos.c: lod_qos_set_pool. Where the default's pool is inherited, it cuts the count.
 #[test]
-fn a_list_of_osts_may_have_the_name_of_a_pool() {
-    for version in VERSIONS {
+fn a_layout_without_a_pool_is_not_confined_to_the_one_of_the_default() {
+    let later = components(vec![(Some(1024 * K), even(1, Some("ssd"))), (None, even(3, None))]);
+    for version in POOLED {
+        let has_ignore = version > "2.15.3";
+        for default in POOLED_DEFAULTS {
+            let (fake, dir) = pooled(version, default, false);
+            for (name, layout) in [("three", NativeLayout::even(64 * K, 3, None)), ("later", later.clone())] {
+                let made = lustre(&fake).create(&dir.join(name), &layout, 0o600);
+                assert_eq!(made.is_ok(), has_ignore, "{version}: {layout}: {made:?}");
+            }
+            // A count that the pool has room for is a layout without a pool, too.
+            lustre(&fake).create(&dir.join("two"), &NativeLayout::even(64 * K, 2, None), 0o600).unwrap();
+            let exact = lustre(&fake).read_back(&dir.join("two")).unwrap().exact.unwrap();
+            assert_eq!(exact, if has_ignore { "-S 64K -c 2" } else { "-S 64K -c 2 -p hdd" }, "{version}");
+        }
+    }
+}
+
+/// lod_qos.c: lod_qos_parse_config up to 2.14; LU-14480 in 2.15; lod_qos_set_pool since 2.15.5.
+#[test]
+fn a_list_of_osts_is_not_confined_to_the_pool_of_the_default() {
+    for version in POOLED {
+        let old = version < "2.15";
+        let (fake, dir) = pooled(version, POOLED_DEFAULTS[0], false);
+        let list = |osts: &[&str]| NativeLayout::uniform(listed(64 * K, osts));
+        let make = |name: &str, osts: &[&str]| lustre(&fake).create(&dir.join(name), &list(osts), 0o600);
+        let outside = make("outside", &["10", "0"]);
+        match &outside {
+            Err(error) if old => assert!(error.to_string().contains("take its default away"), "{error}"),
+            outside => assert!(outside.is_ok() && !old, "{version}: {outside:?}"),
+        }
+        let longer = make("longer", &["1", "0", "2"]);
+        assert_eq!(matches!(longer, Err(DriverError::Differs { .. })), old, "{version}: {longer:?}");
+        assert!(old || longer.is_ok(), "{version}: {longer:?}");
+        make("inside", &["1", "0"]).unwrap();
+        let exact = lustre(&fake).read_back(&dir.join("inside")).unwrap().exact.unwrap();
+        assert_eq!(exact, if old { "-S 64K -c 2 -p hdd" } else { "-S 64K -c 2" }, "{version}");
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), if old { 2 } else { 4 }, "{version}");
+    }
+}
+
+/// liblustreapi.c: lov_dump_user_lmm_header hides the name that older servers keep.
+#[test]
+fn a_new_lfs_gives_no_pool_on_old_servers() {
+    for server in ["2.12.9", "2.14.0", "2.15.3"] {
+        let (fake, dir) = pooled("2.15.8", POOLED_DEFAULTS[0], false);
+        let configuration = fs::read_to_string(fake.state("fake.conf")).unwrap();
+        fs::write(fake.state("fake.conf"), format!("{configuration}server {server}\n")).unwrap();
+        let list = NativeLayout::uniform(listed(64 * K, &["10", "0"]));
+        lustre(&fake).create(&dir.join("listed"), &list, 0o600).unwrap();
+        drop(lustre(&fake).create_exact(&dir.join("three"), "-S 64K -c 3", 0o600).unwrap());
+        // An older `lfs` of another client prints the name.
+        let older = configuration.replace("version 2.15.8", &format!("version {server}"));
+        fs::write(fake.state("fake.conf"), older).unwrap();
+        let printed = fake.tool("lfs").run(&["getstripe", "-d", "--yaml", dir.join("three").to_str().unwrap()]);
+        assert!(printed.as_ref().is_ok_and(|text| text.contains("ignore")), "{printed:?}");
+        assert_eq!(lustre(&fake).read_back(&dir.join("three")).unwrap().exact.as_deref(), Some("-S 64K -c 3"));
+    }
+}
+
+/// lod_object.c: lod_ah_init, lod_xattr_set_lov_on_dir. Only a composite default, which inherits
+/// nothing, is without the pool of the root.
+#[test]
+fn new_files_of_a_plain_default_have_the_pool_of_the_root() {
+    for version in POOLED {
         let fake = fake(version, "");
         run(&fake, "setstripe -S 1M -c 1 -p hdd", &fake.path(""));
-        let (lustre, file, layout) =
-            (lustre(&fake), fake.path("file"), NativeLayout::uniform(listed(64 * K, &["10"])));
-        lustre.create(&file, &layout, 0o600).unwrap();
-        assert!(lustre.read_back(&file).unwrap().exact.unwrap().ends_with("-p hdd"), "{version}");
+        let composite = components(vec![(Some(1024 * K), even(1, None)), (None, even(2, None))]);
+        for (name, layout, pool) in
+            [("plain", NativeLayout::even(64 * K, 2, None), "hdd"), ("composite", composite, "")]
+        {
+            lustre(&fake).prepare(&fake.path(name), &layout).unwrap();
+            let file = fake.path(name).join("file");
+            fs::write(&file, "x").unwrap();
+            let exact = lustre(&fake).read_back(&file).unwrap().exact.unwrap();
+            assert_eq!(exact.split_once("-p ").unwrap_or_default().1, pool, "{version}: {exact}");
+        }
     }
 }
 

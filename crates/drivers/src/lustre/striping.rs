@@ -24,6 +24,12 @@ const VALUED: [&str; 8] = ["-E", "-L", "-S", "-c", "-C", "-i", "-p", "-z"];
 const ALONE: [&str; 2] = [MIRROR, PREFER];
 const MIRROR: &str = "-N";
 const PREFER: &str = "--comp-flags=prefer";
+const END: &str = "-E";
+const POOL: &str = "-p";
+/// The pool that a component inherits from the default of its directory (`lov_pool_is_inherited`).
+const INHERITED: &str = "none";
+/// No pool (`lov_pool_is_ignored` in lustre_user.h): since 2.15.4.
+const IGNORED: &str = "ignore";
 
 /// The components of a file's layout, or of the layout that a directory's new files get.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -159,7 +165,8 @@ impl Striping {
             let extension = extended.and_then(|next| next.extension);
             words.extend(extension.into_iter().flat_map(|bytes| ["-z".to_owned(), size::format(bytes)]));
             words.extend(part.preferred.then(|| PREFER.to_owned()));
-            pooled = part.pool.is_some();
+            // A component on the metadata server is given no pool, although it may have one.
+            pooled = part.pool.is_some() && part.pattern != Pattern::Metadata;
         }
         Some(words.join(" "))
     }
@@ -192,6 +199,36 @@ pub fn options(exact: &str) -> Option<Vec<&str>> {
     Some(words)
 }
 
+/// The options of `lfs setstripe` with `-p ignore` for each component without a pool, except those
+/// on the metadata server, for which lfs refuses pools (`comp_args_to_layout`).
+pub fn without_inherited_pools(options: &[String]) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut begin = 0;
+    for (index, word) in options.iter().enumerate() {
+        let begins = word == MIRROR || word == END && options[..index].last().is_none_or(|last| last != MIRROR);
+        if begins && index > 0 {
+            add_unpooled(&mut words, &options[begin..index]);
+            begin = index;
+        }
+    }
+    add_unpooled(&mut words, &options[begin..]);
+    words
+}
+
+/// Adds the options of one component.
+fn add_unpooled(words: &mut Vec<String>, component: &[String]) {
+    words.extend_from_slice(component);
+    match component.iter().position(|word| word == POOL) {
+        Some(place) if component[place + 1] == INHERITED => {
+            let value = words.len() - component.len() + place + 1;
+            words[value] = IGNORED.to_owned();
+        }
+        Some(_) => {}
+        None if component.iter().any(|word| word == "-L") => {}
+        None => words.extend([POOL, IGNORED].map(str::to_owned)),
+    }
+}
+
 /// Whether a text of [`Striping::exact`] describes mirrors.
 pub fn is_mirrored(exact: &str) -> bool {
     exact.split(' ').any(|word| word == MIRROR)
@@ -209,7 +246,8 @@ impl Part {
             "extension_size" => self.extension = Some(value.parse().ok()?),
             "pattern" => self.pattern = Pattern::of(value),
             "stripe_offset" => self.first = if value == "-1" { None } else { Some(value.parse().ok()?) },
-            "pool" => self.pool = Some(value.to_owned()),
+            // Servers before 2.15.4 keep the name, and their `lfs` prints it.
+            "pool" => self.pool = Some(value.to_owned()).filter(|pool| pool != IGNORED),
             "l_ost_idx" => self.osts.push(value.parse().ok()?),
             _ => {}
         }
@@ -410,6 +448,26 @@ mod tests {
         assert!(options(&exact).is_some());
         for text in ["", "-d", "-S", "-S 1M -y /x", "-S -d", "--mode=777", "x"] {
             assert_eq!(options(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn components_without_a_pool_inherit_none() {
+        for (options, expected) in [
+            ("-S 1M -c 1", "-S 1M -c 1 -p ignore"),
+            ("-S 1M -c 1 -p hdd", "-S 1M -c 1 -p hdd"),
+            ("-S 64K -o 2,0", "-S 64K -o 2,0 -p ignore"),
+            (
+                "-E 64K -L mdt -E 1M -S 64K -c 2 -p ssd -E -1 -S 64K -c 1 -p none",
+                "-E 64K -L mdt -E 1M -S 64K -c 2 -p ssd -E -1 -S 64K -c 1 -p ignore",
+            ),
+            (
+                "-N -E 1M -S 64K -c 1 -E -1 -S 64K -c 1 -p ssd --comp-flags=prefer -N -E -1 -S 1M -c 2 -p none",
+                "-N -E 1M -S 64K -c 1 -p ignore -E -1 -S 64K -c 1 -p ssd --comp-flags=prefer -N -E -1 -S 1M -c 2 -p ignore",
+            ),
+        ] {
+            let words: Vec<String> = options.split(' ').map(str::to_owned).collect();
+            assert_eq!(without_inherited_pools(&words).join(" "), expected);
         }
     }
 

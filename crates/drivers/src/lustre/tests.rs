@@ -12,7 +12,7 @@ pub const CONFIGURATION: &str = "fsname testfs\nost 0 1000\nost 1 2000\nost 2 30
 pub const VERSIONS: [&str; 5] = ["2.12.9", "2.14.0", "2.15.8", "2.16.1", "2.17.57"];
 
 pub fn lustre(fake: &Fake) -> Lustre {
-    Lustre { lfs: fake.tool("lfs") }
+    Lustre::new(fake.tool("lfs"))
 }
 
 pub fn listed(width: u64, osts: &[&str]) -> Stripe {
@@ -50,6 +50,7 @@ fn conforms(version: &str) {
         components(vec![(Some(100 * K), listed(64 * K, &["0"])), (None, listed(64 * K, &["1"]))]),
     ];
     let mut bed = fake.bed(supported, unsupported, true);
+    bed.inherits_pools = version < "2.15";
     bed.refused = vec![
         (even(64 * K, 1, Some("tape")), "`lfs pool_list` lists the pools".into()),
         (even(64 * K, 1, Some("none_in_it")), "has no OSTs".into()),
@@ -135,7 +136,7 @@ fn names_do_not_read_like_errors() {
 
 #[test]
 fn an_lfs_that_makes_no_sense_finds_no_lustre() {
-    let with = |program| Lustre { lfs: Tool::at(program) };
+    let with = |program| Lustre::new(Tool::at(program));
     // The mount table decides what it means that a tool tells nothing about a path.
     for program in ["/bin/echo", "/bin/false", "/nowhere/lfs"] {
         assert_eq!(with(program).probe(Path::new("/tmp")).unwrap(), None);

@@ -123,12 +123,11 @@ impl Tooled for OrangeFs {
         let former = self.hints(dir)?;
         let there = layout_of(&former).is_some_and(|has| layout.is_met_by(&has));
         let emptied = if there { Ok(()) } else { self.change(dir, former.clone(), &Hints::default()) };
-        let changed = emptied.and_then(|()| change());
-        if changed.is_err() {
-            // The first error is the one to report.
-            let _ = self.hints(dir).and_then(|now| self.change(dir, now, &former));
-        }
-        changed
+        emptied.and_then(|()| change()).map_err(|error| {
+            // The hints there now may be unknown, so all are set by hand.
+            let calls = || Ok(calls(&files::without_links(dir)?, None, &former));
+            error.after(dir, self.change_to(dir, &former), calls)
+        })
     }
 
     fn found(&self, path: &Path, _asked: Option<&NativeLayout>) -> Result<Actual> {
@@ -150,7 +149,7 @@ impl Tooled for OrangeFs {
             let hint = HINTS.iter().position(|known| *known == name).ok_or_else(|| never_said(dir, exact))?;
             hints[hint] = value.to_owned();
         }
-        self.change(dir, self.hints(dir)?, &hints)
+        self.change_to(dir, &hints)
     }
 
     /// The tools cannot remove hints, but an empty one counts as none.
@@ -190,18 +189,20 @@ impl OrangeFs {
         Ok(hints)
     }
 
-    /// Changes all hints of a directory. In between, new files get the default distribution: the
-    /// new distribution comes last, and a layout by list is never without a list, which would end
-    /// `pvfs2fuse`.
-    fn change(&self, dir: &Path, mut now: Hints, to: &Hints) -> Result<()> {
-        let ([name, layout, list, number, params], place) = (to, files::without_links(dir)?);
-        for (hint, value) in [(0, ""), (1, ""), (2, list), (1, layout), (3, number), (4, params), (0, name)] {
-            if now[hint] != value {
-                self.set(dir, &[orangefs::set(&place, HINTS[hint], value)])?;
-                now[hint] = value.to_owned();
-            }
-        }
+    /// Changes all hints of a directory.
+    fn change(&self, dir: &Path, now: Hints, to: &Hints) -> Result<()> {
+        self.set(dir, &calls(&files::without_links(dir)?, Some(now), to))?;
         look(dir).map(drop)
+    }
+
+    /// Gives a directory these hints, and reads them back.
+    fn change_to(&self, dir: &Path, hints: &Hints) -> Result<()> {
+        self.change(dir, self.hints(dir)?, hints)?;
+        if self.hints(dir)? == *hints {
+            return Ok(());
+        }
+        let former = text_of(hints).unwrap_or_default();
+        Err(DriverError::refused(dir, &former, "its hints are others after they were set"))
     }
 
     /// Fails unless a layout's servers are those of the file system, whose clients would fail to
@@ -219,6 +220,20 @@ impl OrangeFs {
             )),
         }
     }
+}
+
+/// The calls that change the hints of a directory from `now` (`None`: not known). In between, new
+/// files get the default distribution: the new distribution comes last, and a layout by list is
+/// never without a list, which would end `pvfs2fuse`.
+fn calls(place: &Path, now: Option<Hints>, to: &Hints) -> Vec<Call> {
+    let [name, layout, list, number, params] = to;
+    let mut now = now.map_or_else(Default::default, |now| now.map(Some));
+    let steps = [(0, ""), (1, ""), (2, list), (1, layout), (3, number), (4, params), (0, name)];
+    let changed = steps.into_iter().filter(|&(hint, value)| {
+        let before = now[hint].replace(value.to_owned());
+        before.as_deref() != Some(value)
+    });
+    changed.map(|(hint, value)| orangefs::set(place, HINTS[hint], value)).collect()
 }
 
 /// A line for each hint that is set, for [`Actual::exact`]; `None`: there are none.

@@ -109,6 +109,53 @@ fn former_hints_are_put_back_where_preparing_fails() {
     assert_eq!(orangefs.hints(&dir).unwrap(), hints);
 }
 
+/// Every call after the first `n` fails, also those that put the hints back.
+#[test]
+fn hints_that_are_not_put_back_are_told_with_the_remedy() {
+    let layout = varied(&[("b", 28 * K), ("a", 172 * K)]);
+    let mut partly = 0;
+    // Every fifth call.
+    for n in (0..).step_by(5) {
+        let fake = Fake::new(CONFIGURATION);
+        let (orangefs, dir) = (orangefs(&fake), fake.path("its dir"));
+        std::fs::create_dir(&dir).unwrap();
+        hint(&fake, &dir, "num_dfiles", "2");
+        hint(&fake, &dir, "dist_name", "simple_stripe");
+        let former = orangefs.hints(&dir).unwrap();
+        std::fs::write(fake.state("fail_after"), n.to_string()).unwrap();
+        let prepared = orangefs.prepare(&dir, &layout);
+        std::fs::remove_file(fake.state("fail_after")).unwrap();
+        let Err(error) = prepared else { break };
+        let now = orangefs.hints(&dir).unwrap();
+        if now != former {
+            let text = error.to_string();
+            assert!(text.contains("its former layout was not put back"), "{n}: {text}");
+            let DriverError::NotPutBack { by_hand, .. } = error else { panic!("{n}: {text}") };
+            for call in by_hand {
+                let typed =
+                    call.iter().map(|word| stripewise_native::shell(word)).collect::<Vec<_>>().join(" ");
+                assert!(text.contains(&typed), "{n}: {text}");
+                fake.tool(&call[0]).run(&call[1..]).unwrap();
+            }
+            assert_eq!(orangefs.hints(&dir).unwrap(), former, "{n}");
+            partly += 1;
+        }
+    }
+    assert!(partly > 1, "{partly}");
+}
+
+/// A tool that accepts hints and does not set them puts none back.
+#[test]
+fn hints_that_were_put_back_are_read_back() {
+    let fake = Fake::new(CONFIGURATION);
+    let (orangefs, dir) = (orangefs(&fake), fake.path("dir"));
+    std::fs::create_dir(&dir).unwrap();
+    hint(&fake, &dir, "num_dfiles", "2");
+    std::fs::write(fake.state("ignore"), "").unwrap();
+    let error = orangefs.prepare_exact(&dir, "num_dfiles=3").unwrap_err();
+    assert!(matches!(error, DriverError::Refused { .. }), "{error}");
+}
+
 #[test]
 fn a_former_layout_is_set_again() {
     let fake = Fake::new(CONFIGURATION);

@@ -45,6 +45,8 @@ pub struct Bed {
     /// Layouts that this file system refuses (unknown pools, servers), and a word that the error
     /// contains.
     pub refused: Vec<(NativeLayout, String)>,
+    /// Files on listed servers have the pool of their directory, or are refused there.
+    pub inherits_pools: bool,
     /// A layout whose servers accept no more bytes.
     pub full: Option<NativeLayout>,
     /// Makes the file system accept and ignore hints (true) or obey them again (false).

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 
+use stripewise_native::Stripe;
 use stripewise_sys::{Real, Sys};
 
 use super::bed::{Bed, Checked, NO_LAYOUTS, Verdict, ensure, listing, require_layout, works};
@@ -19,7 +20,9 @@ pub fn created(driver: &dyn Driver, bed: &Bed, dir: &Path) -> Checked {
         // The file's own layout counts, regardless of the directory's.
         let other = &bed.supported[(number + 1) % bed.supported.len()];
         works("prepare", driver.prepare(&prepared, other))?;
-        for (home, mode) in [(dir, 0o600), (dir, 0o640), (dir, 0o400), (&*prepared, 0o600)] {
+        let confined = bed.inherits_pools && matches!(layout.stripe(), Some(Stripe::Listed { .. }));
+        let homes = [(dir, 0o600), (dir, 0o640), (dir, 0o400), (&*prepared, 0o600)];
+        for (home, mode) in homes.into_iter().filter(|(home, _)| !confined || *home == dir) {
             let file = home.join(format!("file-{number}-{mode:o}"));
             works("create", driver.create(&file, layout, mode))?;
             require_layout(driver, &file, layout)?;
