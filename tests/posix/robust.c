@@ -352,6 +352,39 @@ static void left_by_a_handler(void)
     CHECK(close(fd) == 0 && (fd = open(path, O_RDWR)) >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0);
 }
 
+/* A handler leaves a write at the descriptor's offset by siglongjmp. Every range that was taken
+ * from the offset was written, in each of many passes over the file. */
+static void no_hole_by_a_handler(void)
+{
+    enum { RECORD = 4096, LAST = 200 };
+    static unsigned char out[RECORD], in[RECORD];
+    volatile int left = 0;
+    volatile off_t checked = 0;
+    int fd = fresh();
+    signal(SIGALRM, leaps);
+    while (left < 5000) {
+        if (sigsetjmp(back, 1)) {
+            left++;
+            continue;
+        }
+        struct itimerval never = {{0, 0}, {0, 0}}, soon = {{0, 0}, {0, 1 + left % 40}};
+        CHECK(setitimer(ITIMER_REAL, &never, 0) == 0);
+        off_t end = lseek(fd, 0, SEEK_CUR);
+        for (; checked < end; checked += RECORD)
+            CHECK(pread(fd, in, RECORD, checked) == RECORD && memcmp(in, out, RECORD) == 0);
+        if (end >= LAST * RECORD) {
+            CHECK(lseek(fd, 0, SEEK_SET) == 0);
+            memset(out, out[0] + 1, sizeof out);
+            checked = 0;
+        }
+        CHECK(setitimer(ITIMER_REAL, &soon, 0) == 0);
+        for (int i = 0; i < 10; i++)
+            CHECK(write(fd, out, RECORD) == RECORD);
+    }
+    signal(SIGALRM, SIG_IGN);
+    CHECK(ftruncate(fd, 0) == 0); /* how far it came is chance */
+}
+
 static void unlinked(void)
 {
     int fd = fresh();
@@ -403,7 +436,7 @@ static const struct test tests[] = {
     {"pass_descriptor", pass_descriptor}, {"standard_streams", standard_streams}, {"copies", copies},
     {"cancellation", cancellation}, {"large", large}, {"size_limit", size_limit}, {"few_descriptors", few_descriptors},
     {"reused_number", reused_number}, {"stolen_number", stolen_number}, {"left_by_a_handler", left_by_a_handler},
-    {"unlinked", unlinked}, {"dlopen", dynamic}, {"open_and_close", open_and_close},
+    {"no_hole_by_a_handler", no_hole_by_a_handler}, {"unlinked", unlinked}, {"dlopen", dynamic}, {"open_and_close", open_and_close},
 };
 
 int main(int argc, char **argv)

@@ -78,6 +78,30 @@ static void shared_offset(void)
     CHECK(ftruncate(shared_fd, 0) == 0); /* the order above is chance */
 }
 
+/* Two processes move one descriptor's offset at the same time. Every range goes to one write. */
+static void shared_offset_of_processes(void)
+{
+    enum { EACH = 20000, BYTES = 64 };
+    unsigned record[BYTES / sizeof(unsigned)] = {0};
+    static unsigned char written[2 * EACH];
+    shared_fd = fresh();
+    CHECK(write(shared_fd, record, 1) == 1 && lseek(shared_fd, 0, SEEK_SET) == 0);
+    pid_t child = fork();
+    for (unsigned i = 0; i < EACH; i++) {
+        record[0] = record[BYTES / sizeof(unsigned) - 1] = 1 + i + (child ? 0 : EACH);
+        CHECK(write(shared_fd, record, sizeof record) == sizeof record);
+    }
+    if (child == 0) _exit(0);
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    CHECK(lseek(shared_fd, 0, SEEK_CUR) == 2L * EACH * BYTES && lseek(shared_fd, 0, SEEK_SET) == 0);
+    for (unsigned i = 0; i < 2 * EACH; i++) {
+        CHECK(read(shared_fd, record, sizeof record) == sizeof record);
+        CHECK(record[0] > 0 && record[0] == record[BYTES / sizeof(unsigned) - 1] && written[record[0] - 1]++ == 0);
+    }
+    CHECK(ftruncate(shared_fd, 0) == 0); /* the order above is chance */
+}
+
 /* Threads of two processes read a file with holes to its end: every byte goes to one of them. */
 enum { READERS = 4, BLOCKS = 2048, BLOCK = 4096, WRITTEN = 5 };
 static unsigned *received;
@@ -222,6 +246,7 @@ static void lock_after_fork(void)
 
 static const struct test tests[] = {
     {"threads", threads}, {"shared_offset", shared_offset}, {"shared_offset_of_holes", shared_offset_of_holes},
+    {"shared_offset_of_processes", shared_offset_of_processes},
     {"written_once", written_once}, {"shared_append", shared_append}, {"flags_of_another", flags_of_another},
     {"lock_after_fork", lock_after_fork},
 };

@@ -49,6 +49,26 @@ impl Layout {
         pieces
     }
 
+    /// The piece that is all of `len` bytes at `offset`, if they lie in one stripe of one turn, or
+    /// in one region on one target. `None` for other extents, which may be one piece all the same
+    /// ([`Layout::pieces`]), and for 0 bytes.
+    ///
+    /// `offset` must be below [`MAX_OFFSET`].
+    #[inline]
+    pub fn piece_in_stripe(&self, offset: u64, len: u64) -> Option<Piece> {
+        let region = &self.prepared[self.region_at(offset)];
+        let (turn, stripe, in_stripe) = region.position(offset);
+        let stripe = &region.stripes[stripe];
+        let left = region.stripe_end(turn, stripe) - offset;
+        let target_offset = stripe.in_object + turn * stripe.per_turn + in_stripe;
+        (1..=left).contains(&len).then_some(Piece {
+            target: stripe.target,
+            target_offset,
+            file_offset: offset,
+            len,
+        })
+    }
+
     /// The location of the byte at `offset` of the file: (target, offset in the object).
     ///
     /// `offset` must be below [`MAX_OFFSET`].
@@ -93,22 +113,28 @@ impl Layout {
 
 impl PreparedRegion {
     /// (turn of the cycle, index of the stripe, offset in the stripe) of a file offset in this
-    /// region.
+    /// region. A region on one target is one turn.
+    #[inline]
     fn position(&self, offset: u64) -> (u64, usize, u64) {
+        if self.stripes.len() == 1 {
+            return (0, 0, offset - self.start); // every turn continues where the last one ended
+        }
         let (turn, in_cycle) = div_rem(offset - self.start, self.cycle_len);
         let stripe = self.stripe_at(in_cycle);
         (turn, stripe, in_cycle - self.stripes[stripe].in_cycle)
     }
 
     /// The file offset where a stripe begins in a turn of the cycle.
+    #[inline]
     fn stripe_start(&self, turn: u64, stripe: &PreparedStripe) -> u64 {
         self.start + turn * self.cycle_len + stripe.in_cycle
     }
 
     /// One past the last byte of a stripe in a turn of the cycle.
+    #[inline]
     fn stripe_end(&self, turn: u64, stripe: &PreparedStripe) -> u64 {
         match self.stripes.len() {
-            1 => self.end, // every turn continues where the last one ended
+            1 => self.end,
             _ => (self.stripe_start(turn, stripe) + stripe.width).min(self.end),
         }
     }

@@ -113,6 +113,7 @@ impl PreparedRegion {
     }
 
     /// Index of the stripe that contains byte `in_cycle` of the cycle.
+    #[inline]
     pub fn stripe_at(&self, in_cycle: u64) -> usize {
         self.stripes.partition_point(|stripe| stripe.in_cycle + stripe.width <= in_cycle)
     }

@@ -2,7 +2,7 @@
 """Measures the library's CPU time per call on plain, recorded and managed files, and compares it with
 runs without the library and with other builds of it.
 
-    nice -n -20 crates/preload/benches/calls.py [NAME=]LIBRARY [[NAME=]LIBRARY ...] [--dir /dev/shm] [--rounds 101] [--only TEXT] [--calls TEXT]
+    nice -n -20 crates/preload/benches/calls.py [NAME=]LIBRARY [[NAME=]LIBRARY ...] [--dir /dev/shm] [--rounds 101] [--only TEXT] [--calls TEXT] [--floor]
 
 Every kind of file in every build has a process of its own. All processes take turns on one
 processor: each does a few calls of one kind, then of the next kind. So a change of the machine's
@@ -114,6 +114,13 @@ class Worker:
         return statistics.quantiles(ratios, n=4)
 
 
+def built(name, work):
+    """Compiles a program that stands beside this one."""
+    program = work / name
+    subprocess.run(["gcc", "-O2", "-o", program, HERE / f"{name}.c"], check=True)
+    return program
+
+
 def start(program, root, libraries, only):
     """Starts all processes."""
     workers = [Worker(program, "bare", "bare", root / "bare" / "file", {})]
@@ -160,17 +167,21 @@ def main():
     parser.add_argument("--rounds", type=int, default=101)
     parser.add_argument("--only", default="", help="only rows whose name has this in it")
     parser.add_argument("--calls", default="", help="only calls whose name has this in it")
+    parser.add_argument("--floor", action="store_true", help="also measure the system calls alone; only with --calls 4K")
     arguments = parser.parse_args()
+    if arguments.floor and arguments.calls != "4K":
+        parser.error("--floor needs --calls 4K")
     pairs = (text.rpartition("=") for text in arguments.libraries)
     libraries = {name or f"build {number}": Path(path).resolve(strict=True) for number, (name, _, path) in enumerate(pairs, 1)}
     processor = min(os.sched_getaffinity(0))
     with tempfile.TemporaryDirectory(prefix="calls.", dir=arguments.dir) as work:
-        program = Path(work) / "calls"
-        subprocess.run(["gcc", "-O2", "-o", program, HERE / "calls.c"], check=True)
+        program = built("calls", Path(work))
         names = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
         os.sched_setaffinity(0, {processor})
         kinds = [kind for kind, name in enumerate(names) if arguments.calls in name]
         workers = start(program, Path(work), libraries, arguments.only)
+        if arguments.floor:
+            workers.append(Worker(built("floor", Path(work)), "system calls alone", "floor.c", Path(work) / "floor.file", {}))
         for _ in range(arguments.rounds):
             for kind in kinds:
                 for worker in workers:

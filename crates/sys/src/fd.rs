@@ -97,6 +97,7 @@ impl Drop for Fd {
 }
 
 impl AsFd for Fd {
+    #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
         // SAFETY: open until drop.
         unsafe { BorrowedFd::borrow_raw(self.0) }

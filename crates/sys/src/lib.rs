@@ -3,13 +3,14 @@
 //!
 //! The runtime runs inside the processes of applications, below a library that interposes `open`,
 //! `close`, `read` and similar functions. So nothing here calls a libc symbol of that list. Calls
-//! go to the kernel through `rustix` (raw system calls) or through [`raw`], descriptors are closed
+//! go to the kernel through `rustix` (raw system calls) or through [`call`], descriptors are closed
 //! by [`Fd`] and never by `std`, and `errno` is left unchanged.
 //!
 //! Errors are [`Errno`]s. Nothing here panics, prints, or reads the environment.
 
 pub mod asking;
 mod beneath;
+mod call;
 pub mod fd;
 mod fork_lock;
 mod holders;
@@ -25,6 +26,7 @@ pub mod user;
 mod xattr;
 
 pub use beneath::stepwise;
+pub use call::call;
 pub use fd::Fd;
 pub use fork_lock::ForkLock;
 pub use identity::{Handle, Identity};

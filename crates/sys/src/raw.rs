@@ -4,37 +4,31 @@
 //! library has to do the same. So buffers are passed as raw pointers, which only the kernel
 //! dereferences.
 //!
-//! The calls go through libc's `syscall`, and restore the `errno` that it sets.
+//! The calls are made in place ([`call`]) and leave `errno` unchanged.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::OnceLock;
 
 use rustix::io::Errno;
 
-use crate::{IoVec, LockKind, Result};
+use crate::{IoVec, LockKind, Result, call};
 
 /// Largest number of vectors in one call.
 pub const IOV_MAX: usize = 1024;
 
+/// Makes a system call. The function that makes it states the requirements of that call.
 macro_rules! syscall {
-    ($($argument:expr),+ $(,)?) => {{
-        // SAFETY: errno is thread-local and always mapped. The function that makes a call states
-        // the requirements of that call.
-        unsafe {
-            let errno = libc::__errno_location();
-            let saved = *errno;
-            let result = libc::syscall($($argument),+);
-            let failed = *errno;
-            *errno = saved;
-            if result < 0 { Err(Errno::from_raw_os_error(failed)) } else { Ok(result as usize) }
-        }
-    }};
+    ($number:expr, $($argument:expr),+ $(,)?) => {
+        // SAFETY: above.
+        unsafe { call($number, [$($argument as usize),+]) }
+    };
 }
 
 /// pread(2). EFAULT for an invalid buffer.
 ///
 /// # Safety
 /// No Rust reference to the buffer is alive.
+#[inline]
 pub unsafe fn pread(fd: BorrowedFd<'_>, buffer: *mut u8, len: usize, offset: u64) -> Result<usize> {
     syscall!(libc::SYS_pread64, fd.as_raw_fd(), buffer, len, offset)
 }
@@ -43,6 +37,7 @@ pub unsafe fn pread(fd: BorrowedFd<'_>, buffer: *mut u8, len: usize, offset: u64
 ///
 /// # Safety
 /// No mutable Rust reference to the buffer is in use.
+#[inline]
 pub unsafe fn pwrite(fd: BorrowedFd<'_>, buffer: *const u8, len: usize, offset: u64) -> Result<usize> {
     syscall!(libc::SYS_pwrite64, fd.as_raw_fd(), buffer, len, offset)
 }

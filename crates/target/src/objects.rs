@@ -140,6 +140,7 @@ impl ObjectSet {
     }
 
     /// The emulated server of an object, if it has one.
+    #[inline]
     pub fn server(&self, object: u32) -> Option<&Server> {
         self.servers.get(object as usize)?.as_ref()
     }
@@ -178,6 +179,7 @@ impl ObjectSet {
     }
 
     /// The descriptor of object `index` if it is open already and its server is not emulated.
+    #[inline]
     pub fn opened(&self, index: u32) -> Option<BorrowedFd<'_>> {
         if self.server(index).is_some() { None } else { self.files.get(index as usize)?.get() }
     }
@@ -405,6 +407,7 @@ impl Slot {
         Self(AtomicPtr::new(Box::into_raw(Box::new(fd))))
     }
 
+    #[inline]
     fn get(&self) -> Option<BorrowedFd<'_>> {
         // SAFETY: from `Box::into_raw`, and freed only in drop.
         unsafe { self.0.load(Ordering::Acquire).as_ref() }.map(Fd::as_fd)

@@ -27,6 +27,7 @@ pub struct IoOptions {
 pub(crate) struct OpenCopy {
     manifest: Arc<Manifest>,
     number: CopyId,
+    layout: Layout,
     objects: ObjectSet,
     /// The objects opened a second time, with O_DIRECT. The inner `None` means that the file system
     /// does not support it.
@@ -52,28 +53,26 @@ impl OpenCopy {
         writable: bool,
     ) -> Self {
         let objects = objects.with_servers(servers.clone());
-        Self { manifest, number, objects, direct: OnceLock::new(), servers, writable }
+        let layout = described(&manifest, number).layout.clone();
+        Self { manifest, number, layout, objects, direct: OnceLock::new(), servers, writable }
     }
 
     pub fn number(&self) -> CopyId {
         self.number
     }
 
-    fn described(&self) -> CopyRef<'_> {
-        let described = self.manifest.all_copies().nth(self.number.index());
-        described.unwrap_or_else(|| self.manifest.original())
-    }
-
     pub fn is_cache(&self) -> bool {
-        self.described().is_cache
+        described(&self.manifest, self.number).is_cache
     }
 
+    #[inline]
     pub fn objects(&self) -> &ObjectSet {
         &self.objects
     }
 
+    #[inline]
     pub fn layout(&self) -> &Layout {
-        self.described().layout
+        &self.layout
     }
 
     /// The logical file size that follows from the sizes of this copy's objects.
@@ -158,4 +157,8 @@ pub(crate) type OpenOrLost = FileResult<OpenCopy>;
 pub(crate) fn log_lost(error: &FileError) -> Errno {
     error.log_once();
     Errno::IO
+}
+
+fn described(manifest: &Manifest, number: CopyId) -> CopyRef<'_> {
+    manifest.all_copies().nth(number.index()).unwrap_or_else(|| manifest.original())
 }

@@ -100,6 +100,7 @@ impl LogicalFile {
 
     /// Whether a write that ended at file offset `end` may have made the file longer while this
     /// process has it mapped.
+    #[inline]
     pub fn outgrows_mapping(&self, end: u64) -> bool {
         self.mapped_to.load(Ordering::Acquire) != 0 && end > self.size_hint.load(Ordering::Relaxed)
     }

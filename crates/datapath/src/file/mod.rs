@@ -128,6 +128,7 @@ impl LogicalFile {
     }
 
     /// The objects of the original; object `n` lies on target `n` of the manifest.
+    #[inline]
     pub fn objects(&self) -> &ObjectSet {
         self.parts.original.objects()
     }
@@ -193,10 +194,12 @@ impl LogicalFile {
         }
     }
 
+    #[inline]
     pub(crate) fn sys(&self) -> &SysRef {
         &self.context.sys
     }
 
+    #[inline]
     fn original(&self) -> &OpenCopy {
         &self.parts.original
     }
@@ -226,6 +229,7 @@ impl LogicalFile {
         self.parts.extra.iter().filter_map(|copy| copy.as_ref().err())
     }
 
+    #[inline]
     fn mark_written(&self) {
         self.written.store(true, Ordering::Release);
     }

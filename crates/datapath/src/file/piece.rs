@@ -1,4 +1,5 @@
-//! Requests that one system call on one object serves: most small ones of files with one copy.
+//! Requests in one stripe, which one system call on one object serves: most small ones of files
+//! with one copy.
 //!
 //! Such a request takes no lock, allocates nothing and opens nothing, so a caller may make it while
 //! signals arrive and other threads fork. Where anything else is to be done before, there is no
@@ -15,7 +16,7 @@ use stripewise_sys::{Errno, IoVec};
 use super::LogicalFile;
 use crate::error::Result;
 
-/// A range of a file that lies in one object.
+/// A range of a file that lies in one stripe of one object.
 pub struct OnePiece<'f> {
     file: &'f LogicalFile,
     fd: BorrowedFd<'f>,
@@ -28,6 +29,7 @@ pub struct OnePiece<'f> {
 impl LogicalFile {
     /// The piece that is all of `len` bytes at `offset`, for [`OnePiece::read`]. `None` if there is
     /// none, or if the file might end before.
+    #[inline]
     pub fn piece_to_read(&self, offset: u64, len: usize) -> Option<OnePiece<'_>> {
         let piece = self.one_piece(offset, len)?;
         (piece.end <= self.size_hint.load(Ordering::Relaxed)).then_some(piece)
@@ -36,6 +38,7 @@ impl LogicalFile {
     /// As [`LogicalFile::piece_to_read`], for [`OnePiece::write`]. `None` also if this process may
     /// not write, has to finish a truncate before, or has the file mapped and the write may make it
     /// longer.
+    #[inline]
     pub fn piece_to_write(&self, offset: u64, len: usize) -> Option<OnePiece<'_>> {
         if !self.parts.writable || self.interrupted.load(Ordering::Acquire) {
             return None;
@@ -43,20 +46,22 @@ impl LogicalFile {
         self.one_piece(offset, len).filter(|piece| !self.outgrows_mapping(piece.end))
     }
 
+    #[inline]
     fn one_piece(&self, offset: u64, len: usize) -> Option<OnePiece<'_>> {
         if self.parts.overlay.is_some() {
             return None;
         }
         let end = offset.checked_add(len as u64).filter(|&end| end <= MAX_OFFSET)?;
-        let first = self.original().layout().pieces(offset, len as u64).next()?;
-        let fd = self.objects().opened(first.target)?;
-        (first.len == len as u64).then_some(OnePiece { file: self, fd, at: first.target_offset, end })
+        let piece = self.original().layout().piece_in_stripe(offset, len as u64)?;
+        let fd = self.objects().opened(piece.target)?;
+        Some(OnePiece { file: self, fd, at: piece.target_offset, end })
     }
 }
 
 impl OnePiece<'_> {
     /// Whether the piece has this offset in its object, too. Then a limit of the file's size
     /// (RLIMIT_FSIZE) that the kernel applies to the object is that of the file.
+    #[inline]
     pub fn is_at(&self, offset: u64) -> bool {
         self.at == offset
     }
@@ -68,6 +73,7 @@ impl OnePiece<'_> {
     ///
     /// # Errors
     /// Same as pread(2).
+    #[inline]
     pub unsafe fn read(&self, buffer: IoVec) -> Result<bool> {
         // SAFETY: the caller's promise.
         let done = unsafe { self.file.sys().pread(self.fd, buffer.base, buffer.len, self.at)? };
@@ -84,6 +90,7 @@ impl OnePiece<'_> {
     ///
     /// # Errors
     /// Same as pwrite(2).
+    #[inline]
     pub unsafe fn write(&self, buffer: IoVec) -> Result<usize> {
         self.file.mark_written();
         // SAFETY: the caller's promise.

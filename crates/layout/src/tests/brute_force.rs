@@ -49,6 +49,17 @@ proptest! {
     }
 
     #[test]
+    fn a_piece_in_a_stripe_is_the_only_one(layout in small(), from in 0..FILE, len in 0..FILE) {
+        let to = (from + len).min(FILE);
+        let expected = pieces_of(&map(&layout), from as usize, to as usize);
+        match layout.piece_in_stripe(from, to - from) {
+            Some(piece) => prop_assert_eq!(&expected, &[piece]),
+            // It may end where the next turn or region goes on in the same object.
+            None => prop_assert!(len == 0 || to - from > 1),
+        }
+    }
+
+    #[test]
     fn bytes_of_an_extent(layout in small(), from in 0..FILE, len in 0..FILE) {
         let to = (from + len).min(FILE);
         let mut expected = vec![0; layout.target_count() + 2];

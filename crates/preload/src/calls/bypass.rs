@@ -8,7 +8,13 @@ use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use libc::{off64_t, pid_t};
 
 use crate::calls::dup;
-use crate::process::{NoCancellation, errno, guard, identity, kernel};
+use crate::process::{NoCancellation, Real, errno, guard, identity, kernel};
+
+type SyscallFn = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
+
+/// libc's `syscall`.
+// SAFETY: the type of `syscall`, with the largest number of arguments of any call.
+static LIBC: Real<SyscallFn> = unsafe { Real::new(c"syscall") };
 
 type Run = extern "C" fn(*mut c_void) -> c_int;
 
@@ -24,9 +30,8 @@ unsafe extern "C" fn syscall(
     e: usize,
     f: usize,
 ) -> c_long {
-    let real = || unsafe { kernel::LIBC.get()(number, a, b, c, d, e, f) };
-    // The data path's own transfers, which need not be inside a guarded call, come here, too.
-    if matches!(number, libc::SYS_pread64 | libc::SYS_pwrite64) || guard::active() {
+    let real = || unsafe { LIBC.get()(number, a, b, c, d, e, f) };
+    if guard::active() {
         return real();
     }
     if number == libc::SYS_copy_file_range {

@@ -8,10 +8,10 @@ use stripewise_recorder::Op;
 
 use crate::calls::piece::{Piece, move_piece};
 use crate::calls::request::{Place, Transfer};
-use crate::calls::transfer::{move_bytes, read_reserved};
+use crate::calls::transfer::{move_bytes, move_reserved};
 use crate::descriptors::{Call, Managed, Subject, adopt, record, table};
-use crate::process::errno::{fail, quietly};
-use crate::process::{NoCancellation, guard, serve_interruptible};
+use crate::process::errno::{fail, serve_interruptible_after, unless_panicking};
+use crate::process::{NoCancellation, guard};
 
 interpose!(
     read = |real, fd: c_int, buffer: *mut c_void, len: size_t| -> ssize_t {
@@ -100,14 +100,14 @@ fn managed_transfer(managed: &Managed, request: &Transfer) -> isize {
     };
     // A panic there leaves the request to the other functions.
     let run = || {
-        let mut reserved = match quietly(|| move_piece(managed, request)) {
+        let (mut reserved, signals) = match unless_panicking(|| move_piece(managed, request)) {
             Some(Piece::Done(done)) => return done.map_or_else(fail, note),
-            Some(Piece::Reserved(offset)) => Some(offset),
-            None => None,
+            Some(Piece::Reserved(offset, signals)) => (Some(offset), signals),
+            None => (None, None),
         };
         // When it is repeated after a signal, the range is no longer reserved.
-        serve_interruptible(|| match reserved.take() {
-            Some(offset) => read_reserved(managed, request, offset).map(note),
+        serve_interruptible_after(signals, || match reserved.take() {
+            Some(offset) => move_reserved(managed, request, offset).map(note),
             None => move_bytes(managed, request).map(note),
         })
     };

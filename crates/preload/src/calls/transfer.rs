@@ -1,8 +1,6 @@
 //! Reads and writes of managed files.
 
-use std::sync::atomic::Ordering;
-
-use rustix::fs::{OFlags, SeekFrom, seek};
+use rustix::fs::OFlags;
 use stripewise_datapath::IoOptions;
 use stripewise_recorder::Op;
 use stripewise_sys::{Errno, IoVec, Result};
@@ -71,11 +69,13 @@ pub fn move_with_flags(managed: &Managed, request: &Transfer, flags: OFlags) -> 
     Ok(done)
 }
 
-/// Reads a range that was taken from the descriptor's offset for the request, which has one buffer.
-pub fn read_reserved(managed: &Managed, request: &Transfer, offset: u64) -> Result<(u64, usize)> {
+/// Moves a range that was taken from the descriptor's offset for the request, which has one buffer
+/// and is none that [`move_bytes`] would append, or sync afterwards.
+pub fn move_reserved(managed: &Managed, request: &Transfer, offset: u64) -> Result<(u64, usize)> {
     let vectors = request.vectors()?;
     let total = vectors.iter().map(|vector| vector.len).sum();
-    Job { managed, vectors, total, options: IoOptions { direct: false } }.in_reserved(offset, Job::read)
+    let job = Job { managed, vectors, total, options: IoOptions { direct: false } };
+    job.in_reserved(offset, if request.op() == Op::Read { Job::read } else { Job::write })
 }
 
 fn shorten(vectors: &[IoVec], most: usize) -> Vec<IoVec> {
@@ -125,33 +125,23 @@ impl Job<'_> {
         Ok((offset, moved))
     }
 
-    /// Runs a transfer at its offset. At the descriptor's offset it first reserves the range, in
-    /// one step for all threads and processes that share the descriptor.
+    /// Runs a transfer at its offset. At the descriptor's offset it first reserves the range.
     fn at_place(&self, place: Place, run: impl Fn(&Self, u64) -> Result<usize>) -> Result<(u64, usize)> {
         if let Place::At(offset) = place {
             return Ok((offset as u64, run(self, offset as u64)?));
         }
-        let fd = self.managed.fd();
-        let Ok(end) = seek(fd, SeekFrom::Current(self.total as i64)) else {
+        let Ok(reserved) = piece::reserve(self.managed, self.total) else {
             // The range exceeds the largest offset of the anchor's file system.
             let offset = self.managed.offset()?;
             let moved = run(self, offset)?;
             self.managed.set_offset(offset + moved as u64)?;
             return Ok((offset, moved));
         };
-        self.in_reserved(end - self.total as u64, run)
+        self.in_reserved(reserved, run)
     }
 
-    /// Runs a transfer in the range that was reserved for it. After a short one it moves the
-    /// descriptor's offset back.
+    /// Runs a transfer in the range that was reserved for it.
     fn in_reserved(&self, offset: u64, run: impl Fn(&Self, u64) -> Result<usize>) -> Result<(u64, usize)> {
-        let result = run(self, offset);
-        let moved = result.as_ref().copied().unwrap_or(0);
-        let next = match self.total - moved {
-            0 => offset + moved as u64,
-            missing => seek(self.managed.fd(), SeekFrom::Current(-(missing as i64)))?,
-        };
-        self.managed.entry().offset.store(next, Ordering::Relaxed);
-        Ok((offset, result?))
+        piece::end_reserved(self.managed, offset, self.total, run(self, offset))
     }
 }

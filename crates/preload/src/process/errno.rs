@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use stripewise_sys::{Errno, Result};
 
-use crate::process::guard::SignalForkGuard;
+use crate::process::guard::{Blocked, SignalForkGuard};
 pub use crate::process::kernel::{errno as get, set_errno as set};
 
 /// The value of a C return type that stands for a failure.
@@ -41,9 +41,17 @@ pub fn serve<T: Failure>(body: impl FnOnce() -> Result<T>) -> T {
 
 /// As [`serve`], for calls that may wait for other processes and can be repeated. A signal ends the
 /// wait. If all its handlers have SA_RESTART, the call is repeated after they have run.
-pub fn serve_interruptible<T: Failure>(mut body: impl FnMut() -> Result<T>) -> T {
+pub fn serve_interruptible<T: Failure>(body: impl FnMut() -> Result<T>) -> T {
+    serve_interruptible_after(None, body)
+}
+
+/// As [`serve_interruptible`], for a call in which signals wait already.
+pub fn serve_interruptible_after<T: Failure>(
+    mut signals: Option<Blocked>,
+    mut body: impl FnMut() -> Result<T>,
+) -> T {
     loop {
-        let guard = SignalForkGuard::interruptible();
+        let guard = SignalForkGuard::interruptible(signals.take());
         let result = caught(&mut body);
         let again = matches!(result, Err(Errno::INTR)) && guard.is_to_be_repeated();
         drop(guard);
@@ -85,6 +93,12 @@ pub fn caught<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or(Err(Errno::IO));
     set(before);
     result
+}
+
+/// Runs `body`, which leaves errno unchanged. A panic in it becomes the default value.
+#[inline]
+pub fn unless_panicking<T: Default>(body: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_default()
 }
 
 /// As [`caught`], for work without a result that C would see. A panic becomes the default value.

@@ -1,5 +1,6 @@
 //! The guard of a call on a managed file. Only reads and writes that are one call on one object go
-//! without it (`calls/piece.rs`). While it is held, three things wait.
+//! without it (`calls/piece.rs`), some with [`Blocked`] signals. While it is held, three things
+//! wait.
 //!
 //! **Signals** wait, as they do while the kernel reads or writes a plain file. A handler never
 //! interrupts the data path while it holds a lock, and so may read and write managed files itself.
@@ -53,8 +54,13 @@ pub fn active() -> bool {
 
 impl SignalForkGuard {
     pub fn new() -> Self {
+        Self::holding(None)
+    }
+
+    /// As [`new`](Self::new), where signals may wait already.
+    fn holding(signals: Option<Blocked>) -> Self {
         let cancellation = NoCancellation::new();
-        let signals = Blocked::new();
+        let signals = signals.unwrap_or_else(Blocked::new);
         if DEPTH.replace(DEPTH.get() + 1) == 0 {
             BLOCKED.set(signals.0);
             change(|state| (state & FORKING == 0).then_some(state + 1));
@@ -62,9 +68,10 @@ impl SignalForkGuard {
         Self { _signals: signals, _cancellation: cancellation }
     }
 
-    /// As [`new`](Self::new), for a call whose waits for other processes end when a signal arrives.
-    pub fn interruptible() -> Self {
-        let guard = Self::new();
+    /// A guard of a call whose waits for other processes end when a signal arrives.
+    /// If signals wait already, they do so until its end.
+    pub fn interruptible(signals: Option<Blocked>) -> Self {
+        let guard = Self::holding(signals);
         MAY_END.set(DEPTH.get() == 1);
         AGAIN.set(false);
         guard
@@ -140,12 +147,14 @@ impl Drop for NoCancellation {
 pub struct Blocked(u64);
 
 impl Blocked {
+    #[inline]
     pub fn new() -> Self {
         Self(change_mask(libc::SIG_BLOCK, MASK))
     }
 }
 
 impl Drop for Blocked {
+    #[inline]
     fn drop(&mut self) {
         change_mask(libc::SIG_SETMASK, self.0);
     }
@@ -163,6 +172,7 @@ const fn bit(signal: i32) -> u64 {
 }
 
 /// Returns the previous mask.
+#[inline]
 fn change_mask(how: i32, mask: u64) -> u64 {
     let mut before = 0u64;
     let masks = (&raw const mask as usize, &raw mut before as usize);

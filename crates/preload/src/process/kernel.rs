@@ -1,7 +1,5 @@
-//! System calls on application memory that may not exist, where `sys` has no wrapper for them.
-//!
-//! They go through libc's `syscall`, which bypasses the library's own functions, and leave `errno`
-//! as it was.
+//! System calls on application memory that may not exist, where `sys` has no wrapper for them. They
+//! leave `errno` as it was.
 
 use std::ffi::{CStr, c_char, c_int, c_long, c_void};
 use std::mem::MaybeUninit;
@@ -12,7 +10,7 @@ use rustix::io::retry_on_intr;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
 use stripewise_sys::{Errno, Result, Stat};
 
-use crate::process::real::Real;
+pub use stripewise_sys::call;
 
 /// The calling thread's errno.
 pub fn errno() -> c_int {
@@ -23,24 +21,6 @@ pub fn errno() -> c_int {
 pub fn set_errno(value: c_int) {
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = value }
-}
-
-type SyscallFn = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
-
-/// libc's `syscall`, not the one of this library.
-// SAFETY: the type of `syscall`, with the largest number of arguments of any call.
-pub static LIBC: Real<SyscallFn> = unsafe { Real::new(c"syscall") };
-
-/// Makes a system call; further arguments are 0.
-/// Safety: As the system call requires.
-pub unsafe fn call<const N: usize>(number: c_long, arguments: [usize; N]) -> Result<usize> {
-    let before = errno();
-    let [a, b, c, d, e, f] = std::array::from_fn(|at| arguments.get(at).copied().unwrap_or(0));
-    // SAFETY: the caller's promise.
-    let result = unsafe { LIBC.get()(number, a, b, c, d, e, f) };
-    let failed = errno();
-    set_errno(before);
-    if result == -1 { Err(Errno::from_raw_os_error(failed)) } else { Ok(result as usize) }
 }
 
 /// The directory and the path of an application's call. The kernel checks them: either may be

@@ -21,7 +21,7 @@ pub mod state;
 pub mod statistics;
 
 pub use errno::{answer, fail, guarded, serve, serve_code, serve_interruptible};
-pub use guard::{NoCancellation, SignalForkGuard};
+pub use guard::{Blocked, NoCancellation, SignalForkGuard};
 pub use job::Job;
 pub use kernel::{At, Closing, borrow};
 pub use memory::{Chunks, Scratch};

@@ -2,8 +2,7 @@
 //!
 //! Each is looked up with `dlsym(RTLD_NEXT)` at its first call and kept in an atomic. So no
 //! constructor has to run first, two threads that race store the same address, and nothing is ever
-//! torn down. The library's own calls are system calls (`sys`, [`crate::process::kernel`]); of the
-//! functions here they use `syscall` only.
+//! torn down. The library's own calls are system calls (`sys`, [`crate::process::kernel`]).
 
 use std::ffi::{CStr, c_int, c_void};
 use std::marker::PhantomData;
