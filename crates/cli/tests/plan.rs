@@ -206,10 +206,10 @@ fn ended_with(place: &Place, name: &str, exit_code: Option<u8>) {
     let trace = stripewise_trace::Trace::open(&place.path(name)).unwrap();
     let mut writer = TraceWriter::create(&place.path(name)).unwrap();
     trace.processes().iter().for_each(|process| _ = writer.process_id(process));
+    trace.file_names().unwrap().iter().for_each(|name| _ = writer.file_id(name));
     let mut requests = trace.requests().unwrap();
     while let Some(batch) = requests.next_batch().unwrap() {
-        batch.files.iter().for_each(|file| _ = writer.file_id(file));
-        batch.requests.iter().for_each(|request| writer.push(request).unwrap());
+        batch.iter().for_each(|request| writer.push(request).unwrap());
     }
     writer.finish(&Meta { exit_code, ..trace.meta().clone() }).unwrap();
 }

@@ -21,7 +21,7 @@ pub fn paths(part: &Part, base: &Path) -> Vec<String> {
 /// Returns the requests of all parts, one part after the other. Each part has processes of its own.
 pub fn of(parts: &[Part], base: &Path) -> Workload {
     let trace = Numbered::of(parts, base);
-    let mut collector = Collector::new(&trace.processes, &trace.files, MAX_GROUPS);
+    let Ok(mut collector) = Collector::new(&trace.processes, &trace.files, MAX_GROUPS);
     trace.for_each(parts, &mut |request| collector.add(request));
     collector.finish()
 }

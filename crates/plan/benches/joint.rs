@@ -97,6 +97,6 @@ fn file_set(index: usize, random: &mut Random) -> FileSet {
         bytes: REQUESTS * size,
         sample,
     };
-    let files = vec![File { name: name.as_str().into(), size: file_bytes }];
+    let files = vec![File::new(name.as_str(), file_bytes)];
     FileSet { pattern: name, files, groups: vec![group], ..FileSet::default() }
 }

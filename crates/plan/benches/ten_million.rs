@@ -7,7 +7,12 @@
 //!
 //! With `FILE_SETS` there is one application that uses so many file sets on 1000 servers of three
 //! classes. `TRACE_REQUESTS` is then a list, too, and there is one line for each pair of numbers.
+//!
+//! With `FILE_NAMES` each of so many files is used once. `NAME_KINDS` says what their names look
+//! like: letters, directory, digits (`ten_million/names.rs`). The traces are left in `TRACE_DIR`.
 
+#[path = "ten_million/names.rs"]
+mod names;
 #[path = "ten_million/sets.rs"]
 mod sets;
 
@@ -45,6 +50,10 @@ fn main() {
         let list = std::env::var(name).unwrap_or_default();
         list.split_whitespace().filter_map(|number| number.parse().ok()).collect()
     };
+    let file_names = numbers("FILE_NAMES");
+    if !file_names.is_empty() {
+        return file_names.into_iter().for_each(|files| of_names(files as u32));
+    }
     let (requests, file_sets) = (numbers("TRACE_REQUESTS"), numbers("FILE_SETS"));
     let requests = if requests.is_empty() { vec![10_000_000] } else { requests };
     if file_sets.is_empty() {
@@ -52,6 +61,16 @@ fn main() {
     }
     for sets in file_sets {
         requests.iter().for_each(|&requests| sets::measure(sets as u32, requests));
+    }
+}
+
+/// Measures so many names of each kind.
+fn of_names(files: u32) {
+    let kinds = std::env::var("NAME_KINDS").unwrap_or_else(|_| "letters directory digits".into());
+    let directory = std::env::var_os("TRACE_DIR");
+    for name in kinds.split_whitespace() {
+        let kind = names::Kind::parse(name).expect("NAME_KINDS has letters, directory and digits");
+        names::measure((name, kind), files, directory.as_ref().map(Path::new));
     }
 }
 
@@ -70,10 +89,11 @@ fn applications(requests: u64) {
         let start = Instant::now();
         let trace = Trace::open(&path).expect("the trace opens");
         let opened = start.elapsed();
-        let mut collector = Collector::new(trace.processes(), trace.files(), Options::default().sets_max());
+        let collector = Collector::new(trace.processes(), &trace, Options::default().sets_max());
+        let mut collector = collector.expect("the trace is readable");
         let mut rows = trace.requests().expect("the trace is readable");
         while let Some(batch) = rows.next_batch().expect("the trace is readable") {
-            batch.requests.iter().for_each(|request| collector.add(request));
+            batch.iter().for_each(|request| collector.add(request));
         }
         let workload = collector.finish();
         let collected = start.elapsed();

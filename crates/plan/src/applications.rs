@@ -14,7 +14,7 @@ use crate::joint::Stage;
 use crate::options::Options;
 use crate::problem::Problem;
 use crate::servers::Servers;
-use crate::workload::{File, FileSet, Group, Workload};
+use crate::workload::{FileSet, Group, Workload};
 
 /// The times (or costs) of one application.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -56,19 +56,20 @@ impl FileSet {
         let mut index_of = Vec::with_capacity(other.files.len());
         let has_uses = !self.uses.is_empty() && !other.uses.is_empty();
         let mut uses = other.uses.into_iter();
-        for File { name, size } in other.files {
+        for of_other in other.files {
             let used = uses.next().unwrap_or_default();
             let next = self.files.len() as u32;
-            let index = *known.entry(name.clone()).or_insert(next);
+            let index = *known.entry(of_other.name.clone()).or_insert(next);
             if index == next {
-                self.files.push(File { name, size });
+                self.files.push(of_other);
                 self.uses.push(used);
             } else {
                 if let Some(of_both) = self.uses.get_mut(index as usize) {
                     of_both.join(&used);
                 }
                 let file = &mut self.files[index as usize];
-                file.size = file.size.max(size);
+                file.size = file.size.max(of_other.size);
+                file.others = file.others.max(of_other.others);
             }
             index_of.push(index);
         }
@@ -79,7 +80,7 @@ impl FileSet {
             group.sample.iter_mut().for_each(|request| request.file = index_of[request.file as usize]);
             self.groups.push(group);
         }
-        self.private = self.private && other.private && self.files.len() > 1;
+        self.private = self.private && other.private && self.count() > 1;
         self.mapped |= other.mapped;
     }
 

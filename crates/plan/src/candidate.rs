@@ -155,7 +155,7 @@ pub fn bytes_by_target(
 ) -> Vec<u64> {
     let mut alike = HashMap::<(u32, u64), u64>::new();
     for (file, &layout) in files.iter().zip(layout_of) {
-        *alike.entry((layout, file.size.min(boundary))).or_default() += 1;
+        *alike.entry((layout, file.size.min(boundary))).or_default() += file.count();
     }
     let mut bytes = vec![0u64; targets];
     for ((layout, size), count) in alike {

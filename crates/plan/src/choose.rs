@@ -114,7 +114,7 @@ pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
     };
     let mut decision = Decision {
         pattern: problem.set.pattern.clone(),
-        files: problem.set.files.len(),
+        files: problem.set.count() as usize,
         file_bytes: problem.set.total_size(),
         requests: problem.set.requests(),
         request_size: problem.size,

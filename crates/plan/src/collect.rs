@@ -22,18 +22,20 @@
 //! steps, groups that are alike then forget their samples, except for those of the first sets. In
 //! step 3 all sets close phases at once.
 
-use std::borrow::Cow;
+mod files;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use stripewise_cluster::pattern::{escape, match_path};
-use stripewise_trace::summary::{Breadth, MAX_GROUPS};
-use stripewise_trace::{Classifier, ProcessInfo, Request as Call, pattern_of};
+use stripewise_cluster::pattern::match_path;
+use stripewise_trace::summary::{LISTED_FILES_MAX, MAX_GROUPS};
+use stripewise_trace::{Classifier, FileNames, ProcessInfo, Request as Call};
 
 use crate::activity::Timeline;
 use crate::collected::{Collected, Kind, Likeness, Size};
 use crate::limits::Limits;
-use crate::workload::{File, FileSet, FileUse, Request, Workload};
+use crate::workload::{FileSet, Request, Workload};
+use files::{Files, Wanted, absolute};
 
 /// Maximum number of sampled requests of one group; planning is exact for a group of up to this
 /// many requests.
@@ -50,17 +52,16 @@ const fn reduced(limit: usize) -> usize {
 /// Builds a [`Workload`] from the calls of a trace, added in the trace's order.
 ///
 /// Memory: at most about 270 MB of samples and groups, and 120 MB of streams, however many calls
-/// the trace has. Besides that the file names, some 110 bytes per file, and what the [`Classifier`]
-/// keeps: 4 bytes per phase, and at most some 40 bytes for each process of a file set. More than
-/// [`MAX_GROUPS`] sets take some 4 KB each.
-pub struct Collector<'a> {
+/// the trace has. Besides that 16 bytes for each file, some 200 for each of up to
+/// [`LISTED_FILES_MAX`] files, and what the [`Classifier`] keeps: 4 bytes per phase, and at most
+/// some 40 bytes for each process of a file set. More than [`MAX_GROUPS`] sets take some 4 KB each.
+pub struct Collector {
     /// The wanted files.
-    files: Cow<'a, [Arc<str>]>,
-    /// Index into `files` by file number in the trace; `None` if that is the same.
-    numbers: Option<Vec<Option<u32>>>,
+    files: Files,
+    /// Number of each file of the trace among the wanted ones, or [`UNWANTED`]; `None` if all are
+    /// wanted.
+    numbers: Option<Vec<u32>>,
     classifier: Classifier,
-    /// The uses of the files, by index.
-    uses: Vec<Use>,
     /// By number of the file's group in the trace.
     sets: Vec<Collected>,
     /// When the sets are used, if they are few.
@@ -76,65 +77,64 @@ pub struct Collector<'a> {
     closed_limit: usize,
 }
 
-/// What is known of a file.
-#[derive(Clone, Copy, Default)]
-struct Use {
-    /// Largest size seen, bytes.
-    size: u64,
-    /// The first process that moved data, plus 1; 0: none did.
-    first_process: u32,
-    /// Several processes moved data.
-    shared: bool,
-    /// All requests that moved data.
-    requests: FileUse,
-}
+const UNWANTED: u32 = u32::MAX;
 
-impl<'a> Collector<'a> {
+impl Collector {
     /// A collector for a trace with these processes and files, which form at most `sets_max` sets.
-    pub fn new(processes: &[ProcessInfo], files: &'a [Arc<str>], sets_max: usize) -> Self {
-        Self::of_files(processes, files.into(), None, sets_max)
+    ///
+    /// # Errors
+    /// The names of the files cannot be read.
+    pub fn new<F: FileNames + ?Sized>(
+        processes: &[ProcessInfo],
+        files: &F,
+        sets_max: usize,
+    ) -> Result<Self, F::Error> {
+        Self::listing(processes, files, sets_max, LISTED_FILES_MAX)
     }
 
     /// A collector for those files whose absolute path is `wanted`. Other files are ignored from
     /// the beginning: files are grouped as if the trace had only the wanted ones.
-    pub fn only(
+    ///
+    /// # Errors
+    /// The names of the files cannot be read.
+    pub fn only<F: FileNames + ?Sized>(
         processes: &[ProcessInfo],
-        files: &[Arc<str>],
+        files: &F,
         wanted: impl Fn(&str) -> bool,
         sets_max: usize,
-    ) -> Self {
-        let mut kept: Vec<Arc<str>> = Vec::new();
-        let number = |file: &Arc<str>| {
-            wanted(&absolute(file)).then(|| {
-                kept.push(file.clone());
-                kept.len() as u32 - 1
-            })
-        };
-        let numbers = files.iter().map(number).collect();
-        Self::of_files(processes, kept.into(), Some(numbers), sets_max)
+    ) -> Result<Self, F::Error> {
+        let (mut numbers, mut count) = (Vec::with_capacity(files.count()), 0);
+        files.for_each(&mut |name| {
+            let is_wanted = wanted(&absolute(name));
+            numbers.push(if is_wanted { count } else { UNWANTED });
+            count += u32::from(is_wanted);
+        })?;
+        let files = Wanted { files, is_wanted: wanted, count: count as usize };
+        let collector = Self::listing(processes, &files, sets_max, LISTED_FILES_MAX)?;
+        Ok(Self { numbers: Some(numbers), ..collector })
     }
 
-    fn of_files(
+    /// A collector that lists up to `listed_max` files one by one.
+    fn listing<F: FileNames + ?Sized>(
         processes: &[ProcessInfo],
-        files: Cow<'a, [Arc<str>]>,
-        numbers: Option<Vec<Option<u32>>>,
+        files: &F,
         sets_max: usize,
-    ) -> Self {
-        let classifier = Classifier::new(processes, &files, sets_max);
+        listed_max: usize,
+    ) -> Result<Self, F::Error> {
+        let classifier = Classifier::new(processes, files, sets_max)?;
         let sets = classifier.groups().len();
-        Self {
-            numbers,
-            uses: vec![Use::default(); files.len()],
+        Ok(Self {
+            files: Files::new(files, &classifier, listed_max)?,
+            numbers: None,
             sets: classifier.groups().map(|_| Collected::default()).collect(),
             timeline: (sets <= MAX_GROUPS).then(|| Timeline::new(sets)),
             limits: Limits::of(sets),
             classifier,
-            files,
             open: Size::default(),
             closed: Size::default(),
             open_limit: GROUP_SAMPLE_MAX,
             closed_limit: GROUP_SAMPLE_MAX,
-        }
+        })
     }
 
     /// Adds the next call. The caller passes every call of the trace, in the trace's order.
@@ -143,7 +143,8 @@ impl<'a> Collector<'a> {
         match &self.numbers {
             None => self.add_wanted(call),
             Some(numbers) => {
-                if let Some(file) = numbers[call.file as usize] {
+                let file = numbers[call.file as usize];
+                if file != UNWANTED {
                     self.add_wanted(&Call { file, ..*call });
                 }
             }
@@ -156,7 +157,7 @@ impl<'a> Collector<'a> {
             self.add_other(call);
             return;
         };
-        self.note_use(call);
+        self.files.add(call);
         let index = class.group as usize;
         if let Some(timeline) = &mut self.timeline {
             timeline.note(index, call);
@@ -167,7 +168,9 @@ impl<'a> Collector<'a> {
         let Call { process, file, offset, .. } = *call;
         let request = Request { process, file, offset, size: call.bytes(), past: class.past };
         let kind = Kind::of(call);
-        self.uses[file as usize].requests.add(kind.op(), &request);
+        if let Some(used) = self.files.use_of(file) {
+            used.add(kind.op(), &request);
+        }
         let set = &mut self.sets[index];
         let (before, is_full) = (set.open_size(), self.open.groups >= self.limits.open_groups);
         set.push(class.phase, kind, request, self.open_limit, is_full);
@@ -183,23 +186,10 @@ impl<'a> Collector<'a> {
     fn add_other(&mut self, call: &Call) {
         use stripewise_trace::Op::{Map, Open, Resize};
         match call.op {
-            Open | Resize if call.result >= 0 => {
-                let size = &mut self.uses[call.file as usize].size;
-                *size = call.size.max(*size);
-            }
+            Open | Resize if call.result >= 0 => self.files.grow(call.file, call.size),
             Map => self.sets[self.classifier.group(call.file) as usize].mapped = true,
             _ => {}
         }
-    }
-
-    fn note_use(&mut self, call: &Call) {
-        let file = &mut self.uses[call.file as usize];
-        file.size = call.offset.saturating_add(call.bytes()).max(file.size);
-        let process = call.process + 1;
-        if file.first_process == 0 {
-            file.first_process = process;
-        }
-        file.shared |= file.first_process != process;
     }
 
     /// Moves the groups of closed phases of a set to those of the same concurrency.
@@ -316,14 +306,17 @@ impl<'a> Collector<'a> {
     pub fn finish(mut self) -> Workload {
         self.classifier.close();
         (0..self.sets.len()).for_each(|index| self.join_closed(index));
-        let (mut sets, index_of) = self.file_sets();
-        let nodes = self.classifier.nodes().into();
-        for (set, collected) in sets.iter_mut().zip(self.sets) {
-            set.private &= set.files.len() > 1;
+        let Self { files, classifier, sets: all_collected, timeline, .. } = self;
+        let (mut sets, index_of) = files.into_sets(&classifier);
+        let nodes = classifier.nodes().into();
+        // The samples are copied next.
+        drop(classifier);
+        for (set, collected) in sets.iter_mut().zip(all_collected) {
+            set.private &= set.count() > 1;
             set.mapped = collected.mapped;
             set.groups = collected.into_groups(&index_of, &nodes);
         }
-        if let Some(timeline) = &self.timeline {
+        if let Some(timeline) = &timeline {
             timeline.assign_lanes(&mut sets);
         }
         pass_on_mappings(&mut sets);
@@ -331,44 +324,6 @@ impl<'a> Collector<'a> {
         sets.sort_by_key(|set| std::cmp::Reverse(set.bytes()));
         Workload { file_sets: sets }
     }
-
-    /// The sets without their requests, and the index of each file in its set.
-    fn file_sets(&self) -> (Vec<FileSet>, Vec<u32>) {
-        let breadths: Vec<Breadth> = self.classifier.groups().collect();
-        let mut sets: Vec<FileSet> = breadths.iter().map(|_| FileSet::default()).collect();
-        let mut index_of = vec![0u32; self.files.len()];
-        for ((file, name), used) in (0..).zip(&*self.files).zip(&self.uses) {
-            let group = self.classifier.group(file) as usize;
-            let set = &mut sets[group];
-            if set.files.is_empty() {
-                set.pattern = pattern(name, breadths[group]);
-                set.private = true;
-            }
-            set.private &= !used.shared;
-            index_of[file as usize] = set.files.len() as u32;
-            set.files.push(File { name: absolute(name), size: used.size });
-            set.uses.push(used.requests);
-        }
-        (sets, index_of)
-    }
-}
-
-/// The name of a file as an absolute path. Names in synthetic traces may have no directory.
-fn absolute(name: &Arc<str>) -> Arc<str> {
-    if name.starts_with('/') { name.clone() } else { format!("/{name}").into() }
-}
-
-/// The pattern of the set of a file. A name that is not absolute matches in any directory.
-fn pattern(name: &Arc<str>, breadth: Breadth) -> String {
-    let is_absolute = name.starts_with('/');
-    let breadth = match breadth {
-        // The absolute path has one more `/`.
-        Breadth::Below(depth) if !is_absolute && depth > 0 => Breadth::Below(depth + 1),
-        breadth => breadth,
-    };
-    let pattern = breadth.of(&pattern_of(&escape(&absolute(name))));
-    let anywhere = !is_absolute && !pattern.starts_with("**");
-    format!("{}{pattern}", if anywhere { "**" } else { "" })
 }
 
 /// Notes in every set whether its pattern matches mapped files of another set without data

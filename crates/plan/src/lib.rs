@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! // One pass over the trace.
-//! let mut collector = Collector::new(trace.processes(), trace.files(), options.sets_max());
-//! for request in batch.requests { collector.add(request) }
+//! let mut collector = Collector::new(trace.processes(), &trace, options.sets_max())?;
+//! for request in batch { collector.add(request) }
 //! let workload = collector.finish().divided(&cluster, &options)?;
 //! let planned = plan(&workload, &cluster, &options)?;
 //! let file = to_plan(&planned.decisions, &cluster, &options).to_toml();

@@ -39,7 +39,7 @@ pub fn native(candidate: &Candidate, set: &FileSet, cluster: &Cluster) -> Vec<Na
     let directory = directory(&set.pattern);
     let told = |system: FileSystem| {
         let (path, is_dir) = match &set.files[..] {
-            [file] if sets_files(system) => (&*file.name, false),
+            [file] if file.count() == 1 && sets_files(system) => (&*file.name, false),
             _ => (directory.as_str(), true),
         };
         let layout = express_spread(system, &layouts, cluster, set.largest());

@@ -116,7 +116,7 @@ impl<'a> Problem<'a> {
     /// The numbers of processes and of their files, which the groups of 2-D divide among
     /// themselves.
     pub fn sharers(&self) -> [usize; 2] {
-        let files = if self.set.private { self.set.files.len() } else { 1 };
+        let files = if self.set.private { self.set.count() as usize } else { 1 };
         [self.main_group().procs as usize, files]
     }
 

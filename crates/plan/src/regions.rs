@@ -179,7 +179,7 @@ fn spans(problem: &Problem<'_>) -> Vec<Span> {
     let mut spans: Vec<Span> = bins.starts().map(|start| Span { start, ..Span::default() }).collect();
     for file in &set.files {
         for span in spans.iter_mut().take_while(|span| span.start < file.size) {
-            span.work.stored += (file.size - span.start).min(bins.width) as f64;
+            span.work.stored += file.count() as f64 * (file.size - span.start).min(bins.width) as f64;
         }
     }
     let place = (problem.cluster, problem.servers);
@@ -207,6 +207,7 @@ fn part(set: &FileSet, start: u64, end: Option<u64>) -> Part {
     let file = |file: &File| File {
         name: Arc::clone(&file.name),
         size: file.size.min(end_or_last).saturating_sub(start),
+        others: file.others,
     };
     let groups = set.groups.iter().filter_map(|group| group_in(group, start, end_or_last)).collect();
     let files = set.files.iter().map(file).collect();

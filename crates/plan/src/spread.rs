@@ -76,7 +76,7 @@ mod tests {
     use stripewise_model::{Access, Op};
 
     fn set(pattern: &str, names: impl Iterator<Item = String>) -> FileSet {
-        let files: Vec<File> = names.map(|name| File { name: name.into(), size: 1 }).collect();
+        let files: Vec<File> = names.map(|name| File::new(name, 1)).collect();
         let request = |file| Request { process: file, file, size: 1, ..Request::default() };
         let sample: Vec<Request> = (0..files.len() as u32).map(request).collect();
         let group = Group { procs: 16, ..Group::of_all(Op::Read, Access::Random, sample) };

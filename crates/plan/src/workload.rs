@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use stripewise_layout::Layout;
 use stripewise_model::{Access, Op};
-use stripewise_trace::summary::Past;
+use stripewise_trace::summary::{LISTED_FILES_MAX, Past};
 
 use crate::present::Present;
 
-/// Everything that planning needs to know of a trace; bounded in size however long the trace is,
-/// but for the file names.
+/// Everything that planning needs to know of a trace; bounded in size however long the trace is and
+/// however many files it has.
 #[derive(Clone, Debug, Default)]
 pub struct Workload {
     /// One set per file-name pattern, sorted by bytes, most first.
@@ -23,7 +23,7 @@ pub struct Workload {
 pub struct FileSet {
     /// Path pattern in the form of [`stripewise_cluster::pattern`].
     pub pattern: String,
-    /// The files, indexed by [`Request::file`].
+    /// The files, indexed by [`Request::file`]. Of very many, some stand for the others.
     pub files: Vec<File>,
     /// What is done with each file, by index; empty if it is not known.
     pub uses: Vec<FileUse>,
@@ -46,6 +46,21 @@ pub struct File {
     pub name: Arc<str>,
     /// The largest size seen, bytes: at open, by resize, or reached by a request.
     pub size: u64,
+    /// Number of other files of the set that it stands for. If there are any, the size is the mean
+    /// of all of them, rounded up.
+    pub others: u32,
+}
+
+impl File {
+    /// A file that stands for itself.
+    pub fn new(name: impl Into<Arc<str>>, size: u64) -> Self {
+        Self { name: name.into(), size, others: 0 }
+    }
+
+    /// Number of files that it stands for, itself included.
+    pub fn count(&self) -> u64 {
+        1 + u64::from(self.others)
+    }
 }
 
 /// The number of all requests on a file, and their bytes, by operation and access.
@@ -181,6 +196,12 @@ impl Workload {
     pub fn total_size(&self) -> u64 {
         self.file_sets.iter().map(FileSet::total_size).fold(0, u64::saturating_add)
     }
+
+    /// Whether there are too many files to keep the use of each, so that sets are not
+    /// [divided](Workload::divided) by it.
+    pub fn has_too_many_files(&self) -> bool {
+        self.file_sets.iter().map(FileSet::count).sum::<u64>() > LISTED_FILES_MAX as u64
+    }
 }
 
 impl FileSet {
@@ -193,10 +214,16 @@ impl FileSet {
 
     /// Total size of the files, bytes.
     pub fn total_size(&self) -> u64 {
-        self.files.iter().fold(0, |sum, file| sum.saturating_add(file.size))
+        let sizes = self.files.iter().map(|file| file.size.saturating_mul(file.count()));
+        sizes.fold(0, u64::saturating_add)
     }
 
-    /// Size of the largest file, bytes.
+    /// Number of files.
+    pub fn count(&self) -> u64 {
+        self.files.iter().map(File::count).sum()
+    }
+
+    /// Size of the largest listed file, bytes.
     pub fn largest(&self) -> u64 {
         self.files.iter().map(|file| file.size).max().unwrap_or(0)
     }

@@ -321,10 +321,11 @@ impl Spool {
 }
 
 fn rows(path: &Path) -> Vec<(String, Request)> {
-    let mut requests = Trace::open(path).unwrap().requests().unwrap();
+    let trace = Trace::open(path).unwrap();
+    let (mut requests, names) = (trace.requests().unwrap(), trace.file_names().unwrap());
     let mut all = Vec::new();
     while let Some(batch) = requests.next_batch().unwrap() {
-        all.extend(batch.requests.iter().map(|row| (batch.files[row.file as usize].to_string(), *row)));
+        all.extend(batch.iter().map(|row| (names[row.file as usize].clone(), *row)));
     }
     all
 }

@@ -66,7 +66,7 @@ pub struct Collector {
     activity: Activity,
     /// Index into the lanes, by process.
     lane_of: Vec<usize>,
-    /// Index into the pictures, by file; `None` if the file's group is not drawn.
+    /// Index into the pictures, by group of files; `None` if the group is not drawn.
     picture_of: Vec<Option<usize>>,
 }
 
@@ -80,11 +80,8 @@ impl Collector {
         let span_ns = start..end.max(start);
         let rows = lanes.len().div_ceil(lanes_per_row).max(1);
         let pictures = pictures(&summary);
-        let picture_of = summary
-            .files
-            .iter()
-            .map(|file| pictures.iter().position(|picture| picture.group == file.group as usize))
-            .collect();
+        let picture_of = |group: usize| pictures.iter().position(|picture| picture.group == group);
+        let picture_of = (0..summary.groups.len()).map(picture_of).collect();
         let activity = Activity {
             name: name.to_owned(),
             meta: meta.clone(),
@@ -126,7 +123,8 @@ impl Collector {
         activity.lanes[lane].bytes[usize::from(write)] += request.bytes();
         activity.by_lane.add(write, time.clone(), lane as u64..lane as u64 + 1);
         spread(&mut activity.moved, usize::from(write), request.bytes(), time, &activity.span_ns);
-        if let Some(index) = self.picture_of[request.file as usize] {
+        let group = activity.summary.group_of[request.file as usize];
+        if let Some(index) = self.picture_of[group as usize] {
             let picture = &mut activity.pictures[index];
             let places = request.offset..request.offset.saturating_add(request.bytes());
             picture.by_offset.add(write, since(request, &picture.span_ns), places);
@@ -187,8 +185,7 @@ fn pictures(summary: &Summary) -> Vec<GroupPicture> {
     order.sort_by_key(|&index| (std::cmp::Reverse(bytes(index)), index));
     order.truncate(GROUPS_DRAWN);
     let picture = |group: usize| {
-        let of_group = summary.files.iter().filter(|file| file.group as usize == group);
-        let extent = of_group.map(|file| file.extent_bytes).max().unwrap_or(0).max(1);
+        let extent = summary.groups[group].largest_extent_bytes.max(1);
         let span_ns = summary.groups[group].start_ns..summary.groups[group].end_ns;
         let by_offset = Density::new(span_ns.end - span_ns.start, extent, OFFSET_ROWS);
         GroupPicture { group, span_ns, extent, by_offset }

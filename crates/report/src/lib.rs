@@ -8,7 +8,7 @@
 //! ```text
 //! let summary = Summary::of(&trace)?;
 //! let mut collector = Collector::new("t.parquet", trace.meta(), trace.processes(), summary);
-//! while let Some(batch) = requests.next_batch()? { collector.add(batch.requests); }
+//! while let Some(batch) = requests.next_batch()? { collector.add(batch); }
 //! let activities = [collector.finish()];
 //! let plans = [PlanView::new("plan.toml", plan, &activities)];
 //! let report = Report { activities: &activities, plans: &plans, results: Some(&results), .. };

@@ -4,13 +4,14 @@
 //! merged into one *trace file* (Parquet, `docs/formats/trace.md`), which readers stream.
 //!
 //! ```text
-//! let trace = Trace::open("t.parquet")?;              // the footer and the file names
+//! let trace = Trace::open("t.parquet")?;              // the footer
 //! if let Some(reason) = trace.incomplete() { .. }
 //! let summary = Summary::of(&trace)?;                 // one pass, bounded memory
 //! let mut requests = trace.requests()?;               // another pass, in order of start
 //! while let Some(batch) = requests.next_batch()? {
-//!     for request in batch.requests { .. }        // its file: batch.files[request.file]
+//!     for request in batch { .. }
 //! }
+//! trace.for_each(&mut |name| ..)?;                    // the names of files 0, 1, 2, ...
 //! ```
 //!
 //! Streaming types are `Send` but not `Sync`; everything else is plain data.
@@ -26,6 +27,8 @@ pub mod file;
 #[cfg(feature = "files")]
 mod merge;
 #[cfg(feature = "files")]
+mod names;
+#[cfg(feature = "files")]
 pub mod pattern;
 #[cfg(feature = "files")]
 pub mod summary;
@@ -38,9 +41,11 @@ pub use record::{Flags, Op, ProcessInfo, Request};
 #[cfg(feature = "files")]
 pub use error::TraceError;
 #[cfg(feature = "files")]
-pub use file::{Batch, Meta, Requests, Trace, TraceWriter};
+pub use file::{Meta, Requests, Trace, TraceWriter};
 #[cfg(feature = "files")]
-pub use merge::{Merged, merge};
+pub use merge::{Correction, Merged, merge};
+#[cfg(feature = "files")]
+pub use names::FileNames;
 #[cfg(feature = "files")]
 pub use pattern::pattern_of;
 #[cfg(feature = "files")]

@@ -170,7 +170,7 @@ fn read_all(path: &Path) -> Result<u64, TraceError> {
     let trace = Trace::open(path)?;
     let (mut rows, mut requests) = (0, trace.requests()?);
     while let Some(batch) = requests.next_batch()? {
-        rows += batch.requests.len() as u64;
+        rows += batch.len() as u64;
     }
     Summary::of(&trace)?;
     Ok(rows)
@@ -231,7 +231,7 @@ fn a_page_that_claims_to_be_huge_reserves_nothing() {
     assert!(message.contains("record it again"), "{message}");
 }
 
-/// All names of a trace are in memory at once, however well they are compressed in the file.
+/// All names of a row group are in memory at once, however well they are compressed in the file.
 #[test]
 fn names_longer_than_any_recorded_one_are_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -303,11 +303,10 @@ fn extreme_numbers_are_summarised() {
         let read = catch_unwind(|| {
             let trace = Trace::open(&path)?;
             Summary::of(&trace)?;
-            let mut classifier =
-                stripewise_trace::Classifier::new(trace.processes(), trace.files(), MAX_GROUPS);
+            let mut classifier = stripewise_trace::Classifier::new(trace.processes(), &trace, MAX_GROUPS)?;
             let mut requests = trace.requests()?;
             while let Some(batch) = requests.next_batch()? {
-                batch.requests.iter().for_each(|request| _ = classifier.classify(request));
+                batch.iter().for_each(|request| _ = classifier.classify(request));
             }
             Ok::<_, TraceError>(())
         });

@@ -159,7 +159,7 @@ fn read_plan(
 /// Returns the native commands for a rule. The files behind the rule are unknown, so the commands
 /// are for the path if the pattern has no wildcards, else for the directory.
 fn native_commands(rule: &Rule, file_bytes: Option<u64>, cluster: &Cluster) -> Vec<Native> {
-    let file = File { name: rule.pattern.as_str().into(), size: file_bytes.unwrap_or(u64::MAX) };
+    let file = File::new(rule.pattern.as_str(), file_bytes.unwrap_or(u64::MAX));
     let one_file = !rule.pattern.contains(['<', '*', '\\']);
     let files = vec![file; if one_file { 1 } else { 2 }];
     let set = FileSet { pattern: rule.pattern.clone(), files, ..FileSet::default() };
@@ -177,8 +177,8 @@ fn read_trace(path: &Path) -> anyhow::Result<Activity> {
     let mut requests = trace.requests()?;
     let mut done = 0;
     while let Some(batch) = requests.next_batch()? {
-        collector.add(batch.requests);
-        done += batch.requests.len() as u64;
+        collector.add(batch);
+        done += batch.len() as u64;
         progress::share(&bar, done as f64 / trace.len() as f64);
     }
     bar.finish_and_clear();

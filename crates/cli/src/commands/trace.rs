@@ -14,7 +14,7 @@ use anyhow::{Context, bail, ensure};
 use stripewise_cluster::size;
 use stripewise_console::{interrupt, progress};
 use stripewise_recorder::{ENV_DIR, ENV_EXCLUDE, ENV_LIMIT, ENV_ONLY, TEXT_BYTES};
-use stripewise_trace::{Merged, Meta, TraceWriter, merge};
+use stripewise_trace::{Correction, Merged, Meta, TraceWriter, merge};
 
 use crate::preload::{self, ld_preload};
 use summary::print_summary;
@@ -283,5 +283,12 @@ fn merge_spool(spool: &Path, output: &Path, meta: &Meta, quiet: bool) -> anyhow:
     let merged = merge(spool, output, meta, &mut |fraction| progress::share(&bar, fraction))
         .with_context(|| format!("merging spool {} to {}", spool.display(), output.display()))?;
     bar.finish_and_clear();
+    for Correction { node, reference, ahead_ns } in &merged.corrections {
+        eprintln!(
+            "stripewise: the clock of {node} was {:.6} s {} that of {reference}; the job's collective opens corrected its times",
+            ahead_ns.unsigned_abs() as f64 / 1e9,
+            if *ahead_ns > 0 { "ahead of" } else { "behind" }
+        );
+    }
     Ok(merged)
 }

@@ -13,14 +13,15 @@ use crate::most_memory_mib;
 
 /// Number of sets that are in use at a time.
 const TOGETHER: u64 = 64;
-const PROCESSES: u32 = 1024;
+/// Number of processes.
+pub const PROCESSES: u32 = 1024;
 
 /// Measures the plan for a trace of so many requests on so many file sets.
 pub fn measure(sets: u32, requests: u64) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let path = directory.path().join("trace");
     let files = synthesise(&path, sets, requests);
-    let cluster = cluster(files.iter().map(|file| file.bytes).sum());
+    let (cluster, _) = cluster(files.iter().map(|file| file.bytes).sum());
     let (start, cpu_s) = (Instant::now(), cpu_seconds());
     let options = Options::default();
     let workload = collected(&path).divided(&cluster, &options).expect("the cluster is valid");
@@ -62,19 +63,21 @@ fn in_use(text: &str, workload: &Workload) -> (f64, f64) {
     (read.as_secs_f64(), each_s * 1e6)
 }
 
-fn collected(path: &Path) -> Workload {
+/// The workload of a trace.
+pub fn collected(path: &Path) -> Workload {
     let trace = Trace::open(path).expect("the trace opens");
-    let mut collector = Collector::new(trace.processes(), trace.files(), Options::default().sets_max());
+    let collector = Collector::new(trace.processes(), &trace, Options::default().sets_max());
+    let mut collector = collector.expect("the trace is readable");
     let mut rows = trace.requests().expect("the trace is readable");
     while let Some(batch) = rows.next_batch().expect("the trace is readable") {
-        batch.requests.iter().for_each(|request| collector.add(request));
+        batch.iter().for_each(|request| collector.add(request));
     }
     collector.finish()
 }
 
 /// 600 disks with much space, 300 SSDs that together hold a tenth of all `bytes`, and 100 NVMe
-/// drives that hold a fiftieth.
-fn cluster(bytes: u64) -> Cluster {
+/// drives that hold a fiftieth. Returns the text of the file, too.
+pub fn cluster(bytes: u64) -> (Cluster, String) {
     let class = |name: &str, [random, sequential, per_byte]: [f64; 3]| {
         let of = |startup: f64| format!("{{ startup_s = {startup:?}, per_byte_s = {per_byte:?} }}");
         let of = format!("{{ random = {}, sequential = {} }}", of(random), of(sequential));
@@ -95,7 +98,7 @@ fn cluster(bytes: u64) -> Cluster {
         + &tier("hdd", 600, bytes.saturating_mul(4))
         + &tier("ssd", 300, bytes / 10)
         + &tier("nvme", 100, bytes / 50);
-    Cluster::parse(&text, "cluster").expect("the cluster is valid")
+    (Cluster::parse(&text, "cluster").expect("the cluster is valid"), text)
 }
 
 /// One file, a set of its own.
@@ -144,14 +147,8 @@ impl Used {
 /// Writes a trace of about so many requests. Names differ in letters, so each file is a set.
 fn synthesise(path: &Path, sets: u32, requests: u64) -> Vec<Used> {
     let mut writer = TraceWriter::create(path).expect("the trace can be written");
-    for pid in 0..PROCESSES {
-        let node = format!("node{}", pid / 16);
-        writer.process_id(&ProcessInfo { node, pid, rank: pid as i32, program: "synthetic".to_owned() });
-    }
+    add_processes(&mut writer);
     let mut random = Random(1);
-    let letters = |number: u32| -> String {
-        number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'a')).collect()
-    };
     let new = |number: u32| {
         let id = writer.file_id(&format!("/data/{}/{}.dat", letters(number % 1000), letters(number)));
         Used::new(id, number, &mut random)
@@ -173,8 +170,21 @@ fn synthesise(path: &Path, sets: u32, requests: u64) -> Vec<Used> {
     files
 }
 
+/// Adds the processes to a trace.
+pub fn add_processes(writer: &mut TraceWriter) {
+    for pid in 0..PROCESSES {
+        let node = format!("node{}", pid / 16);
+        writer.process_id(&ProcessInfo { node, pid, rank: pid as i32, program: "synthetic".to_owned() });
+    }
+}
+
+/// A name for a number, of letters.
+pub fn letters(number: u32) -> String {
+    number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'a')).collect()
+}
+
 /// CPU time of this process, seconds.
-fn cpu_seconds() -> f64 {
+pub fn cpu_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = text.rsplit(')').next().unwrap_or_default();
     let ticks = |index: usize| after_name.split_whitespace().nth(index).and_then(|it| it.parse::<f64>().ok());

@@ -67,7 +67,7 @@ fn add_bursts(collector: &mut Collector, files: u32, bursts: u64, each: u64, fir
 #[test]
 fn samples_of_many_long_bursts_cover_the_whole_run() {
     let (processes, files) = (processes(1), names(3, |name| format!("/d/{name}")));
-    let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
+    let Ok(mut collector) = Collector::new(&processes, &files, MAX_GROUPS);
     let total = add_bursts(&mut collector, 3, 1024, 700, 0);
     let workload = collector.finish();
     assert_eq!(workload.file_sets.len(), 3);
@@ -86,7 +86,7 @@ fn samples_of_many_long_bursts_cover_the_whole_run() {
 #[test]
 fn many_short_bursts_of_many_sets_take_bounded_memory_and_time() {
     let (processes, files) = (processes(1), names(130, |name| format!("/d/{name}")));
-    let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
+    let Ok(mut collector) = Collector::new(&processes, &files, MAX_GROUPS);
     let total = add_bursts(&mut collector, 130, 1024, 16, 0);
     add_bursts(&mut collector, 130, 300, 16, total);
     let workload = collector.finish();
@@ -101,7 +101,7 @@ fn many_short_bursts_of_many_sets_take_bounded_memory_and_time() {
 #[test]
 fn a_process_that_lags_behind_closed_phases_is_counted_in_later_ones() {
     let (processes, files) = (processes(2), names(130, |name| format!("/d/{name}")));
-    let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
+    let Ok(mut collector) = Collector::new(&processes, &files, MAX_GROUPS);
     let total = add_bursts(&mut collector, 130, 300, 1, 0);
     assert!(collector.closed.groups > 0, "some phases are closed");
     for number in total..2 * total {
@@ -120,7 +120,7 @@ fn a_process_that_lags_behind_closed_phases_is_counted_in_later_ones() {
 #[test]
 fn long_phases_of_many_sets_keep_a_sample_each() {
     let (processes, files) = (processes(2), names(300, |name| format!("/d/{name}")));
-    let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
+    let Ok(mut collector) = Collector::new(&processes, &files, MAX_GROUPS);
     for number in 0..300 * 9000u64 {
         let (file, process) = ((number % 300) as u32, (number / 300 % 2) as u32);
         collector.add(&Call { process, ..call(Called::Write, file, number, number) });
@@ -141,13 +141,13 @@ fn samples_and_groups_take_at_most_the_memory_that_is_stated() {
     let closed = (limits().groups + MAX_GROUPS) * 384;
     let nearest = MAX_GROUPS * NEAREST_MAX * 80;
     assert!(samples + open + closed + nearest <= 270_000_000, "{samples} + {open} + {closed} + {nearest}");
-    assert_eq!(size_of::<Use>(), 80);
 }
 
 #[test]
 fn files_that_are_not_wanted_do_not_widen_the_pattern_of_wanted_ones() {
     let (processes, files) = (processes(1), names(2000, |name| format!("/d/{name}")));
-    let patterns = |mut collector: Collector| {
+    let patterns = |collector: Result<Collector, std::convert::Infallible>| {
+        let Ok(mut collector) = collector;
         (0..2000).for_each(|file| collector.add(&call(Called::Write, file, 0, file.into())));
         let sets = collector.finish().file_sets;
         sets.into_iter().map(|set| (set.pattern.clone(), set.files.len(), set.bytes())).collect::<Vec<_>>()
@@ -169,7 +169,7 @@ fn a_broad_rule_heeds_mapped_files_that_have_no_rule() {
     files.push("/e/map".into());
     let processes = processes(1);
     for (mapped, expected) in [(None, false), (Some(600), true), (Some(601), false)] {
-        let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
+        let Ok(mut collector) = Collector::new(&processes, &files, MAX_GROUPS);
         (0..600).for_each(|file| collector.add(&call(Called::Write, file, 0, file.into())));
         mapped.into_iter().for_each(|file| collector.add(&call(Called::Map, file, 0, 1000)));
         let [set] = &collector.finish().file_sets[..] else { panic!("one set") };
@@ -186,7 +186,7 @@ fn broad_patterns_of_relative_names_keep_their_directory() {
         (names(513, |name| format!("top/{name}")), "**/top/*"),
         (names(513, |name| format!("{name}/f")), "**"),
     ] {
-        let mut collector = Collector::new(&processes, &files, MAX_GROUPS);
+        let Ok(mut collector) = Collector::new(&processes, &files, MAX_GROUPS);
         (0..513).for_each(|file| collector.add(&call(Called::Write, file, 0, file.into())));
         let sets = collector.finish().file_sets;
         let patterns: Vec<&str> = sets.iter().map(|set| set.pattern.as_str()).collect();
@@ -203,7 +203,7 @@ fn the_use_of_every_file_is_counted_whatever_is_sampled() {
     let (processes, each) = (processes(1), 1000);
     let files: Vec<Arc<str>> = (0..300).map(|number| format!("/d/f{number}").into()).collect();
     let collected = |hot: u32| {
-        let (mut collector, mut number) = (Collector::new(&processes, &files, MAX_GROUPS), 0);
+        let (Ok(mut collector), mut number) = (Collector::new(&processes, &files, MAX_GROUPS), 0);
         for file in 0..300 {
             for request in 0..if file == hot { 100 * each } else { each } {
                 collector.add(&call(Called::Write, file, request % each * 128, number));
@@ -230,7 +230,7 @@ fn the_use_of_every_file_is_counted_whatever_is_sampled() {
 fn alike_sets_forget_their_samples_and_keep_their_totals() {
     let in_directory = |name: String| format!("/d/{}/{name}", &name[name.len() - 1..]);
     let (processes, files) = (processes(2), names(3000, in_directory));
-    let mut collector = Collector::new(&processes, &files, 1 << 17);
+    let Ok(mut collector) = Collector::new(&processes, &files, 1 << 17);
     let size_of = |file: u32| if file == 2999 { 4096 } else { 64 };
     for number in 0..3000 * 1000u64 {
         let file = (number / 1000) as u32;
@@ -261,4 +261,47 @@ fn the_limits_of_many_sets_can_be_kept() {
         assert!(groups + sets <= samples / 2, "{sets}");
         assert!(samples * size_of::<Request>() <= 180_000_000, "{sets}");
     }
+}
+
+/// Of as many files as can be listed, and of one more.
+#[test]
+fn of_too_many_files_some_stand_for_the_others() {
+    let count = 100_000u32;
+    let (processes, names) = (processes(1), (0..count).map(|number| format!("/d/f{number}")));
+    let names: Vec<String> = names.collect();
+    let collected = |listed_max| {
+        let Ok(mut collector) = Collector::listing(&processes, &names, MAX_GROUPS, listed_max);
+        for file in 0..count {
+            collector.add(&call(Called::Write, file, u64::from(file % 7) << 20, file.into()));
+        }
+        collector.finish().file_sets.remove(0)
+    };
+    let (all, some) = (collected(count as usize), collected(count as usize - 1));
+    assert_eq!((all.files.len(), all.uses.len()), (count as usize, count as usize));
+    assert_eq!((some.files.len(), some.uses.len()), (1 << 16, 0));
+    assert_eq!((some.count(), &some.pattern, some.private), (all.count(), &all.pattern, true));
+    assert!((all.total_size()..=all.total_size() + all.count()).contains(&some.total_size()));
+    let first = &some.files[3];
+    assert_eq!((&*first.name, first.others), ("/d/f3", 1));
+    assert_eq!(first.size, (all.files[3].size + all.files[3 + (1 << 16)].size).div_ceil(2));
+    let (of_all, of_some) = (&all.groups[0], &some.groups[0]);
+    assert_eq!((of_all.count, of_all.bytes), (of_some.count, of_some.bytes));
+    let stands_for = |(one, other): (&Request, &Request)| one.file % (1 << 16) == other.file;
+    assert!(of_all.sample.iter().zip(&of_some.sample).all(stands_for));
+}
+
+#[test]
+fn each_of_many_sets_lists_some_files() {
+    let processes = processes(2);
+    let names: Vec<String> = (0..2000).map(|number| format!("/{}/{number}", letters(number % 1000))).collect();
+    let Ok(mut collector) = Collector::listing(&processes, &names, 1 << 17, 1999);
+    for file in 0..2000 {
+        let shared = file == 5;
+        (0..=u32::from(shared)).for_each(|process| {
+            collector.add(&Call { process, ..call(Called::Write, file, 0, file.into()) });
+        });
+    }
+    let sets = collector.finish().file_sets;
+    assert!(sets.iter().all(|set| set.count() == 2 && set.files.len() == 2 && set.uses.is_empty()));
+    assert_eq!((sets.len(), sets.iter().filter(|set| !set.private).count()), (1000, 1));
 }

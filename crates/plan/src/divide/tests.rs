@@ -19,7 +19,7 @@ fn disks_and_ssds(ssd: &str) -> Cluster {
 }
 
 fn set(pattern: &str, files: &[(String, u64)]) -> FileSet {
-    let file = |(name, size): &(String, u64)| File { name: name.as_str().into(), size: *size };
+    let file = |(name, size): &(String, u64)| File::new(name.as_str(), *size);
     FileSet { pattern: pattern.into(), files: files.iter().map(file).collect(), ..FileSet::default() }
 }
 

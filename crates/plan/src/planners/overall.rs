@@ -92,7 +92,7 @@ impl Made<'_> {
         if slowest <= 1.05 * fastest {
             return;
         }
-        let files = self.problem.set.files.len().min(WEIGHTED_MAX);
+        let files = (self.problem.set.count() as usize).min(WEIGHTED_MAX);
         let mut load = vec![0.0; targets.len()];
         let mut order = Vec::with_capacity(files);
         for _ in 0..files {

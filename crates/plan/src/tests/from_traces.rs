@@ -14,10 +14,10 @@ use crate::{Collector, Decision, Judged, Options, Workload, plan};
 
 fn collected(path: &Path) -> Workload {
     let trace = Trace::open(path).unwrap();
-    let mut collector = Collector::new(trace.processes(), trace.files(), MAX_GROUPS);
+    let mut collector = Collector::new(trace.processes(), &trace, MAX_GROUPS).unwrap();
     let mut requests = trace.requests().unwrap();
     while let Some(batch) = requests.next_batch().unwrap() {
-        batch.requests.iter().for_each(|request| collector.add(request));
+        batch.iter().for_each(|request| collector.add(request));
     }
     collector.finish()
 }

@@ -150,7 +150,7 @@ fn checkpoints(count: u32, files: u32) -> FileSet {
         _ => format!("/data/ckpt.{checkpoint:04}.{file}"),
     };
     let names = (1..=count).flat_map(|checkpoint| (0..files).map(move |file| name(checkpoint, file)));
-    let files = names.map(|name| File { name: name.into(), size }).collect();
+    let files = names.map(|name| File::new(name, size)).collect();
     let pattern = if size == 16 * M { "/data/ckpt.<n>" } else { "/data/ckpt.<n>.<n>" };
     counted(FileSet { pattern: pattern.into(), files, groups: vec![writes, reads], ..FileSet::default() })
 }

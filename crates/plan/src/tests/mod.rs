@@ -131,7 +131,7 @@ pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) ->
     }
     let private = pattern == Pattern::FilePerProcess && procs > 1;
     let files = if pattern == Pattern::FilePerProcess { procs } else { 1 };
-    let file = |n| File { name: format!("/data/out.{n}").into(), size: total * size / u64::from(files) };
+    let file = |n| File::new(format!("/data/out.{n}"), total * size / u64::from(files));
     let access = match pattern {
         Pattern::Random | Pattern::Strided => Access::Random,
         Pattern::Segmented | Pattern::FilePerProcess => Access::Sequential,

@@ -46,7 +46,7 @@ fn mix(random: &mut Random) -> Mix {
     let files = 1 + requests.iter().map(|(_, request)| request.file).max().unwrap_or(0);
     let end =
         |file| requests.iter().filter(|r| r.1.file == file).map(|r| r.1.offset + r.1.size).max().unwrap_or(0);
-    let file = |n| File { name: format!("/data/out.{n}").into(), size: end(n) };
+    let file = |n| File::new(format!("/data/out.{n}"), end(n));
     let files: Vec<File> = (0..files).map(file).collect();
     let private = files.len() > 1;
     Mix {

@@ -64,7 +64,7 @@ fn file_sets() -> impl Strategy<Value = FileSet> {
                     let requests = groups.iter().flat_map(|group: &Group| &group.sample);
                     requests.filter(|r| r.file == file).map(|r| r.offset + r.size).max().unwrap_or(0)
                 };
-                let file = |n: u32| File { name: format!("/d/f{}", first + n * 3).into(), size: size(n) };
+                let file = |n: u32| File::new(format!("/d/f{}", first + n * 3), size(n));
                 let files: Vec<File> = (0..files).map(file).collect();
                 let private = private && files.len() > 1;
                 FileSet { pattern: "/d/f<n>".into(), files, groups, private, mapped, ..FileSet::default() }

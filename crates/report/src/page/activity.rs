@@ -54,7 +54,7 @@ fn overview(activity: &Activity) -> Markup {
         reasons => html! { span.bad { "no: " (reasons.join("; ")) } },
     };
     let nodes = units::counted(summary.nodes, "node", "nodes");
-    let files = units::counted(summary.files.len() as u64, "file", "files");
+    let files = units::counted(summary.file_count, "file", "files");
     let time = html! {
         (units::seconds(summary.span_s)) " from the first call to the last"
         @if let Some(wall_s) = meta.wall_s { "; the command ran for " (units::seconds(wall_s)) }

@@ -126,8 +126,8 @@ fn trace_tiles(report: &Report<'_>) -> Vec<(String, String)> {
     let read: u64 = groups().map(|group| group.read.bytes).sum();
     let written: u64 = groups().map(|group| group.write.bytes).sum();
     let requests: u64 = groups().map(|group| group.read.requests + group.write.requests).sum();
-    let files: usize = report.activities.iter().map(|activity| activity.summary.files.len()).sum();
-    let files = units::counted(files as u64, "file", "files");
+    let files: u64 = report.activities.iter().map(|activity| activity.summary.file_count).sum();
+    let files = units::counted(files, "file", "files");
     vec![
         (units::bytes(read), "read in the trace".to_owned()),
         (units::bytes(written), "written in the trace".to_owned()),

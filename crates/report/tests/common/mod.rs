@@ -116,7 +116,7 @@ pub fn gather(path: &Path) -> Activity {
     let mut collector = Collector::new(&name, trace.meta(), trace.processes(), summary);
     let mut requests = trace.requests().unwrap();
     while let Some(batch) = requests.next_batch().unwrap() {
-        collector.add(batch.requests);
+        collector.add(batch);
     }
     collector.finish()
 }

@@ -2,10 +2,14 @@
 
 mod columns;
 mod encoding;
+mod index;
+mod indexed;
 mod library;
 mod meta;
-mod names;
+mod numbers;
 mod reader;
+mod rows;
+mod runs;
 mod schema;
 mod seal;
 mod sound;
@@ -16,5 +20,5 @@ mod writer;
 mod tests;
 
 pub use meta::Meta;
-pub use reader::{Batch, Requests, Trace};
+pub use reader::{Requests, Trace};
 pub use writer::TraceWriter;

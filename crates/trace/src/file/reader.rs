@@ -8,30 +8,36 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, Length, RowGroupReader, SerializedFileReader};
 
 use super::columns::Column;
+use super::index::NameIndex;
 use super::library::{self, Source};
 use super::meta::Meta;
-use super::names::Names;
+use super::numbers::{self, Numbers};
 use super::schema::schema;
 use super::seal::{self, Seal};
 use super::sound;
-use crate::{Flags, Op, ProcessInfo, Request, TraceError};
+use crate::{FileNames, Flags, Op, ProcessInfo, Request, TraceError, spool};
+
+/// Maximum length of a file name in a trace, bytes. The merge replaces each byte that is not UTF-8
+/// by a character of 3 bytes.
+const NAME_BYTES_MAX: usize = 3 * spool::NAME_BYTES_MAX;
 
 /// Rows per batch, which fits into the processor's cache.
 const BATCH_ROWS: usize = 2048;
 
-/// An open trace file, the content of its footer, and the file names.
+/// An open trace file and the content of its footer. The file names stay in the file:
+/// [`FileNames::for_each`] reads them.
 pub struct Trace {
     path: PathBuf,
     source: Source,
     meta: Meta,
     processes: Vec<ProcessInfo>,
-    names: Arc<Names>,
+    numbers: Arc<Numbers>,
     requests: u64,
 }
 
 impl Trace {
-    /// Opens a trace file: verifies the checksum of the whole file, reads the footer and the file
-    /// names.
+    /// Opens a trace file: verifies the checksum of the whole file and reads the footer. Of a trace
+    /// of an earlier version it reads the file names, too, and keeps them in memory meanwhile.
     pub fn open(path: &Path) -> Result<Trace, TraceError> {
         let io = |error| TraceError::io(path, error);
         let source = File::open(path).and_then(Source::new).map_err(io)?;
@@ -53,10 +59,15 @@ impl Trace {
             return Err(TraceError::new(path, "has other columns than a trace of format 1: damaged trace"));
         }
         let groups = reader.metadata().row_groups();
+        let damaged = |problem| library::damaged(path, problem);
         let rows = groups.iter().map(|group| sound::rows(group, source.len()));
-        let requests = rows.sum::<Result<u64, _>>().map_err(|problem| library::damaged(path, problem))?;
-        let names = Arc::new(names(path, &source, &reader)?);
-        Ok(Trace { path: path.to_path_buf(), source, meta, processes, names, requests })
+        let rows: Vec<u64> = rows.collect::<Result<_, _>>().map_err(damaged)?;
+        let numbers = match Numbers::of_file(entries, &rows, source.len()).map_err(damaged)? {
+            Some(numbers) => numbers,
+            None => make_numbers(path, &source, &reader)?,
+        };
+        let (numbers, requests) = (Arc::new(numbers), rows.iter().sum());
+        Ok(Trace { path: path.to_path_buf(), source, meta, processes, numbers, requests })
     }
 
     /// The file's path.
@@ -79,9 +90,14 @@ impl Trace {
         &self.processes
     }
 
-    /// The names of all files, indexed by [`Request::file`].
-    pub fn files(&self) -> &[Arc<str>] {
-        self.names.all()
+    /// The names of all files, indexed by [`Request::file`], in memory.
+    ///
+    /// # Errors
+    /// The names cannot be read.
+    pub fn file_names(&self) -> Result<Vec<String>, TraceError> {
+        let mut names = Vec::with_capacity(self.count());
+        self.for_each(&mut |name| names.push(name.to_owned()))?;
+        Ok(names)
     }
 
     /// The number of rows.
@@ -103,7 +119,8 @@ impl Trace {
             processes: self.processes.len(),
             row_group: 0,
             columns: None,
-            names: self.names.clone(),
+            numbers: self.numbers.clone(),
+            file_numbers: numbers::Group::default(),
             batch: Vec::new(),
             last_start_ns: 0,
         })
@@ -114,13 +131,132 @@ fn open_parquet(path: &Path, source: &Source) -> Result<SerializedFileReader<Sou
     library::call(path, || SerializedFileReader::new(source.clone()))
 }
 
-/// Consecutive rows of a trace.
-#[derive(Clone, Copy, Debug)]
-pub struct Batch<'a> {
-    /// The rows, in order of start.
-    pub requests: &'a [Request],
-    /// The names of all files of the trace, indexed by [`Request::file`].
-    pub files: &'a [Arc<str>],
+impl FileNames for Trace {
+    type Error = TraceError;
+
+    fn count(&self) -> usize {
+        self.numbers.count() as usize
+    }
+
+    /// Memory: the names of a row group.
+    fn for_each(&self, each: &mut dyn FnMut(&str)) -> Result<(), TraceError> {
+        let parquet = open_parquet(&self.path, &self.source)?;
+        for number in 0..parquet.num_row_groups() {
+            let mut numbers = self.numbers.of_group(&self.path, &self.source, number)?;
+            let mut names = Names::of_group(&self.path, &self.source, &parquet, number)?;
+            loop {
+                let read = names.read(&self.path, &mut |_| numbers.next());
+                if !numbers.explain(&self.path, read)? {
+                    break;
+                }
+                names.new.iter().for_each(&mut *each);
+            }
+            numbers.finish(&self.path)?;
+        }
+        Ok(())
+    }
+}
+
+/// The number of a name, and whether no earlier row group has it.
+type Numbered = Option<(u32, bool)>;
+
+/// The names of a row group while they are read.
+struct Names {
+    column: Column,
+    /// All names are in the dictionary.
+    are_in_dictionary: bool,
+    is_done: bool,
+    /// Names of the last [`Names::read`] that no earlier row group has.
+    new: Texts,
+}
+
+impl Names {
+    fn of_group(
+        path: &Path,
+        source: &Source,
+        parquet: &SerializedFileReader<Source>,
+        number: usize,
+    ) -> Result<Names, TraceError> {
+        let group = parquet.metadata().row_group(number);
+        let are_in_dictionary = sound::check_names(source, group).map_err(|why| library::damaged(path, why))?;
+        let open = || Column::open(parquet.get_row_group(number)?.as_ref(), COLUMNS[FILE]);
+        let column = library::call(path, open)?;
+        Ok(Names { column, are_in_dictionary, is_done: false, new: Texts::default() })
+    }
+
+    /// Reads the next names: the dictionary only, unless the row group has more names than fit into
+    /// it. `number` gets each. Returns `false` after the last.
+    fn read(&mut self, path: &Path, number: &mut dyn FnMut(&str) -> Numbered) -> Result<bool, TraceError> {
+        if self.is_done {
+            return Ok(false);
+        }
+        let Names { column, new, .. } = self;
+        new.clear();
+        let mut add = |name: &str| {
+            let (number, is_new) = number(name).filter(|_| name.len() <= NAME_BYTES_MAX)?;
+            if is_new {
+                new.push(name);
+            }
+            Some(i64::from(number))
+        };
+        self.is_done = self.are_in_dictionary;
+        let read = || match self.are_in_dictionary {
+            true => column.read_dictionary(&mut add),
+            false => column.read(BATCH_ROWS, &mut add),
+        };
+        library::call(path, read)?;
+        Ok(self.are_in_dictionary || !self.column.values.is_empty())
+    }
+}
+
+/// Some strings.
+#[derive(Default)]
+struct Texts {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+
+    fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.ends.push(self.text.len());
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &str> {
+        let starts = std::iter::once(&0).chain(&self.ends);
+        starts.zip(&self.ends).map(|(&start, &end)| &self.text[start..end])
+    }
+}
+
+/// The file numbers of a trace of an earlier version.
+fn make_numbers(
+    path: &Path,
+    source: &Source,
+    parquet: &SerializedFileReader<Source>,
+) -> Result<Numbers, TraceError> {
+    let mut index = NameIndex::in_memory();
+    let (mut writer, mut bytes) = (numbers::Writer::default(), Vec::new());
+    for number in 0..parquet.num_row_groups() {
+        let mut names = Names::of_group(path, source, parquet, number)?;
+        let mut add = |name: &str| -> Numbered {
+            let (known, number) = (index.len(), index.add(name.as_bytes()).ok()?);
+            let is_new = number as usize == known;
+            if is_new {
+                _ = writer.add_new()
+            } else {
+                writer.add_known(number)
+            }
+            Some((number, is_new))
+        };
+        while names.read(path, &mut add)? {}
+        bytes.append(&mut writer.end_group(bytes.len() as u64));
+    }
+    Ok(Numbers::made(writer, bytes))
 }
 
 /// The rows of a trace, batch by batch.
@@ -131,25 +267,29 @@ pub struct Requests {
     processes: usize,
     row_group: usize,
     columns: Option<[Column; 10]>,
-    names: Arc<Names>,
+    numbers: Arc<Numbers>,
+    /// Those of the current row group.
+    file_numbers: numbers::Group,
     batch: Vec<Request>,
     last_start_ns: u64,
 }
 
 impl Requests {
     /// The next rows, in order of start; `None` after the last.
-    pub fn next_batch(&mut self) -> Result<Option<Batch<'_>>, TraceError> {
+    pub fn next_batch(&mut self) -> Result<Option<&[Request]>, TraceError> {
         loop {
             if self.columns.is_none() && !self.open_row_group()? {
                 return Ok(None);
             }
             self.batch.clear();
             let columns = self.columns.as_mut().expect("opened above");
-            let rows = library::call(&self.path, || read_columns(columns, &self.names))?;
+            let read = library::call(&self.path, || read_columns(columns, &mut self.file_numbers));
+            let rows = self.file_numbers.explain(&self.path, read)?;
             if rows > 0 {
                 self.fill_batch(rows)?;
-                return Ok(Some(Batch { requests: &self.batch, files: self.names.all() }));
+                return Ok(Some(&self.batch));
             }
+            self.file_numbers.finish(&self.path)?;
             self.columns = None;
         }
     }
@@ -163,6 +303,7 @@ impl Requests {
             .map_err(|problem| library::damaged(&self.path, problem))?;
         let open = || parquet.get_row_group(number).and_then(|group| open_columns(group.as_ref()));
         let columns = library::call(&self.path, open)?;
+        self.file_numbers = self.numbers.of_group(&self.path, &self.source, number)?;
         self.row_group += 1;
         self.columns = Some(columns);
         Ok(true)
@@ -220,10 +361,10 @@ fn open_columns(group: &dyn RowGroupReader) -> parquet::errors::Result<[Column; 
 }
 
 /// Reads the next values of all columns. Returns their number.
-fn read_columns(columns: &mut [Column; 10], names: &Names) -> parquet::errors::Result<usize> {
+fn read_columns(columns: &mut [Column; 10], files: &mut numbers::Group) -> parquet::errors::Result<usize> {
     for (index, column) in columns.iter_mut().enumerate() {
         if index == FILE {
-            column.read(BATCH_ROWS, &mut |name| names.find(name).map(i64::from))?;
+            column.read(BATCH_ROWS, &mut |_| files.next().map(|(number, _)| i64::from(number)))?;
         } else {
             // Of the others, only the operation has strings.
             column.read(BATCH_ROWS, &mut |name| Some(Op::from_name(name)? as i64 - 1))?;
@@ -234,28 +375,4 @@ fn read_columns(columns: &mut [Column; 10], names: &Names) -> parquet::errors::R
         return Err(ParquetError::General("columns of different lengths".into()));
     }
     Ok(rows)
-}
-
-/// The names of all files. Reads the dictionaries only, unless a row group has more names than fit
-/// into its dictionary.
-fn names(path: &Path, source: &Source, parquet: &SerializedFileReader<Source>) -> Result<Names, TraceError> {
-    let mut names = Names::default();
-    for number in 0..parquet.num_row_groups() {
-        let group = parquet.metadata().row_group(number);
-        let is_dictionary = sound::check_names(source, group).map_err(|why| library::damaged(path, why))?;
-        library::call(path, || {
-            let mut column = Column::open(parquet.get_row_group(number)?.as_ref(), COLUMNS[FILE])?;
-            let mut add = |name: &str| names.add(name).map(i64::from);
-            if is_dictionary {
-                return column.read_dictionary(&mut add);
-            }
-            loop {
-                column.read(BATCH_ROWS, &mut add)?;
-                if column.values.is_empty() {
-                    return Ok(());
-                }
-            }
-        })?;
-    }
-    Ok(names)
 }

@@ -25,8 +25,19 @@ pub(super) const SCHEMA: &str = "
         REQUIRED INT64 end_ns;
     }";
 
-/// Rows per row group. A writer keeps one row group in memory (about 80 bytes per row).
+/// Rows per row group. A writer keeps one row group in memory (64 bytes per row).
 pub(super) const ROW_GROUP_ROWS: usize = 512 * 1024;
+
+/// Rows per data page, a divisor of [`ROW_GROUP_ROWS`]: readers take some microseconds per page.
+/// The library also limits the bytes of a page; indices of this many rows take less.
+pub(super) const PAGE_ROWS: usize = 128 * 1024;
+
+/// Size at which a dictionary ends and the library writes values as they are, bytes. One dictionary
+/// per row group even with many files: readers rely on few distinct strings.
+pub(super) const DICTIONARY_MAX_BYTES: usize = 64 << 20;
+
+/// Level of compression of pages.
+pub(super) const ZSTD_LEVEL: i32 = 1;
 
 /// [`SCHEMA`], parsed.
 pub(super) fn schema() -> TypePtr {
@@ -37,11 +48,9 @@ pub(super) fn schema() -> TypePtr {
 pub(super) fn properties() -> WriterProperties {
     let mut builder = WriterProperties::builder()
         .set_created_by(concat!("stripewise ", env!("CARGO_PKG_VERSION")).to_string())
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1).expect("1 is a level")))
-        // One dictionary per row group even with many files: readers rely on few distinct strings.
-        .set_dictionary_page_size_limit(64 << 20)
-        // Readers take some microseconds per page; its size in bytes is limited besides.
-        .set_data_page_row_count_limit(128 * 1024)
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(ZSTD_LEVEL).expect("it is a level")))
+        .set_dictionary_page_size_limit(DICTIONARY_MAX_BYTES)
+        .set_data_page_row_count_limit(PAGE_ROWS)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         // The seal must directly precede the footer.
         .set_offset_index_disabled(true);

@@ -55,13 +55,13 @@ fn what_is_written_is_read() {
     let mut requests = trace.requests().unwrap();
     let mut seen = 0;
     while let Some(batch) = requests.next_batch().unwrap() {
-        assert_eq!(batch.files, ["/a", "/b"].map(std::sync::Arc::<str>::from));
-        for got in batch.requests {
+        for got in batch {
             assert_eq!(*got, request(seen));
             seen += 1;
         }
     }
     assert_eq!(seen, n);
+    assert_eq!(trace.file_names().unwrap(), ["/a", "/b"]);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
 }
 
@@ -139,7 +139,7 @@ fn read_all(bytes: &[u8]) -> Result<u64, crate::TraceError> {
     let mut rows = 0;
     let mut requests = trace.requests()?;
     while let Some(batch) = requests.next_batch()? {
-        rows += batch.requests.len() as u64;
+        rows += batch.len() as u64;
     }
     crate::Summary::of(&trace)?;
     Ok(rows)
@@ -212,4 +212,100 @@ proptest::proptest! {
         changed[which].value = Some(value);
         let _ = Meta::from_key_values(std::path::Path::new("t"), &changed);
     }
+}
+
+/// Rows on many files, of which a second row group has some again.
+fn named_rows() -> (Vec<String>, Vec<Request>) {
+    let n = schema::ROW_GROUP_ROWS as u64 + 3000;
+    let files = |i: u64| i * 7919 % 1500 + i / 400_000 * 700;
+    let rows: Vec<Request> =
+        (0..n).map(|i| Request { process: 0, file: files(i) as u32, op: Op::Read, ..request(i) }).collect();
+    let names = (0..2200).map(|file| format!("/data/{}/file{file}", file % 7)).collect();
+    (names, rows)
+}
+
+/// The bytes of a trace with these rows.
+fn written(names: &[String], rows: &[Request]) -> Vec<u8> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t");
+    let mut writer = TraceWriter::create(&path).unwrap();
+    writer.process_id(&process(1));
+    names.iter().zip(0..).for_each(|(name, number)| assert_eq!(writer.file_id(name), number));
+    rows.iter().for_each(|row| writer.push(row).unwrap());
+    writer.finish(&meta()).unwrap();
+    std::fs::read(&path).unwrap()
+}
+
+/// A trace with other bytes in place of these, correctly sealed.
+fn resealed(mut bytes: Vec<u8>, from: &[u8], to: &[u8]) -> tempfile::NamedTempFile {
+    assert_eq!(from.len(), to.len());
+    let at = bytes.windows(from.len()).rposition(|window| window == from).expect("the trace has these bytes");
+    bytes[at..at + from.len()].copy_from_slice(to);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), &bytes).unwrap();
+    seal::fill(file.as_file()).unwrap();
+    file
+}
+
+/// The names of the files of all rows.
+fn names_of_rows(path: &std::path::Path) -> Result<Vec<String>, crate::TraceError> {
+    let trace = Trace::open(path)?;
+    let names = trace.file_names()?;
+    let mut of_rows = Vec::new();
+    let mut requests = trace.requests()?;
+    while let Some(batch) = requests.next_batch()? {
+        of_rows.extend(batch.iter().map(|request| names[request.file as usize].clone()));
+    }
+    Ok(of_rows)
+}
+
+#[test]
+fn every_row_has_its_name_in_traces_of_this_and_earlier_versions() {
+    let (names, rows) = named_rows();
+    let expected: Vec<&String> = rows.iter().map(|row| &names[row.file as usize]).collect();
+    let bytes = written(&names, &rows);
+    let this = resealed(bytes.clone(), b"app", b"app");
+    // A reader that does not know the entry's key sees a trace without file numbers.
+    let earlier = resealed(bytes, b"stripewise.file_numbers", b"stripewise.file_numberz");
+    for file in [this, earlier] {
+        assert!(names_of_rows(file.path()).unwrap().iter().eq(expected.iter().copied()));
+        let trace = Trace::open(file.path()).unwrap();
+        let used: std::collections::HashSet<u32> = rows.iter().map(|row| row.file).collect();
+        assert_eq!(crate::FileNames::count(&trace), used.len(), "each file with rows counts once");
+    }
+}
+
+#[test]
+fn damaged_file_numbers_are_refused() {
+    let names = ["/a", "/b", "/c"].map(String::from);
+    let rows: Vec<Request> =
+        (0..30).map(|i| Request { process: 0, file: (i % 3) as u32, ..request(i) }).collect();
+    let bytes = written(&names, &rows);
+    let refused = |from: &[u8], to: &[u8]| {
+        let file = resealed(bytes.clone(), from, to);
+        let message = names_of_rows(file.path()).unwrap_err().to_string();
+        let is_good = message.contains("wrong file numbers") && message.contains("record it again");
+        assert!(is_good && !message.contains('\n'), "{message}");
+    };
+    // The numbers lie just before the seal.
+    let numbers = |of: [u8; 3]| [&of[..], b"stripewise\n"].concat();
+    for wrong in [[0, 1, 0], [1, 0, 0], [0, 4, 0], [0x80, 0, 0], [0, 0, 0x80]] {
+        refused(&numbers([0, 0, 0]), &numbers(wrong));
+    }
+    for wrong in
+        [br#""bytes":2,"new":3"#, br#""bytes":3,"new":2"#, br#""bytes":9,"new":3"#, br#""bytes":3,"nex":3"#]
+    {
+        refused(br#""bytes":3,"new":3"#, wrong);
+    }
+}
+
+#[test]
+fn rows_with_too_long_names_for_a_dictionary_are_divided() {
+    let names: Vec<String> = (0..500).map(|file| format!("/{file}{}", "x".repeat(190_000))).collect();
+    let rows: Vec<Request> =
+        (0..1000).map(|i| Request { process: 0, file: (i * 7 % 500) as u32, ..request(i) }).collect();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), written(&names, &rows)).unwrap();
+    let expected = rows.iter().map(|row| &names[row.file as usize]);
+    assert!(names_of_rows(file.path()).unwrap().iter().eq(expected));
 }

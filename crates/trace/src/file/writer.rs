@@ -1,23 +1,35 @@
 //! Writing a trace file.
 
 use std::fs::{self, File};
-use std::io::BufWriter;
+use std::hash::RandomState;
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
-use indexmap::IndexSet;
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::SchemaDescriptor;
 
+use super::index::NameIndex;
 use super::meta::Meta;
-use super::schema::{ROW_GROUP_ROWS, properties, schema};
+use super::numbers;
+use super::rows::{Processes, Rows};
+use super::schema::{properties, schema};
 use super::seal;
-use crate::{Op, ProcessInfo, Request, TraceError};
+use crate::{ProcessInfo, Request, TraceError};
 
-/// Writes a trace file, row group by row group. Memory: one row group, the file names and the
-/// processes.
+/// Rows that are divided into columns together: they fit into the processor's cache. A divisor of
+/// the rows of a row group.
+const TOGETHER: usize = 4096;
+
+/// Bytes of the names of a row group, with 4 for the length of each, beyond which its rows become
+/// two row groups. So all names of a row group are in its dictionary (`DICTIONARY_MAX_BYTES`).
+const GROUP_NAME_BYTES: usize = 48 << 20;
+
+/// Writes a trace file, row group by row group. Memory: one row group, the processes, up to 20
+/// bytes for each file, and 64 MiB of file names. Further names go through a temporary file next to
+/// `path`.
 ///
 /// The file is written under a temporary name next to `path` and appears there with
 /// [`TraceWriter::finish`]. Dropping an unfinished writer removes the temporary file.
@@ -25,13 +37,26 @@ pub struct TraceWriter {
     path: PathBuf,
     temporary: Temporary,
     parquet: SerializedFileWriter<BufWriter<File>>,
-    rows: Vec<Request>,
+    schema: SchemaDescriptor,
+    /// The rows after those of `rows`, fewer than [`TOGETHER`].
+    latest: Vec<Request>,
+    rows: Rows,
     last_start_ns: u64,
-    /// File names, and processes, by number.
-    files: IndexSet<Bytes>,
-    processes: IndexSet<ProcessInfo>,
+    names: NameIndex,
+    /// Bytes of the longest name.
+    longest: usize,
+    /// By file: its number in the trace, which counts only files that have rows; [`UNUSED`] until
+    /// the first one is written.
+    numbers: Vec<u32>,
+    file_numbers: numbers::Writer,
+    /// The first error of the names.
+    failure: Option<io::Error>,
+    processes: Processes,
     requests: u64,
 }
+
+/// The number of a file without rows.
+const UNUSED: u32 = u32::MAX;
 
 impl TraceWriter {
     /// Starts the file that [`TraceWriter::finish`] puts at `path`, replacing any existing one.
@@ -45,30 +70,44 @@ impl TraceWriter {
             path: path.to_path_buf(),
             temporary,
             parquet,
-            rows: Vec::new(),
+            schema: SchemaDescriptor::new(schema()),
+            latest: Vec::with_capacity(TOGETHER),
+            rows: Rows::default(),
             last_start_ns: 0,
-            files: IndexSet::new(),
-            processes: IndexSet::new(),
+            names: NameIndex::new(TraceWriter::temporary_of(path, "names"), RandomState::new()),
+            longest: 0,
+            numbers: Vec::new(),
+            file_numbers: numbers::Writer::default(),
+            failure: None,
+            processes: Processes::default(),
             requests: 0,
         })
     }
 
     /// The name under which this process writes the file that becomes `path`.
     pub fn temporary(path: &Path) -> PathBuf {
+        TraceWriter::temporary_of(path, "tmp")
+    }
+
+    fn temporary_of(path: &Path, kind: &str) -> PathBuf {
         let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(format!(".tmp{}", std::process::id()));
+        name.push(format!(".{kind}{}", std::process::id()));
         path.with_file_name(name)
     }
 
-    /// The number of a file name, for [`Request::file`].
+    /// The number of a file name, for [`Request::file`]. A failure to store the name is returned by
+    /// the next [`TraceWriter::push`] or [`TraceWriter::finish`].
     pub fn file_id(&mut self, name: &str) -> u32 {
-        self.files.insert_full(Bytes::copy_from_slice(name.as_bytes())).0 as u32
+        self.longest = self.longest.max(name.len());
+        self.names.add(name.as_bytes()).unwrap_or_else(|error| {
+            self.failure.get_or_insert(error);
+            0
+        })
     }
 
     /// The number of a process, for [`Request::process`].
     pub fn process_id(&mut self, process: &ProcessInfo) -> u32 {
-        let known = self.processes.get_index_of(process);
-        known.unwrap_or_else(|| self.processes.insert_full(process.clone()).0) as u32
+        self.processes.id(process)
     }
 
     /// Adds a row. Rows must come in order of start. Numbers beyond 2^63 - 1 are capped at that.
@@ -76,13 +115,24 @@ impl TraceWriter {
         if request.start_ns < self.last_start_ns {
             return Err(misuse(&self.path, "requests must come in order of their start"));
         }
-        if request.file as usize >= self.files.len() || request.process as usize >= self.processes.len() {
+        self.check()?;
+        let processes = &self.processes.by_number;
+        if request.file as usize >= self.names.len() || request.process as usize >= processes.len() {
             return Err(misuse(&self.path, "a request names an unknown file or process"));
         }
         self.last_start_ns = request.start_ns;
         self.requests += 1;
-        self.rows.push(*request);
-        if self.rows.len() == ROW_GROUP_ROWS { self.write_row_group() } else { Ok(()) }
+        self.latest.push(*request);
+        let has_enough = self.latest.len() == TOGETHER || self.has_long_names(2 * self.latest.len());
+        if has_enough { self.take_latest() } else { Ok(()) }
+    }
+
+    /// Returns the first error of the names, which are incomplete then.
+    fn check(&self) -> Result<(), TraceError> {
+        match &self.failure {
+            Some(error) => Err(TraceError::new(&self.path, error.to_string())),
+            None => Ok(()),
+        }
     }
 
     /// Number of rows so far.
@@ -93,12 +143,15 @@ impl TraceWriter {
     /// Writes the remaining rows and the footer, syncs, and renames the file to its path. Returns
     /// the file's size in bytes.
     pub fn finish(mut self, meta: &Meta) -> Result<u64, TraceError> {
+        self.check()?;
+        self.take_latest()?;
         if !self.rows.is_empty() {
             self.write_row_group()?;
         }
-        for entry in meta.to_key_values(&self.processes) {
+        for entry in meta.to_key_values(&self.processes.by_number) {
             self.parquet.append_key_value_metadata(entry);
         }
+        self.parquet.append_key_value_metadata(self.file_numbers.to_key_value());
         let path = &self.path;
         let io = |error| TraceError::io(path, error);
         self.parquet.write_all(&seal::BLANK).map_err(io)?;
@@ -111,10 +164,54 @@ impl TraceWriter {
         Ok(size_bytes)
     }
 
+    fn take_latest(&mut self) -> Result<(), TraceError> {
+        let most = self.latest.len();
+        let is_too_much = !self.rows.has_space_for(most) || self.has_long_names(self.rows.files().len() + most);
+        if is_too_much && !self.rows.is_empty() {
+            self.write_row_group()?;
+        }
+        self.rows.extend(&self.latest, &self.processes);
+        self.latest.clear();
+        if self.rows.is_full() { self.write_row_group() } else { Ok(()) }
+    }
+
+    /// Whether so many names may be too long for a row group.
+    fn has_long_names(&self, names: usize) -> bool {
+        names * (self.longest + 4) > GROUP_NAME_BYTES
+    }
+
     fn write_row_group(&mut self) -> Result<(), TraceError> {
-        let written = write_columns(&mut self.parquet, &self.rows, &self.processes, &self.files);
-        self.rows.clear();
-        written.map_err(|error| failed(&self.path, error))
+        self.write_rows().map_err(|error| failed(&self.path, error))
+    }
+
+    fn write_rows(&mut self) -> parquet::errors::Result<()> {
+        let files = self.rows.files().to_vec();
+        let names = self.names_of(&files)?;
+        let properties = self.parquet.properties().clone();
+        let mut group = self.parquet.next_row_group()?;
+        self.rows.write(&mut group, (&self.schema, &properties), &self.processes, names)?;
+        group.close()?;
+        self.numbers.resize(self.names.len(), UNUSED);
+        for file in files {
+            match &mut self.numbers[file as usize] {
+                number if *number == UNUSED => *number = self.file_numbers.add_new(),
+                number => self.file_numbers.add_known(*number),
+            }
+        }
+        let bytes = self.file_numbers.end_group(self.parquet.bytes_written() as u64);
+        Ok(self.parquet.write_all(&bytes)?)
+    }
+
+    /// The names of files.
+    fn names_of(&mut self, files: &[i64]) -> io::Result<Vec<ByteArray>> {
+        let mut names = vec![ByteArray::new(); files.len()];
+        let mut order: Vec<u32> = (0..files.len() as u32).collect();
+        // Names with consecutive numbers are read together.
+        order.sort_unstable_by_key(|&index| files[index as usize]);
+        for index in order.into_iter().map(|index| index as usize) {
+            names[index] = ByteArray::from(self.names.name(files[index] as u32)?.to_vec());
+        }
+        Ok(names)
     }
 }
 
@@ -142,50 +239,4 @@ fn failed(path: &Path, error: ParquetError) -> TraceError {
 /// A caller of [`TraceWriter`] violated its contract.
 fn misuse(path: &Path, what: &str) -> TraceError {
     TraceError::new(path, format!("cannot write the trace: {what}"))
-}
-
-fn write_columns(
-    parquet: &mut SerializedFileWriter<BufWriter<File>>,
-    rows: &[Request],
-    processes: &IndexSet<ProcessInfo>,
-    files: &IndexSet<Bytes>,
-) -> parquet::errors::Result<()> {
-    let nodes: Vec<ByteArray> = processes.iter().map(|process| process.node.as_str().into()).collect();
-    let ops: Vec<ByteArray> =
-        std::iter::once(ByteArray::from("")).chain(Op::ALL.iter().map(|op| op.name().into())).collect();
-    let process = |row: &Request| &processes[row.process as usize];
-    let mut group = parquet.next_row_group()?;
-    // In the order of the schema.
-    column::<Int32Type>(&mut group, rows, |row| row.process as i32)?;
-    column::<Int32Type>(&mut group, rows, |row| process(row).rank)?;
-    column::<ByteArrayType>(&mut group, rows, |row| nodes[row.process as usize].clone())?;
-    column::<Int32Type>(&mut group, rows, |row| process(row).pid as i32)?;
-    column::<Int32Type>(&mut group, rows, |row| row.tid as i32)?;
-    column::<ByteArrayType>(&mut group, rows, |row| ByteArray::from(files[row.file as usize].clone()))?;
-    column::<ByteArrayType>(&mut group, rows, |row| ops[row.op as usize].clone())?;
-    column::<Int32Type>(&mut group, rows, |row| i32::from(row.flags.0))?;
-    let signed = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
-    column::<Int64Type>(&mut group, rows, |row| signed(row.offset))?;
-    column::<Int64Type>(&mut group, rows, |row| signed(row.size))?;
-    column::<Int64Type>(&mut group, rows, |row| row.result)?;
-    column::<Int64Type>(&mut group, rows, |row| signed(row.start_ns))?;
-    column::<Int64Type>(&mut group, rows, |row| signed(row.end_ns))?;
-    group.close()?;
-    Ok(())
-}
-
-/// Writes the next column, in batches that fit into the processor's cache.
-fn column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, BufWriter<File>>,
-    rows: &[Request],
-    value: impl Fn(&Request) -> T::T,
-) -> parquet::errors::Result<()> {
-    let mut column = group.next_column()?.expect("as many calls as columns");
-    let mut values = Vec::with_capacity(8192.min(rows.len()));
-    for chunk in rows.chunks(8192) {
-        values.clear();
-        values.extend(chunk.iter().map(&value));
-        column.typed::<T>().write_batch(&values, None, None)?;
-    }
-    column.close()
 }

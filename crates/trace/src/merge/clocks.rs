@@ -67,8 +67,8 @@ pub(super) struct Clock {
 ///
 /// All processes of a node share the real-time offset of its first process, so the order within a
 /// node is that of the monotonic clock. The order between nodes is as good as their clock
-/// synchronization. The processes of a node also share the rate of the time stamp counter as the
-/// process with the longest span saw it.
+/// synchronization, until `alignment` improves it. The processes of a node also share the rate of
+/// the time stamp counter as the process with the longest span saw it.
 pub(super) fn clocks(processes: Vec<(&str, Instant, u64, Moments)>) -> Vec<Clock> {
     let mut offsets: HashMap<&str, (u64, i128)> = HashMap::new();
     let mut rates: HashMap<&str, (u64, u64)> = HashMap::new();
@@ -98,8 +98,18 @@ pub(super) fn clocks(processes: Vec<(&str, Instant, u64, Moments)>) -> Vec<Clock
 impl Clock {
     /// Nanoseconds since 1970; 0 for earlier times.
     pub(super) fn unix_ns(&mut self, ticks: u64) -> u64 {
+        u64::try_from(self.exact_ns(ticks)).unwrap_or(0)
+    }
+
+    /// Nanoseconds since 1970; negative for earlier times.
+    pub(super) fn exact_ns(&mut self, ticks: u64) -> i128 {
         let monotonic_ns = if self.moments.is_monotonic { i128::from(ticks) } else { self.monotonic_ns(ticks) };
-        u64::try_from(monotonic_ns + self.realtime_offset_ns).unwrap_or(0)
+        monotonic_ns + self.realtime_offset_ns
+    }
+
+    /// Makes all times later.
+    pub(super) fn shift(&mut self, later_ns: i64) {
+        self.realtime_offset_ns += i128::from(later_ns);
     }
 
     fn monotonic_ns(&mut self, ticks: u64) -> i128 {

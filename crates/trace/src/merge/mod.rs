@@ -1,6 +1,8 @@
 //! Merges the spools of a job into one trace file.
 
+mod alignment;
 mod clocks;
+mod file_numbers;
 mod job;
 mod sorter;
 mod spool_reader;
@@ -14,7 +16,9 @@ use std::path::Path;
 
 use crate::spool::{LIVE, Record};
 use crate::{Flags, Meta, Op, ProcessInfo, Request, TraceError, TraceWriter};
+pub use alignment::Correction;
 use clocks::{Clock, Moments, clocks};
+use file_numbers::FileNumbers;
 use sorter::{RUN_REQUESTS, Sorter};
 use spool_reader::{Item, Spool, Wanted};
 
@@ -29,12 +33,15 @@ pub struct Merged {
     pub incomplete: Vec<String>,
     /// Size of the trace file, bytes.
     pub trace_bytes: u64,
+    /// The nodes whose clocks were wrong, and by how much.
+    pub corrections: Vec<Correction>,
 }
 
 /// Merges all spools in `dir` into a trace file at `output`. `meta` holds what the caller knows;
-/// the rest is filled in. Memory is bounded except for the file names, however many calls there
-/// are; large numbers of calls go through a temporary file next to `output`. The spools are not
-/// changed. `progress` receives the fraction done, 0 to 1.
+/// the rest is filled in. Memory is bounded, however many calls there are, except for some 20 bytes
+/// for each file and 4 for each process that opened it; large numbers of calls and of file names go
+/// through temporary files next to `output`. The spools are not changed. `progress` receives the
+/// fraction done, 0 to 1.
 pub fn merge(
     dir: &Path,
     output: &Path,
@@ -46,6 +53,7 @@ pub fn merge(
     let spools = open_spools(dir, &mut meta.incomplete)?;
     let nodes = job::nodes(&spools);
     let (names, mut clocks) = learn_names_and_clocks(&spools, &nodes, &mut writer, &mut meta.incomplete)?;
+    let corrections = alignment::align(&spools, &nodes, &mut clocks)?;
     meta.incomplete.extend(job::missing_ranks(&spools));
     count_losses(&spools, &mut meta.incomplete);
 
@@ -80,7 +88,7 @@ pub fn merge(
     let calls = write_sorted(sorter, &mut writer, &mut meta, output, progress)?;
     let incomplete = meta.incomplete.clone();
     let trace_bytes = writer.finish(&meta)?;
-    Ok(Merged { processes: spools.len() as u64, calls, incomplete, trace_bytes })
+    Ok(Merged { processes: spools.len() as u64, calls, incomplete, trace_bytes, corrections })
 }
 
 /// The spools in the directory, sorted by name.
@@ -107,7 +115,7 @@ fn open_spools(dir: &Path, incomplete: &mut Vec<String>) -> Result<Vec<Spool>, T
 
 /// Per spool: its own file numbers -> the trace's file numbers.
 struct Names {
-    by_spool: Vec<HashMap<u32, u32>>,
+    by_spool: Vec<FileNumbers>,
     parents: Vec<Option<usize>>,
 }
 
@@ -116,8 +124,8 @@ impl Names {
     /// numbering from the fork on, so numbers missing in its own spool are its parent's.
     fn find(&self, mut spool: usize, id: u32) -> Option<u32> {
         for _ in 0..=self.by_spool.len() {
-            match self.by_spool[spool].get(&id) {
-                Some(file) => return Some(*file),
+            match self.by_spool[spool].get(id) {
+                Some(file) => return Some(file),
                 None => spool = self.parents[spool]?,
             }
         }
@@ -136,7 +144,7 @@ fn learn_names_and_clocks(
     let mut names = Names { by_spool: Vec::new(), parents: Vec::new() };
     let mut processes = Vec::new();
     for (spool, node) in spools.iter().zip(nodes) {
-        let mut files = HashMap::new();
+        let mut files = FileNumbers::default();
         let header = &spool.header;
         let mut moments = Moments::new(header.clock == 1, header.start);
         let mut reader = spool.read(Wanted::NamesAndMoments)?;

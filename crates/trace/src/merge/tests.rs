@@ -153,7 +153,7 @@ fn merged(spools: &[(&str, Files)]) -> (Vec<u64>, Vec<String>) {
     let mut requests = trace.requests().unwrap();
     let mut offsets = Vec::new();
     while let Some(batch) = requests.next_batch().unwrap() {
-        offsets.extend(batch.requests.iter().map(|request| request.offset));
+        offsets.extend(batch.iter().map(|request| request.offset));
     }
     assert_eq!(offsets.len() as u64, merged.calls);
     (offsets, merged.incomplete)
@@ -333,4 +333,51 @@ fn ranks_that_left_nothing_make_the_trace_incomplete() {
     assert!(reason.starts_with("rank 2 of 4 left no spool"), "{reason}");
     let [reason] = &incomplete(&[(0, u32::MAX, 1)])[..] else { panic!("one reason") };
     assert!(reason.starts_with("4294967294 ranks from 1 on of 4294967295"), "{reason}");
+}
+
+/// A rank on a host whose clock is off: it opens files with all ranks, and then writes.
+fn rank_with_opens(rank: i32, host: &str, ahead_ns: u64, opens: &[(u64, u64)]) -> Files {
+    let mut files = Files::new(100 + rank as u32, "").job(rank, 3, 0);
+    files.live[offset_of!(Header, host)..][..2].copy_from_slice(host.as_bytes());
+    files.live[offset_of!(Header, start_realtime_ns)..][..8].copy_from_slice(&(1005 + ahead_ns).to_ne_bytes());
+    files.name(1, "/data/a");
+    let open = |&(start, end): &(u64, u64)| Record {
+        start,
+        end,
+        offset: crate::MpiCall::Open as u64,
+        size: 3,
+        op: Op::Mark as u8,
+        ..record(0, 1)
+    };
+    let last = opens.last().map_or(0, |open| open.1);
+    let write = Record { start: last + 10, end: last + 20, ..record(rank as u64, 1) };
+    let payload: Vec<u8> = opens.iter().map(open).chain([write]).flat_map(|record| bytes_of(&record)).collect();
+    files.block(BLOCK_RECORDS, NO_WINDOW, 0, &payload);
+    files
+}
+
+#[test]
+fn clocks_of_nodes_that_are_minutes_apart_are_aligned() {
+    let minute = 60_000_000_000;
+    let spools = [
+        ("n0-100-1", rank_with_opens(0, "n0", 0, &[(1000, 2000), (5000, 6000)])),
+        ("n1-101-1", rank_with_opens(1, "n1", 2 * minute, &[(1200, 2010), (5900, 6010)])),
+        ("n2-102-1", rank_with_opens(2, "n2", 0, &[(900, 1990), (5100, 6005)])),
+    ];
+    let dir = tempfile::tempdir().unwrap();
+    let spool = dir.path().join("spool");
+    fs::create_dir(&spool).unwrap();
+    for (stem, files) in &spools {
+        files.write(&spool, stem);
+    }
+    let output = dir.path().join("trace");
+    let merged = merge(&spool, &output, &Meta::default(), &mut |_| {}).unwrap();
+    let [Correction { node, reference, ahead_ns }] = &merged.corrections[..] else {
+        panic!("one clock is wrong")
+    };
+    assert_eq!((node.as_str(), reference.as_str()), ("n1", "n0"));
+    assert!((*ahead_ns - 2 * minute as i64).abs() <= 1000, "as exact as the shortest open: {ahead_ns}");
+    let trace = Trace::open(&output).unwrap();
+    let last = trace.requests().unwrap().next_batch().unwrap().unwrap().last().unwrap().end_ns;
+    assert!(last < 10_000, "the trace takes microseconds, not minutes: {last}");
 }

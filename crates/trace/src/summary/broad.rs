@@ -8,7 +8,7 @@ use std::hash::BuildHasher;
 use indexmap::IndexMap;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
-use crate::pattern_of;
+use crate::{FileNames, pattern_of};
 
 /// Maximum number of file groups of a directory, and of those that are planned one by one.
 pub const MAX_GROUPS: usize = 512;
@@ -56,19 +56,21 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Groups files by pattern, in at most `limit` groups. Memory besides the result: a number for
-    /// each pattern and the names of the directories.
-    pub(super) fn of<S: AsRef<str>>(names: &[S], limit: usize) -> Groups {
-        let joining = Joining::of(names, limit);
-        let mut groups = Groups::default();
-        for name in names {
-            let pattern = pattern_of(name.as_ref());
+    /// Groups files by pattern, in at most `limit` groups. Reads the names twice. Memory besides
+    /// the result: a number for each of up to [`MAX_GROUPS`] patterns of a directory, and the names
+    /// of the directories.
+    pub(super) fn of<F: FileNames + ?Sized>(names: &F, limit: usize) -> Result<Groups, F::Error> {
+        let joining = Joining::of(names, limit)?;
+        let (of_file, groups) = (Vec::with_capacity(names.count()), IndexMap::new());
+        let mut groups = Groups { of_file, groups };
+        names.for_each(&mut |name| {
+            let pattern = pattern_of(name);
             let breadth = joining.breadth(&pattern);
             let group = groups.groups.entry(breadth.of(&pattern));
             groups.of_file.push(group.index() as u32);
             group.or_insert(breadth);
-        }
-        groups
+        })?;
+        Ok(groups)
     }
 }
 
@@ -82,8 +84,8 @@ struct Joining {
 
 impl Joining {
     /// Joins as many as it takes for at most `limit` groups.
-    fn of<S: AsRef<str>>(names: &[S], limit: usize) -> Joining {
-        let directories = directories(names);
+    fn of<F: FileNames + ?Sized>(names: &F, limit: usize) -> Result<Joining, F::Error> {
+        let directories = directories(names)?;
         let mut left: usize = directories.iter().map(|(_, patterns)| patterns).sum();
         let mut joining = Joining { whole: FxHashSet::default(), depth: usize::MAX };
         for (directory, patterns) in &directories {
@@ -97,7 +99,7 @@ impl Joining {
             // Each directory is one group by now.
             joining.limit_depth(&directories, limit);
         }
-        joining
+        Ok(joining)
     }
 
     /// Sets the largest depth with at most `limit` groups; 0 if there is none. It is found by
@@ -133,23 +135,24 @@ fn depth_of(path: &str) -> usize {
     path.matches('/').count()
 }
 
-/// The directories of the names' patterns, with the number of patterns in each; the largest first.
-fn directories<S: AsRef<str>>(names: &[S]) -> Vec<(String, usize)> {
+/// The directories of the names' patterns, with the number of patterns in each, counted up to one
+/// more than [`MAX_GROUPS`]; the largest first.
+fn directories<F: FileNames + ?Sized>(names: &F) -> Result<Vec<(String, usize)>, F::Error> {
     let mut seen = FxHashSet::default();
     let mut counts: FxHashMap<String, usize> = FxHashMap::default();
-    for pattern in names.iter().map(|name| pattern_of(name.as_ref())) {
+    names.for_each(&mut |name| {
+        let pattern = pattern_of(name);
+        let directory = directory(&pattern);
+        let count = match counts.get_mut(directory) {
+            Some(count) => count,
+            None => counts.entry(directory.to_owned()).or_default(),
+        };
         // Patterns with the same hash count as one. There may then be one group too many.
-        if seen.insert(FxBuildHasher.hash_one(&pattern)) {
-            let directory = directory(&pattern);
-            match counts.get_mut(directory) {
-                Some(count) => *count += 1,
-                None => _ = counts.insert(directory.to_owned(), 1),
-            }
-        }
-    }
+        *count += usize::from(*count <= MAX_GROUPS && seen.insert(FxBuildHasher.hash_one(&pattern)));
+    })?;
     let mut directories: Vec<(String, usize)> = counts.into_iter().collect();
     directories.sort_unstable_by(|(one, few), (other, many)| many.cmp(few).then_with(|| one.cmp(other)));
-    directories
+    Ok(directories)
 }
 
 #[cfg(test)]
@@ -157,7 +160,7 @@ mod tests {
     use super::*;
 
     fn groups(names: &[String], limit: usize) -> Vec<String> {
-        let groups = Groups::of(names, limit);
+        let Ok(groups) = Groups::of(names, limit);
         assert!(groups.groups.len() <= limit);
         assert_eq!(groups.of_file.len(), names.len());
         for (name, group) in names.iter().zip(&groups.of_file) {

@@ -174,8 +174,19 @@ pub struct FileUse {
     pub collective_bytes: u64,
     /// Whether more than one process moved data.
     pub shared: bool,
-    #[serde(skip)]
-    pub(super) first_process: Option<u32>,
+}
+
+impl FileUse {
+    /// Counts a read or write.
+    pub(super) fn add(&mut self, request: &Request) {
+        let bytes = request.bytes();
+        self.requests += 1;
+        if request.flags.has(Flags::COLLECTIVE) {
+            self.collective_bytes = self.collective_bytes.saturating_add(bytes);
+        }
+        let moved = if request.op == Op::Read { &mut self.read_bytes } else { &mut self.written_bytes };
+        *moved = moved.saturating_add(bytes);
+    }
 }
 
 /// The files of one pattern.
@@ -191,6 +202,9 @@ pub struct Group {
     pub shared_files: u64,
     /// Sum over the files of the end of the farthest byte accessed.
     pub extent_bytes: u64,
+    /// The largest of these ends.
+    #[serde(skip)]
+    pub largest_extent_bytes: u64,
     /// Reads.
     pub read: Direction,
     /// Writes.
@@ -212,8 +226,14 @@ pub struct Group {
 pub struct Summary {
     /// Groups of files, in order of first appearance.
     pub groups: Vec<Group>,
-    /// All files, indexed by [`Request::file`].
+    /// Number of files.
+    pub file_count: u64,
+    /// All files, indexed by [`Request::file`]; empty if there are more than
+    /// [`LISTED_FILES_MAX`](super::LISTED_FILES_MAX).
     pub files: Vec<FileUse>,
+    /// Index into `groups`, by [`Request::file`].
+    #[serde(skip)]
+    pub group_of: Vec<u32>,
     /// Processes in the trace.
     pub processes: u64,
     /// Number of nodes on which they ran.

@@ -5,7 +5,7 @@ use indexmap::IndexSet;
 use super::broad::{Breadth, Groups};
 use super::past::{Past, Pasts};
 use super::phases::{Concurrency, PhaseTracker};
-use crate::{ProcessInfo, Request};
+use crate::{FileNames, ProcessInfo, Request};
 
 /// The group and phase of a read or write.
 #[derive(Clone, Copy)]
@@ -26,19 +26,19 @@ pub(super) struct Grouping {
 impl Grouping {
     /// At most `limit` groups of these files. Only if the phases are `detailed` their times and
     /// bytes are kept.
-    pub(super) fn new<S: AsRef<str>>(
+    pub(super) fn new<F: FileNames + ?Sized>(
         processes: &[ProcessInfo],
-        files: &[S],
+        files: &F,
         limit: usize,
         detailed: bool,
-    ) -> Grouping {
+    ) -> Result<Grouping, F::Error> {
         let mut nodes = IndexSet::new();
         let names = processes.iter().map(|process| process.node.as_str());
         let nodes = names.map(|node| nodes.insert_full(node).0 as u32).collect();
-        let groups = Groups::of(files, limit);
+        let groups = Groups::of(files, limit)?;
         let count = groups.groups.len();
         let phases = (0..count).map(|_| PhaseTracker::new(count, detailed)).collect();
-        Grouping { nodes, groups, phases }
+        Ok(Grouping { nodes, groups, phases })
     }
 
     /// Number of nodes.
@@ -62,9 +62,9 @@ impl Grouping {
         Some(Place { group, phase: self.phases[group as usize].visit(request, node) })
     }
 
-    /// The patterns and phase trackers of all groups.
-    pub(super) fn finish(self) -> impl Iterator<Item = (String, PhaseTracker)> {
-        self.groups.groups.into_keys().zip(self.phases)
+    /// The group of each file, and the patterns and phase trackers of all groups.
+    pub(super) fn finish(self) -> (Vec<u32>, impl Iterator<Item = (String, PhaseTracker)>) {
+        (self.groups.of_file, self.groups.groups.into_keys().zip(self.phases))
     }
 }
 
@@ -83,9 +83,9 @@ pub struct Class {
 /// [closed](Classifier::closed):
 ///
 /// ```text
-/// let mut classifier = Classifier::new(trace.processes(), trace.files(), MAX_GROUPS);
+/// let mut classifier = Classifier::new(trace.processes(), &trace, MAX_GROUPS)?;
 /// while let Some(batch) = requests.next_batch()? {
-///     for request in batch.requests {
+///     for request in batch {
 ///         if let Some(class) = classifier.classify(request) { .. }
 ///     }
 /// }
@@ -97,9 +97,18 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// A classifier for a trace with these processes and files, in at most `limit` groups.
-    pub fn new<S: AsRef<str>>(processes: &[ProcessInfo], files: &[S], limit: usize) -> Classifier {
-        Classifier { grouping: Grouping::new(processes, files, limit, false), pasts: Pasts::default() }
+    /// A classifier for a trace with these processes and files, in at most `limit` groups. Memory:
+    /// 4 bytes for each file, and what the groups take.
+    ///
+    /// # Errors
+    /// The names of the files cannot be read.
+    pub fn new<F: FileNames + ?Sized>(
+        processes: &[ProcessInfo],
+        files: &F,
+        limit: usize,
+    ) -> Result<Classifier, F::Error> {
+        let grouping = Grouping::new(processes, files, limit, false)?;
+        Ok(Classifier { grouping, pasts: Pasts::default() })
     }
 
     /// The class of a read or write that moved at least one byte; `None` for all other calls. The

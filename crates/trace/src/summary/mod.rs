@@ -3,6 +3,7 @@
 
 mod broad;
 mod contents;
+mod extents;
 mod grouping;
 mod past;
 mod phases;
@@ -17,18 +18,23 @@ pub use grouping::{Class, Classifier};
 pub use past::{Past, Pasts};
 pub use phases::{Concurrency, GAP_NS, Phase, Phases};
 
-use crate::{Flags, Op, ProcessInfo, Request, Trace, TraceError};
+use crate::{FileNames, Op, ProcessInfo, Request, Trace, TraceError};
+use extents::Extents;
 use grouping::{Grouping, Place};
 use streams::Streams;
 
+/// Maximum number of files whose uses are kept one by one.
+pub const LISTED_FILES_MAX: usize = 1 << 21;
+
 impl Summary {
-    /// Reads the whole trace once. Memory: the files, groups and streams (bounded); it does not
-    /// depend on the number of requests.
+    /// Reads the names of the files three times and the rows once. Memory: groups and streams
+    /// (bounded), 16 bytes for each file, and up to [`LISTED_FILES_MAX`] files with their names; it
+    /// does not depend on the number of requests.
     pub fn of(trace: &Trace) -> Result<Summary, TraceError> {
-        let mut builder = Builder::new(trace.processes(), trace.files());
+        let mut builder = Builder::new(trace.processes(), trace)?;
         let mut requests = trace.requests()?;
         while let Some(batch) = requests.next_batch()? {
-            batch.requests.iter().for_each(|request| builder.add(request));
+            batch.iter().for_each(|request| builder.add(request));
         }
         Ok(builder.finish())
     }
@@ -38,24 +44,43 @@ impl Summary {
 pub struct Builder {
     grouping: Grouping,
     streams: Streams,
+    extents: Extents,
     summary: Summary,
 }
 
 impl Builder {
     /// An empty summary for requests of these processes on these files.
-    pub fn new<S: AsRef<str>>(processes: &[ProcessInfo], files: &[S]) -> Builder {
-        let grouping = Grouping::new(processes, files, MAX_GROUPS, true);
-        let (processes, nodes) = (processes.len() as u64, grouping.nodes());
-        let mut summary = Summary { processes, nodes, ..Summary::default() };
-        for (name, file) in files.iter().zip(0..) {
-            let (name, group) = (name.as_ref().to_owned(), grouping.group(file));
-            summary.files.push(FileUse { name: name.clone(), group, ..FileUse::default() });
+    ///
+    /// # Errors
+    /// The names of the files cannot be read.
+    pub fn new<F: FileNames + ?Sized>(processes: &[ProcessInfo], files: &F) -> Result<Builder, F::Error> {
+        Builder::listing(processes, files, LISTED_FILES_MAX)
+    }
+
+    /// Lists the files if they are no more than `listed_max`.
+    fn listing<F: FileNames + ?Sized>(
+        processes: &[ProcessInfo],
+        files: &F,
+        listed_max: usize,
+    ) -> Result<Builder, F::Error> {
+        let grouping = Grouping::new(processes, files, MAX_GROUPS, true)?;
+        let (processes, nodes, count) = (processes.len() as u64, grouping.nodes(), files.count());
+        let mut summary = Summary { processes, nodes, file_count: count as u64, ..Summary::default() };
+        let mut file = 0;
+        files.for_each(&mut |name| {
+            let group = grouping.group(file);
+            file += 1;
+            if count <= listed_max {
+                summary.files.push(FileUse { name: name.to_owned(), group, ..FileUse::default() });
+            }
             if group as usize >= summary.groups.len() {
-                summary.groups.push(Group { first_file: name, start_ns: u64::MAX, ..Group::default() });
+                let first_file = name.to_owned();
+                summary.groups.push(Group { first_file, start_ns: u64::MAX, ..Group::default() });
             }
             summary.groups[group as usize].files += 1;
-        }
-        Builder { grouping, streams: Streams::default(), summary }
+        })?;
+        let (streams, extents) = (Streams::default(), Extents::new(count));
+        Ok(Builder { grouping, streams, extents, summary })
     }
 
     /// Adds the next request, in order of start.
@@ -72,36 +97,36 @@ impl Builder {
     }
 
     fn add_data(&mut self, request: &Request, place: Place) {
-        let (bytes, step) = (request.bytes(), self.streams.step(request));
-        let file = &mut self.summary.files[request.file as usize];
+        let step = self.streams.step(request);
+        self.extents.add(request);
         let group = &mut self.summary.groups[place.group as usize];
-        file.requests += 1;
-        file.extent_bytes = file.extent_bytes.max(request.offset.saturating_add(bytes));
-        if request.flags.has(Flags::COLLECTIVE) {
-            file.collective_bytes = file.collective_bytes.saturating_add(bytes);
+        match request.op {
+            Op::Read => group.read.add(request, step),
+            _ => group.write.add(request, step),
         }
-        file.shared |= *file.first_process.get_or_insert(request.process) != request.process;
-        if request.op == Op::Read {
-            file.read_bytes = file.read_bytes.saturating_add(bytes);
-            group.read.add(request, step);
-        } else {
-            file.written_bytes = file.written_bytes.saturating_add(bytes);
-            group.write.add(request, step);
+        if let Some(file) = self.summary.files.get_mut(request.file as usize) {
+            file.add(request);
         }
     }
 
     /// The finished summary.
     pub fn finish(self) -> Summary {
         let mut summary = self.summary;
-        for (group, (pattern, tracker)) in summary.groups.iter_mut().zip(self.grouping.finish()) {
+        let (group_of, groups) = self.grouping.finish();
+        for (group, (pattern, tracker)) in summary.groups.iter_mut().zip(groups) {
             group.pattern = pattern;
             group.phases = tracker.finish();
         }
-        for file in &summary.files {
-            let group = &mut summary.groups[file.group as usize];
-            group.extent_bytes = group.extent_bytes.saturating_add(file.extent_bytes);
-            group.shared_files += u64::from(file.shared);
+        for (file, (extent_bytes, is_shared)) in self.extents.iter().enumerate() {
+            let group = &mut summary.groups[group_of[file] as usize];
+            group.extent_bytes = group.extent_bytes.saturating_add(extent_bytes);
+            group.largest_extent_bytes = group.largest_extent_bytes.max(extent_bytes);
+            group.shared_files += u64::from(is_shared);
+            if let Some(file) = summary.files.get_mut(file) {
+                (file.extent_bytes, file.shared) = (extent_bytes, is_shared);
+            }
         }
+        summary.group_of = group_of;
         let start_ns = summary.groups.iter().map(|group| group.start_ns).min().unwrap_or(0);
         let end_ns = summary.groups.iter().map(|group| group.end_ns).max().unwrap_or(0);
         // Files without calls begin after they end.

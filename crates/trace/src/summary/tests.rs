@@ -51,14 +51,14 @@ impl Job {
     }
 
     fn summary(&self) -> Summary {
-        let mut builder = Builder::new(&self.processes, &self.files);
+        let Ok(mut builder) = Builder::new(&self.processes, &self.files);
         self.requests.iter().for_each(|request| builder.add(request));
         builder.finish()
     }
 
     /// (phase, p, c) of every read and write.
     fn classes(&self) -> Vec<(u32, u32, u32)> {
-        let mut classifier = Classifier::new(&self.processes, &self.files, MAX_GROUPS);
+        let Ok(mut classifier) = Classifier::new(&self.processes, &self.files, MAX_GROUPS);
         let classes: Vec<Class> =
             self.requests.iter().filter_map(|request| classifier.classify(request)).collect();
         classifier.close();
@@ -223,4 +223,26 @@ fn collective_calls_are_counted_and_so_is_what_moves_in_them() {
     assert_eq!((summary.files[0].collective_bytes, summary.files[1].collective_bytes), (300, 0));
     assert_eq!(other.marks.calls, [count(MpiCall::Open, 1)], "one of an unknown kind is left out");
     assert_eq!((shared.phases.len(), other.phases.len()), (1, 0), "marks open no phase");
+}
+
+#[test]
+fn of_more_files_than_can_be_listed_the_groups_are_the_same() {
+    let mut job = Job::new(2, 1);
+    for file in 0..20u64 {
+        for process in 0..=(file % 2) as u32 {
+            job.call(process, &format!("/d/{}{file}", if file < 5 { "a" } else { "b" }), Op::Write, file, 10);
+        }
+    }
+    let summary = |listed_max| {
+        let Ok(mut builder) = Builder::listing(&job.processes, &job.files, listed_max);
+        job.requests.iter().for_each(|request| builder.add(request));
+        builder.finish()
+    };
+    let (listed, not_listed) = (summary(21), summary(20));
+    assert_eq!((listed.files.len(), not_listed.files.len()), (21, 0));
+    assert_eq!((listed.file_count, not_listed.file_count), (21, 21));
+    let json = |summary: &Summary| serde_json::to_value(&summary.groups).unwrap();
+    assert_eq!(json(&listed), json(&not_listed));
+    let [_, a, b] = &not_listed.groups[..] else { panic!("three groups") };
+    assert_eq!((a.shared_files, b.shared_files, b.extent_bytes, b.largest_extent_bytes), (2, 8, 330, 29));
 }

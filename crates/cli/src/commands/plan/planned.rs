@@ -99,7 +99,7 @@ fn workload(applications: &[Application], args: &Args, sets_max: usize) -> anyho
 
 /// Reads the trace and groups the requests by kind, in at most `sets_max` file sets.
 pub fn read_workload(trace: &Trace, sets_max: usize, quiet: bool) -> anyhow::Result<Workload> {
-    collect(trace, Collector::new(trace.processes(), trace.files(), sets_max), quiet)
+    collect(trace, Collector::new(trace.processes(), trace, sets_max)?, quiet)
 }
 
 /// As [`read_workload`], for the files that match one of the patterns. The others take no part in
@@ -108,16 +108,16 @@ fn read_only(trace: &Trace, patterns: &[String], sets_max: usize, quiet: bool) -
     let is_wanted = |name: &str| {
         patterns.iter().any(|pattern| match_path(pattern.as_bytes(), name.as_bytes(), None).is_some())
     };
-    collect(trace, Collector::only(trace.processes(), trace.files(), is_wanted, sets_max), quiet)
+    collect(trace, Collector::only(trace.processes(), trace, is_wanted, sets_max)?, quiet)
 }
 
-fn collect(trace: &Trace, mut collector: Collector<'_>, quiet: bool) -> anyhow::Result<Workload> {
+fn collect(trace: &Trace, mut collector: Collector, quiet: bool) -> anyhow::Result<Workload> {
     let bar = progress::bar(Some(trace.len()), "{msg} [{bar:40}] {human_pos}/{human_len} {eta}", quiet);
     bar.set_message("grouping");
     let mut requests = trace.requests()?;
     while let Some(batch) = requests.next_batch()? {
-        batch.requests.iter().for_each(|request| collector.add(request));
-        bar.inc(batch.requests.len() as u64);
+        batch.iter().for_each(|request| collector.add(request));
+        bar.inc(batch.len() as u64);
     }
     bar.finish_and_clear();
     Ok(collector.finish())

@@ -21,7 +21,8 @@ use crate::managed;
 const FILES_MAX: usize = 4096;
 
 /// Stores in every set of the workload the present layouts of its managed files; `otherwise`, if
-/// it has none. Files that have grown since the trace count with their present sizes.
+/// it has none. Files that have grown since the trace count with their present sizes, unless there
+/// are so many that sets do not list all of theirs.
 pub fn find(workload: &mut Workload, cluster: &Cluster, otherwise: &Present) -> anyhow::Result<()> {
     let runtime = managed::runtime(None);
     for set in &mut workload.file_sets {
@@ -29,7 +30,10 @@ pub fn find(workload: &mut Workload, cluster: &Cluster, otherwise: &Present) -> 
         let mut layouts: Vec<Layout> = Vec::new();
         let mut layout_of = HashMap::new();
         for file in set.files.iter_mut().take(FILES_MAX) {
-            file.size = file.size.max(size_now(&runtime, Path::new(&*file.name)).unwrap_or(0));
+            // The size of a file that stands for others is their mean.
+            if file.others == 0 {
+                file.size = file.size.max(size_now(&runtime, Path::new(&*file.name)).unwrap_or(0));
+            }
             let Some(layout) = layout_now(&runtime, &file.name, cluster, layouts.len())? else {
                 continue;
             };

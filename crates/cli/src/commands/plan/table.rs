@@ -12,7 +12,7 @@ use stripewise_plan::{
     SpacePoint, StageTimes, native,
 };
 use stripewise_report::predictions::Moves;
-use stripewise_trace::summary::MAX_GROUPS;
+use stripewise_trace::summary::{LISTED_FILES_MAX, MAX_GROUPS};
 
 use super::args::Args;
 use super::planned::{Application, Planned};
@@ -46,6 +46,12 @@ pub fn print(planned: &Planned, moves: Option<Moves>, args: &Args) {
         }
     }
     sets(planned, args.candidates);
+    if planned.workload.has_too_many_files() {
+        println!(
+            "Sets of files are not divided by their use, because there are more than {LISTED_FILES_MAX} files; some of a \
+             set's files stand for the others.\n"
+        );
+    }
     if let Some(joint) = &planned.joint {
         print!("{}", whole(joint, planned));
     }

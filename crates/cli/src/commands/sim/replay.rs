@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use stripewise_sim::{Outcome, Queued, Streams};
-use stripewise_trace::{Request, Trace, TraceError};
+use stripewise_trace::{FileNames, Request, Trace, TraceError};
 
 /// Facts about a trace that must be known before its requests are replayed.
 pub struct Recorded {
@@ -19,28 +19,20 @@ pub struct Recorded {
 impl Recorded {
     /// Reads the trace once.
     pub fn of(trace: &Trace) -> Result<Self, TraceError> {
-        let (mut counts, mut used, mut names) = (vec![0; trace.processes().len()], Vec::new(), Vec::new());
+        let (mut counts, mut used) = (vec![0; trace.processes().len()], vec![false; trace.count()]);
         let mut requests = trace.requests()?;
         while let Some(batch) = requests.next_batch()? {
-            for request in batch.requests.iter().filter(|request| request.bytes() > 0) {
+            for request in batch.iter().filter(|request| request.bytes() > 0) {
                 counts[request.process as usize] += 1;
-                let file = request.file as usize;
-                if used.len() <= file {
-                    used.resize(file + 1, false);
-                }
-                used[file] = true;
-            }
-            if names.len() < batch.files.len() {
-                names.extend(batch.files[names.len()..].iter().map(|name| name.to_string()));
+                used[request.file as usize] = true;
             }
         }
-        let (mut files, mut number) = (Vec::new(), vec![u32::MAX; names.len()]);
-        for (index, name) in names.into_iter().enumerate() {
-            if used.get(index) == Some(&true) {
-                number[index] = files.len() as u32;
-                files.push(name);
-            }
-        }
+        let (mut files, mut number) = (Vec::new(), Vec::with_capacity(used.len()));
+        trace.for_each(&mut |name| {
+            let is_used = used[number.len()];
+            number.push(if is_used { files.len() as u32 } else { u32::MAX });
+            files.extend(is_used.then(|| name.to_owned()));
+        })?;
         let mut known: HashMap<&str, u32> = HashMap::new();
         let nodes = trace.processes().iter().map(|process| {
             let next = known.len() as u32;
@@ -79,7 +71,7 @@ impl Recorded {
                     return Some(Request { file, ..request });
                 }
                 match requests.next_batch() {
-                    Ok(next) => batch = Vec::from(next?.requests).into_iter(),
+                    Ok(next) => batch = Vec::from(next?).into_iter(),
                     Err(failure) => {
                         error = Some(failure);
                         return None;

@@ -88,8 +88,7 @@ fn print_head(trace: &Trace, summary: &Summary) {
     if let Some(wall_s) = meta.wall_s {
         println!("time     {wall_s:.3} s, of which {:.3} s between first and last call", summary.span_s);
     }
-    let Summary { calls, processes, nodes, .. } = summary;
-    let files = summary.files.len();
+    let Summary { calls, processes, nodes, file_count: files, .. } = summary;
     println!("calls    {calls} of {processes} process(es) on {nodes} node(s), {files} file(s)");
     if let Some(failure) = meta.failure() {
         println!("FAILED: {failure}");

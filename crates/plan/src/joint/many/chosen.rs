@@ -29,7 +29,7 @@ pub fn decision(
     let reason = reason(field, kind, (set, column), (&present, &best, gain, share));
     Decision {
         pattern: set.pattern.clone(),
-        files: set.files.len(),
+        files: set.count() as usize,
         file_bytes: set.total_size(),
         requests: set.requests(),
         request_size: main_size(set),

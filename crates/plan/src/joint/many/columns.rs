@@ -241,7 +241,7 @@ fn divisions(layouts: &[Layout], tier_of: &[u32]) -> Vec<Division> {
 fn divided(set: &FileSet, divisions: &[Division], layout_of: Vec<u32>, tiers: usize) -> Vec<u64> {
     let mut bytes = vec![0; tiers];
     for (file, layout) in set.files.iter().zip(layout_of) {
-        divisions[layout as usize].add(file.size, &mut bytes);
+        divisions[layout as usize].add(file, &mut bytes);
     }
     bytes
 }

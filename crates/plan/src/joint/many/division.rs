@@ -2,6 +2,8 @@
 
 use stripewise_layout::{Layout, Region, Stripe};
 
+use crate::workload::File;
+
 /// A layout as runs of stripes on servers of one tier.
 pub struct Division {
     regions: Vec<Part>,
@@ -43,15 +45,15 @@ impl Division {
         Self { regions: layout.regions().iter().map(part).collect() }
     }
 
-    /// Adds the bytes of a file of `size` bytes to those of the tiers.
-    pub fn add(&self, size: u64, tiers: &mut [u64]) {
+    /// Adds the bytes of a file, and of those that it stands for, to those of the tiers.
+    pub fn add(&self, file: &File, tiers: &mut [u64]) {
         for part in &self.regions {
-            let bytes = size.min(part.end).saturating_sub(part.start);
+            let bytes = file.size.min(part.end).saturating_sub(part.start);
             let (turns, rest) = (bytes / part.cycle, bytes % part.cycle);
             for run in &part.runs {
                 let here = turns * (run.to - run.from) + rest.clamp(run.from, run.to) - run.from;
                 let sum = &mut tiers[run.tier as usize];
-                *sum = sum.saturating_add(here);
+                *sum = sum.saturating_add(here.saturating_mul(file.count()));
             }
         }
     }
@@ -93,17 +95,18 @@ impl<'l> Filled<'l> {
         Self { layout, parts: layout.regions().iter().map(part).collect() }
     }
 
-    /// Adds a file of `size` bytes. Takes O(log servers).
-    pub fn add(&mut self, size: u64) {
+    /// Adds a file, and those that it stands for. Takes O(log servers).
+    pub fn add(&mut self, file: &File) {
+        let count = file.count();
         for (region, part) in self.layout.regions().iter().zip(&mut self.parts) {
-            let bytes = size.min(region.end.unwrap_or(u64::MAX)).saturating_sub(region.start);
+            let bytes = file.size.min(region.end.unwrap_or(u64::MAX)).saturating_sub(region.start);
             let cycle = part.ends.last().copied().unwrap_or(1);
             let rest = bytes % cycle;
             let stripes = part.ends.partition_point(|&end| end <= rest);
-            part.turns = part.turns.saturating_add(bytes / cycle);
-            part.whole[stripes] += 1;
+            part.turns = part.turns.saturating_add((bytes / cycle).saturating_mul(count));
+            part.whole[stripes] += count;
             let before = if stripes > 0 { part.ends[stripes - 1] } else { 0 };
-            part.partial[stripes] = part.partial[stripes].saturating_add(rest - before);
+            part.partial[stripes] = part.partial[stripes].saturating_add((rest - before).saturating_mul(count));
         }
     }
 
@@ -145,7 +148,6 @@ mod tests {
     use super::*;
     use crate::candidate::bytes_by_target;
     use crate::tests::layouts;
-    use crate::workload::File;
     use proptest::prelude::*;
 
     const SERVERS: u32 = 7;
@@ -160,24 +162,29 @@ mod tests {
         #[test]
         fn bytes_are_those_of_the_objects(
             layout in layouts(SERVERS),
-            sizes in prop::collection::vec(0u64..300, 0..6),
+            sizes in prop::collection::vec((0u64..300, 0u32..3), 0..6),
             turn in 0usize..4,
         ) {
             let tier_of = [0, 0, 1, 1, 1, 2, 2];
-            let files: Vec<File> = sizes.iter().map(|&size| File { size, ..File::default() }).collect();
-            let layout_of = vec![0; files.len()];
+            let file = |&(size, others)| File { size, others, ..File::default() };
+            let files: Vec<File> = sizes.iter().map(file).collect();
+            let each = |file: &File| vec![File { others: 0, ..file.clone() }; file.count() as usize];
+            let each: Vec<File> = files.iter().flat_map(each).collect();
+            let layout_of = vec![0; each.len()];
             let expected = |layout: &Layout| {
-                bytes_by_target(&files, (std::slice::from_ref(layout), &layout_of), SERVERS as usize, u64::MAX)
+                bytes_by_target(&each, (std::slice::from_ref(layout), &layout_of), SERVERS as usize, u64::MAX)
             };
             let (division, mut tiers) = (Division::new(&layout, &tier_of), [0; 3]);
             let mut filled = Filled::new(&layout);
-            for &size in &sizes {
-                division.add(size, &mut tiers);
-                filled.add(size);
+            for file in &files {
+                division.add(file, &mut tiers);
+                filled.add(file);
             }
             let mut servers = vec![0; SERVERS as usize];
             filled.add_to(&mut servers);
             prop_assert_eq!(&servers, &expected(&layout));
+            let some = (std::slice::from_ref(&layout), &layout_of[..files.len()]);
+            prop_assert_eq!(&servers, &bytes_by_target(&files, some, SERVERS as usize, u64::MAX));
             prop_assert_eq!(tiers, by_tier(&servers, &tier_of));
             if let Some(turned) = turned(&layout, &tier_of, (turn, 4)) {
                 prop_assert_eq!(by_tier(&expected(&turned), &tier_of), tiers);

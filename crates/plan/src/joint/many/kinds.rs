@@ -14,7 +14,7 @@ use stripewise_model::{Access, Op};
 use stripewise_policy::FastHash;
 
 use crate::present::Present;
-use crate::workload::{File, FileSet, Group, Request};
+use crate::workload::{FileSet, Group, Request};
 
 /// A kind has at least this fraction of all work, but for those of the least strict sense.
 const WORK_MIN: f64 = 1.0 / 64.0;
@@ -154,7 +154,7 @@ impl Sense {
             mapped: set.mapped,
             fields: if set.private { set.pattern.matches("<n>").count() } else { 0 },
             present: if self == Self::Any { 0 } else { of_present(&set.present, tier_of) },
-            files: magnitude(set.files.len() as u64),
+            files: magnitude(set.count()),
             largest: magnitude(set.largest()),
             groups,
         }
@@ -288,8 +288,7 @@ impl Kind {
                     false => *files.entry(request.file).or_insert(next),
                 };
                 if file == next {
-                    let File { name, size } = &set.files[request.file as usize];
-                    self.pooled.files.push(File { name: name.clone(), size: *size });
+                    self.pooled.files.push(set.files[request.file as usize].clone());
                 }
                 let number = processes.len() as u32;
                 let process = *processes.entry(request.process).or_insert(number);

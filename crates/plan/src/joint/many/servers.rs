@@ -57,7 +57,7 @@ fn add(field: &Field<'_>, layouts: &[Layout], sets: impl Iterator<Item = (u32, V
     let mut filled: Vec<Filled<'_>> = layouts.iter().map(Filled::new).collect();
     for (index, layout_of) in sets {
         for (file, layout) in field.sets[index as usize].files.iter().zip(layout_of) {
-            filled[layout as usize].add(file.size);
+            filled[layout as usize].add(file);
         }
     }
     filled.iter().for_each(|filled| filled.add_to(bytes));
