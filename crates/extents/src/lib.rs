@@ -30,6 +30,7 @@ mod journal;
 mod lists;
 mod lmdb;
 mod map;
+pub mod nodes;
 mod prefetch;
 mod read;
 pub mod repair;

@@ -13,7 +13,7 @@ use crate::{MapError, Mask, Result};
 pub(crate) const SHARED_FILE: &str = "board";
 
 /// A machine during one boot.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node {
     /// `MACHINE/HOST/HARDWARE`: `/etc/machine-id` (the host name if there is none), the host name,
     /// and the hardware addresses of up to four network devices, joined by `+`. Earlier versions

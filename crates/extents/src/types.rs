@@ -130,7 +130,7 @@ impl fmt::Debug for Mask {
 }
 
 /// A range of bytes whose valid copies are the same throughout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Span {
     /// Offset of the first byte.
     pub start: u64,

@@ -150,11 +150,7 @@ impl Writer {
                 Changes { payload, last_at: payload, count: 1, before: 0, last: span }
             }
         };
-        let Span { start, end, mask, .. } = changes.last;
-        put_varint(&mut self.bytes, start - changes.before);
-        // Length 0, which no range has, stands for a range without end.
-        put_varint(&mut self.bytes, if end == u64::MAX { 0 } else { end - start });
-        self.bytes.push(mask.bits());
+        put_change(&mut self.bytes, changes.before, &changes.last);
         self.open = Some(changes);
     }
 
@@ -216,14 +212,34 @@ pub(crate) fn decode_batch(bytes: &[u8], next: u64, copies: u8) -> Option<(Batch
             boot: payload.get(..16)?.try_into().ok()?,
             name: String::from_utf8_lossy(&payload[16..]).into_owned(),
         }),
-        CHANGES => Batch::Changes(decode_changes(payload, count, copies)?),
+        CHANGES => Batch::Changes(take_changes(payload, count, copies)?),
         CLEAN => Batch::Clean,
         _ => return None,
     };
     Some((batch, end + CHECKSUM_BYTES))
 }
 
-fn decode_changes(mut payload: &[u8], count: u64, copies: u8) -> Option<Vec<Span>> {
+/// Appends a range of changes; `before` is the end of the one before it.
+fn put_change(bytes: &mut Vec<u8>, before: u64, span: &Span) {
+    let &Span { start, end, mask, .. } = span;
+    put_varint(bytes, start - before);
+    // Length 0, which no range has, stands for a range without end.
+    put_varint(bytes, if end == u64::MAX { 0 } else { end - start });
+    bytes.push(mask.bits());
+}
+
+/// Appends changes, which come in order, and returns how many there are.
+pub(crate) fn put_changes(bytes: &mut Vec<u8>, spans: &[Span]) -> u32 {
+    let mut before = 0;
+    for span in spans {
+        put_change(bytes, before, span);
+        before = span.end;
+    }
+    spans.len() as u32
+}
+
+/// Decodes the payload of a batch of changes; `None` if it is damaged.
+pub(crate) fn take_changes(mut payload: &[u8], count: u64, copies: u8) -> Option<Vec<Span>> {
     let mut changes = Vec::new();
     let mut at = 0u64;
     while !payload.is_empty() {
@@ -243,12 +259,12 @@ fn decode_changes(mut payload: &[u8], count: u64, copies: u8) -> Option<Vec<Span
     (changes.len() as u64 == count).then_some(changes)
 }
 
-fn number(bytes: &[u8]) -> u64 {
+pub(crate) fn number(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
 /// Appends a number in LEB128 encoding.
-fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;
@@ -256,7 +272,7 @@ fn put_varint(bytes: &mut Vec<u8>, mut value: u64) {
     bytes.push(value as u8);
 }
 
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
         let (&byte, rest) = bytes.split_first()?;

@@ -20,6 +20,7 @@ pub(crate) use commit::limit_bytes;
 pub(crate) use commit::{Commit, Position, write_new};
 use format::{Batch, decode_batch};
 pub(crate) use format::{HEADER_BYTES, Header, Writer};
+pub(crate) use format::{number, put_changes, put_varint, take_changes, take_varint};
 pub(crate) use place::{COMMIT_BYTE, JOIN_BYTE, Locked, Place};
 
 /// A journal as read: the map as of the last commit.

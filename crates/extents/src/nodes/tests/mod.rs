@@ -1,0 +1,10 @@
+//! Tests of the protocol for several nodes.
+
+mod explore;
+mod format;
+mod oracle;
+mod ranges;
+mod rules;
+mod scenarios;
+mod steps;
+mod world;
