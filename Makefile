@@ -19,6 +19,7 @@ help:
 	@echo 'make throttled-disk   the disks that take their time, for real file systems (testbed/disks; needs FUSE)'
 	@echo 'make cephfs-bed a CephFS on this machine, to test and measure on: installs Ceph, says how (testbed/cephfs; needs root, FUSE)'
 	@echo 'make test-cephfs  brings it up, runs what is tested on it, takes it down (some minutes; STRIPEWISE_LONG=1: more)'
+	@echo 'make test-nodes several nodes on this machine, with Slurm and a CephFS that each mounts: tests on all of them (some minutes; testbed/nodes)'
 	@echo 'make test-orangefs ORANGEFS=DIR  the same on an OrangeFS that is installed in DIR, or built from its source tree DIR (testbed/orangefs)'
 	@echo 'make bench-cephfs  layouts, PSA, the cache and replicas measured on it, and the page bench/results.d/cephfs.md (an hour)'
 	@echo 'make evaluate   the experiments of the papers: simulated at their full size, measured on emulated servers (an hour), and the pages'
@@ -35,6 +36,7 @@ setup:
 workloads: setup
 	@$(MAKE) --no-print-directory -s -C workloads
 	@$(MAKE) --no-print-directory -s -C mpi
+	@$(MAKE) --no-print-directory -s -C testbed/nodes
 
 throttled-disk:
 	@tools/setup.sh disks
@@ -69,6 +71,11 @@ test-long: workloads build-test
 # To run next to another testbed: CEPHFS_BED="--base DIR --port PORT".
 test-cephfs: workloads cephfs-bed build-test
 	STRIPEWISE_BIN_DIR=$(TEST_BIN) tools/test-bed.sh cephfs $(PYTHON)
+
+# The same tests run in `make test`, there on nodes with a plain shared directory.
+test-nodes: workloads cephfs-bed build-test
+	@tools/setup.sh nodes
+	STRIPEWISE_BIN_DIR=$(TEST_BIN) tools/test-bed.sh nodes $(PYTHON)
 
 # ORANGEFS: where OrangeFS is installed, or its source tree. To run next to another testbed:
 # ORANGEFS_BED="--base DIR --port PORT".
@@ -110,4 +117,4 @@ clean:
 	cargo clean
 	rm -rf build
 
-.PHONY: help setup workloads throttled-disk cephfs-bed build demo build-test test test-long test-mutations test-cephfs test-orangefs bench-cephfs evaluate evaluation-pages lint bench clean
+.PHONY: help setup workloads throttled-disk cephfs-bed build demo build-test test test-long test-mutations test-cephfs test-nodes test-orangefs bench-cephfs evaluate evaluation-pages lint bench clean

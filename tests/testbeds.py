@@ -1,9 +1,11 @@
 """What the tests on real file systems share: calls of testbed/NAME, and what a testbed leaves."""
 
 import os
+import random
 import shutil
 import signal
 import socket
+import string
 import subprocess
 import sys
 import time
@@ -31,6 +33,11 @@ class Bed:
     def __call__(self, command, *words, **options):
         """Runs testbed/NAME COMMAND WORDS..."""
         return call(self.name, command, self.base, *words, **options)
+
+
+def new_name():
+    """An unused name without digits (tests/conftest.py says why)."""
+    return "test-" + "".join(random.choices(string.ascii_lowercase, k=12))
 
 
 def killed(command, seconds):

@@ -7,17 +7,22 @@
 #     tools/setup.sh cephfs   only the packages for a CephFS on this machine (testbed/cephfs);
 #                             nothing is started or configured
 #     tools/setup.sh orangefs only the packages to build and run an OrangeFS (testbed/orangefs)
+#     tools/setup.sh nodes    only the packages for several nodes on this machine (testbed/nodes),
+#                             with Slurm; nothing is started or configured
 #
 # Variables: PYTHON (default python3), VENV (default .venv).
 set -eu
 cd "$(dirname "$0")/.."
 
 # Both MPIs, because programs are tested under both; fio for the verification of the data path.
-PACKAGES="gcc make python3 python3-venv mpich libmpich-dev openmpi-bin libopenmpi-dev gfortran fio libaio-dev libc6-dev strace rsync hdf5-tools"
+# The nodes' SSH server and network are small, and part of the tests.
+PACKAGES_OF_NODES="iproute2 util-linux procps dropbear-bin"
+PACKAGES="gcc make python3 python3-venv mpich libmpich-dev openmpi-bin libopenmpi-dev gfortran fio libaio-dev libc6-dev strace rsync hdf5-tools $PACKAGES_OF_NODES"
 PACKAGES_OF_DISKS="gcc make python3 pkg-config fuse3 libfuse3-dev e2fsprogs util-linux"
 # Ceph's daemons as plain programs, without the packages that would start them as services.
 PACKAGES_OF_CEPHFS="$PACKAGES_OF_DISKS ceph-mon ceph-osd ceph-mgr ceph-mds ceph-fuse ceph-common python3-rados attr linux-libc-dev"
 PACKAGES_OF_ORANGEFS="gcc make python3 pkg-config autoconf automake bison flex libdb-dev libssl-dev libfuse-dev util-linux"
+PACKAGES_OF_SLURM="slurmctld slurmd slurm-client munge libpmix2"
 PYTHON=${PYTHON:-python3}
 VENV=${VENV:-.venv}
 TOOLS="gcc mpicc mpirun fio gfortran $PYTHON"
@@ -95,6 +100,18 @@ cephfs)
 orangefs)
     PACKAGES=$PACKAGES_OF_ORANGEFS
     TOOLS="gcc make pkg-config autoconf automake bison flex umount"
+    install_packages
+    exit
+    ;;
+nodes)
+    PACKAGES="$PACKAGES_OF_NODES $PACKAGES_OF_SLURM"
+    TOOLS="unshare nsenter ip ps dropbear dbclient slurmctld slurmd srun munged"
+    # The packages of Slurm and munge start services, unless this program forbids it.
+    if command -v apt-get >/dev/null 2>&1 && [ -n "$(missing_packages)" ] && [ ! -e /usr/sbin/policy-rc.d ] && [ "$(id -u)" -eq 0 ]; then
+        trap 'rm -f /usr/sbin/policy-rc.d' EXIT
+        printf '#!/bin/sh\nexit 101\n' >/usr/sbin/policy-rc.d
+        chmod 755 /usr/sbin/policy-rc.d
+    fi
     install_packages
     exit
     ;;

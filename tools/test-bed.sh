@@ -4,9 +4,11 @@
 #
 #     tools/test-bed.sh cephfs PYTHON
 #     tools/test-bed.sh orangefs PYTHON DIR      DIR: an installed OrangeFS, or its source tree
+#     tools/test-bed.sh nodes PYTHON             three nodes with a CephFS
 #
-# Variables: those of tests/conftest.py (STRIPEWISE_LONG=1: long variants, too); CEPHFS_BED and
-# ORANGEFS_BED: flags of the testbed's `up` (--base, --port), to run next to another testbed.
+# Variables: those of tests/conftest.py (STRIPEWISE_LONG=1: long variants, too); CEPHFS_BED,
+# ORANGEFS_BED and NODES_BED: flags of the testbed's `up` (--base, --port), to run next to another
+# testbed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 name=$1 python=$2
@@ -15,6 +17,8 @@ bed="testbed/$name"
 case $name in
 cephfs) flags=${CEPHFS_BED:-} ;;
 orangefs) flags=${ORANGEFS_BED:-} ;;
+# Correctness does not depend on the speed of disks.
+nodes) flags="${NODES_BED:-} --on cephfs -- --no-limits" ;;
 *) echo "test-bed: there is no testbed/$name to test on" >&2 && exit 1 ;;
 esac
 # shellcheck disable=SC2086  # a list of words
@@ -47,10 +51,11 @@ fill() {
 }
 
 status=0
+[ "$name" = nodes ] && export STRIPEWISE_NODES="$base"
 "$python" -m pytest -q --durations=10 "tests/$name" || status=1
 if [ "$name" = cephfs ]; then
     fill hdd1 || status=1
     export STRIPEWISE_CEPHFS_FULL=hdd1
 fi
-cargo test --no-fail-fast -p stripewise-drivers || status=1
+[ "$name" = nodes ] || cargo test --no-fail-fast -p stripewise-drivers || status=1
 exit $status

@@ -10,7 +10,7 @@ It consists of Ceph's real daemons, with each OSD on a throttled disk (testbed/d
 
 Pools: hdd and ssd, each over all OSDs of its class (round robin), and hdd0.. and ssd0.., one OSD
 each. All are data pools of the file system. There is one copy of all data and no authentication.
-The testbed uses only --base and the ports from --port on of 127.0.0.1, so several testbeds with
+The testbed uses only --base and the ports from --port on of --address, so several testbeds with
 different values can run at the same time. `up` removes the remains of a testbed that was killed.
 Needs root, FUSE, and the packages and programs that `make cephfs-bed` installs and builds.
 """
@@ -66,6 +66,7 @@ def add_flags_of_up(parser):
     take the same time, because the order of bytes on bluestore's disk differs from the file's.
     """
     add = parser.add_argument
+    add("--address", default="127.0.0.1", help="of this machine, for all daemons [default: %(default)s]")
     add("--port", type=int, default=40100, help="of the monitor, and the next one [default: %(default)s]")
     add("--hdds", type=int, default=4)
     add("--ssds", type=int, default=4)
@@ -84,7 +85,7 @@ def main():
     bed = Bed(args.base)
     match args.what:
         case "up":
-            shape = Shape(args.port, args.hdds, args.ssds, args.hdd, args.ssd, args.size_mib, args.pgs)
+            shape = Shape(args.address, args.port, args.hdds, args.ssds, args.hdd, args.ssd, args.size_mib, args.pgs)
             bed.up(shape, args.throttled_disk, args.images, limits=not args.no_limits)
             print(bed.environment())
         case "down":

@@ -23,6 +23,7 @@ WIDE_FUSE = Path("build") / "widefuse.so"
 class Shape:
     """Size and speed of a testbed."""
 
+    address: str
     port: int
     hdds: int
     ssds: int
@@ -78,12 +79,12 @@ class Bed(beds.Directory):
     def _make(self, shape, throttled_disk, images):
         fsid = str(uuid.uuid4())
         self.base.mkdir(parents=True)
-        self.conf.write_text(conf.text(self.base, fsid, shape.port))  # first: `down` looks for it
+        self.conf.write_text(conf.text(self.base, fsid, shape.address, shape.port))  # first: `down` looks for it
         for name in ("log", "run", "crash", "mon.a", "mgr.a", "mds.a", "db"):
             (self.base / name).mkdir()
         self.farm.up(throttled_disk, shape.disks(), images, shape.size_mib, RAW)
         self.limits(False)
-        self._make_monitor(fsid, shape.port)
+        self._make_monitor(fsid, conf.monitor_addresses(shape.address, shape.port))
         monitors = Monitors(self.conf)
         try:
             self._make_osds(monitors, shape)
@@ -95,10 +96,9 @@ class Bed(beds.Directory):
             monitors.close()
         self.mount(self.mount_point)
 
-    def _make_monitor(self, fsid, port):
+    def _make_monitor(self, fsid, addresses):
         map_file = self.base / "monmap"
-        address = conf.monitor_addresses(port)
-        run("monmaptool", "--create", "--fsid", fsid, "--addv", "a", address, "--set-min-mon-release", "16", map_file)
+        run("monmaptool", "--create", "--fsid", fsid, "--addv", "a", addresses, "--set-min-mon-release", "16", map_file)
         run("ceph-mon", "-c", self.conf, "-i", "a", "--mkfs", "--monmap", map_file)
         daemons.start(self.conf, "ceph-mon", "-i", "a")
         daemons.start(self.conf, "ceph-mgr", "-i", "a")

@@ -5,8 +5,8 @@ TEMPLATE = """\
 fsid = {fsid}
 mon_host = {addresses}
 mon_initial_members = a
-public_addr = 127.0.0.1
-cluster_addr = 127.0.0.1
+public_addr = {address}
+cluster_addr = {address}
 auth_cluster_required = none
 auth_service_required = none
 auth_client_required = none
@@ -100,11 +100,11 @@ fuse_max_write = 1048576
 """
 
 
-def text(base, fsid, port):
-    """The ceph.conf of a testbed in `base` with its monitor at 127.0.0.1:port."""
-    return TEMPLATE.format(base=base, fsid=fsid, addresses=monitor_addresses(port))
+def text(base, fsid, address, port):
+    """The ceph.conf of a testbed in `base` with its monitor at address:port."""
+    return TEMPLATE.format(base=base, fsid=fsid, address=address, addresses=monitor_addresses(address, port))
 
 
-def monitor_addresses(port):
+def monitor_addresses(address, port):
     """The addresses for both protocols, in Ceph's syntax."""
-    return f"[v2:127.0.0.1:{port}/0,v1:127.0.0.1:{port + 1}/0]"
+    return f"[v2:{address}:{port}/0,v1:{address}:{port + 1}/0]"

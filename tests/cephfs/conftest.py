@@ -4,8 +4,6 @@ Without it these tests are skipped."""
 
 import json
 import os
-import random
-import string
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,15 +86,10 @@ class CephCluster(ClusterDir):
         return head
 
 
-def new_name():
-    """An unused name without digits (tests/conftest.py says why)."""
-    return "test-" + "".join(random.choices(string.ascii_lowercase, k=12))
-
-
 @pytest.fixture
 def on_ceph(bed):
     """A directory of the mount."""
-    with testbeds.directory_of(bed.mount / new_name()) as directory:
+    with testbeds.directory_of(bed.mount / testbeds.new_name()) as directory:
         yield directory
 
 

@@ -13,10 +13,11 @@ import subprocess
 import time
 
 import pytest
+import testbeds
 from conftest import HDD, LONG, SSD
 from crash.test_kill import WRITERS, assert_recovered, kill, read_notes, start_writers, verify
 
-from .conftest import CephCluster, new_name
+from .conftest import CephCluster
 from .test_programs import plan_of
 
 KINDS = ["striped", "replicas", "cache"]
@@ -88,7 +89,7 @@ def test_an_osd_is_away_for_a_while(bed, stripewise, cluster, tmp_path, kind, ho
 @pytest.fixture
 def second_mount(bed, bin_dir):
     """second_mount(*options) -> a cluster on a separate mount, which the test can break."""
-    directory, name = bed.base / "second", new_name()
+    directory, name = bed.base / "second", testbeds.new_name()
 
     def mount(*options):
         bed("mount", directory, "--", *options)

@@ -12,7 +12,7 @@ from conftest import LONG, run_command
 
 from .conftest import PROGRAM_OF, Worlds, cases, seeds
 from .test_fio import fio
-from .test_mpi import STACKS, launch
+from .test_mpi import launch
 from .test_python import H5PY, IO, NUMPY, SQLITE
 
 HDDS = '[{ cycle = "hdd/0-3:8K" }]'

@@ -7,8 +7,9 @@ import re
 
 import pytest
 from conftest import run_command
+from worlds import MAGIC
 
-from .conftest import HERE, MAGIC, seeds
+from .conftest import HERE, seeds
 
 W, RW, CREAT, EXCL, TRUNC = os.O_WRONLY, os.O_RDWR, os.O_CREAT, os.O_EXCL, os.O_TRUNC
 APPEND, NOFOLLOW, NONBLOCK, DIRECTORY = os.O_APPEND, os.O_NOFOLLOW, os.O_NONBLOCK, os.O_DIRECTORY

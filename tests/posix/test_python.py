@@ -1,6 +1,7 @@
 """CPython, NumPy and h5py."""
 
 import pytest
+from worlds import CYCLES, Worlds
 
 IO = r"""
 import io, mmap, os, shutil, sys
@@ -106,8 +107,6 @@ def test_python(layouts, python, name):
 
 
 def test_shared_mappings_of_odd_stripes_are_refused(cluster, python):
-    from .conftest import CYCLES, Worlds
-
     worlds = Worlds(cluster, CYCLES["odd"])
     script = """
 import mmap, sys
