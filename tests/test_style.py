@@ -1,10 +1,13 @@
-"""How pages and comments read, as far as a program can tell: their width, and no fragments."""
+"""How pages and comments read, as far as a program can tell: their width, and no fragments; and
+that Python programs use no name that is not there."""
 
+import ast
 import re
 import subprocess
 
 import pytest
 from conftest import ROOT
+from pyflakes import checker, messages
 
 WIDTH = 100
 TRACKED = [ROOT / name for name in subprocess.check_output(["git", "-C", ROOT, "ls-files"], text=True).split()]
@@ -60,3 +63,11 @@ def test_comments_are_no_fragments():
             if alone and FRAGMENT.fullmatch(line.lstrip(" /!")):
                 found.append(f"{name_of(path)}:{number}: {line.strip()}")
     assert found == []
+
+
+@pytest.mark.parametrize("program", [path for path in TRACKED if path.suffix == ".py"], ids=name_of)
+def test_names_in_python_are_defined(program):
+    """Also in tests that not every machine runs."""
+    tree = ast.parse(program.read_text(), str(program))
+    undefined = (messages.UndefinedName, messages.UndefinedLocal, messages.UndefinedExport)
+    assert [str(m) for m in checker.Checker(tree, str(program)).messages if isinstance(m, undefined)] == []

@@ -7,7 +7,6 @@ import os
 import re
 import struct
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 MIB = 1 << 20
 

@@ -4,7 +4,6 @@ is admitted."""
 from statistics import median
 
 import cache
-import servers
 import sizes
 from programs import Failed
 from workspace import Workspace

@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 
 import pytest
-from conftest import LONG, run_command
+from conftest import LONG
 
 OPERATIONS = 1_000_000 if LONG else 10_000
 SEEDS = range(1, 4) if LONG else [1]
