@@ -112,12 +112,30 @@ fn server() -> String {
 #[test]
 fn a_network_is_measured_from_a_pair() {
     let options = Options { seconds_per_point: 0.02, repeats: 50, ..Options::quick() };
-    let report = network::measure(&server(), &options, &mut |_, _| {}).unwrap();
+    let report = network::measure(&[server()], 1, &options, &mut |_, _| {}).unwrap();
     assert!(report.establish.mean_s > 0.0 && report.establish.samples > 1);
     assert!(report.per_byte_s > 0.0 && report.per_byte_s < 1e-6, "{}", report.per_byte_s);
     assert_eq!((report.sent.len(), report.received.len()), (11, 11));
     let profile = stripewise_calibrate::network_profile(&report);
     assert_eq!(profile.samples, report.establish.samples + report.transfers());
+}
+
+#[test]
+fn several_clients_measure_against_several_servers_at_once() {
+    let options = Options { seconds_per_point: 0.02, ..Options::quick() };
+    let servers = [server(), server()];
+    let mut reports: Vec<_> = std::thread::scope(|scope| {
+        let client = || network::measure(&servers, 3, &options, &mut |_, _| {}).unwrap();
+        let clients: Vec<_> = (0..3).map(|_| scope.spawn(client)).collect();
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    reports.sort_by_key(|report| report.place);
+    assert_eq!(reports.iter().map(|report| report.place).collect::<Vec<_>>(), [0, 1, 2]);
+    for report in reports {
+        assert_eq!((report.servers.as_slice(), report.clients), (servers.as_slice(), 3));
+        assert_eq!((report.sent.len(), report.received.len()), (11, 11));
+        assert!(report.received.iter().all(|(_, summary)| summary.samples >= 4), "two from each server");
+    }
 }
 
 #[test]
@@ -132,13 +150,15 @@ fn strangers_on_the_network_do_no_harm() {
         assert!(answer.is_empty());
     }
     let options = Options { seconds_per_point: 0.01, repeats: 5, ..Options::quick() };
-    assert!(network::measure(&address, &options, &mut |_, _| {}).is_ok(), "still served");
+    assert!(network::measure(&[address], 1, &options, &mut |_, _| {}).is_ok(), "still served");
 }
 
 #[test]
 fn a_host_that_does_not_serve_is_named() {
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let message = network::measure(&unused, &Options::quick(), &mut |_, _| {}).unwrap_err().to_string();
+    let message = network::measure(std::slice::from_ref(&unused), 1, &Options::quick(), &mut |_, _| {})
+        .unwrap_err()
+        .to_string();
     assert!(message.starts_with(&unused) && message.contains("--serve"), "{message}");
-    assert!(network::measure("no such host:1", &Options::quick(), &mut |_, _| {}).is_err());
+    assert!(network::measure(&["no such host:1".to_owned()], 1, &Options::quick(), &mut |_, _| {}).is_err());
 }

@@ -93,6 +93,7 @@ fn what_cannot_be_done_is_said_in_one_line_and_writes_nothing() {
         ("--file-size 1M", "at least 64M"),
         ("--repeats 0", "repeats"),
         ("--network 127.0.0.1:1 --only-network --quick -q", "--serve"),
+        ("--network 127.0.0.1:1,absent:2 --only-network --quick -q", "absent"),
     ] {
         let message = place.error(&format!("calibrate {arguments}"));
         assert!(message.contains(word), "{arguments:?}: {message}");
@@ -114,14 +115,45 @@ impl Drop for Server {
     }
 }
 
-#[test]
-fn measures_a_network_between_two_processes() {
-    let place = Place::new();
-    let mut serve = place.command("calibrate --serve 127.0.0.1:0");
-    let mut server = Server(serve.stdout(Stdio::piped()).spawn().unwrap());
+/// Starts a server, and returns it with its address.
+fn serve(place: &Place) -> (Server, String) {
+    let mut command = place.command("calibrate --serve 127.0.0.1:0");
+    let mut server = Server(command.stdout(Stdio::piped()).spawn().unwrap());
     let mut line = String::new();
     BufReader::new(server.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     let address = line.split([' ', ';']).find(|word| word.starts_with("127.0.0.1:")).unwrap();
+    (server, address.to_owned())
+}
+
+#[test]
+fn of_several_hosts_that_measure_at_once_one_writes_the_profile() {
+    let place = Place::new();
+    let (one, other) = (serve(&place), serve(&place));
+    let measure = |number: u32| {
+        let arguments = "--only-network --quick --seconds-per-point 0.01 --clients 3";
+        let mut command =
+            place.command(&format!("calibrate {arguments} --network {},{} -o {number}.toml", one.1, other.1));
+        command.stdout(Stdio::piped()).spawn().unwrap()
+    };
+    let said: Vec<String> = [1, 2, 3]
+        .map(measure)
+        .map(|client| {
+            let done = client.wait_with_output().unwrap();
+            assert!(done.status.success());
+            String::from_utf8(done.stdout).unwrap()
+        })
+        .into();
+    let wrote: Vec<usize> = (0..3).filter(|&client| !said[client].is_empty()).collect();
+    assert_eq!(wrote.len(), 1, "{said:?}");
+    assert!(said[wrote[0]].contains("from 3 hosts at once"), "{said:?}");
+    let exists = |number: &usize| place.path(&format!("{number}.toml")).exists();
+    assert_eq!([1, 2, 3].iter().filter(|number| exists(number)).collect::<Vec<_>>(), [&(wrote[0] + 1)]);
+}
+
+#[test]
+fn measures_a_network_between_two_processes() {
+    let place = Place::new();
+    let (_server, address) = serve(&place);
     let measure = || {
         place.run(&format!(
             "calibrate --only-network --quick --seconds-per-point 0.01 --network {address} --force"

@@ -28,6 +28,9 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
         return serve(address);
     }
     let calibrated = calibrate(args)?;
+    if calibrated.is_beside() {
+        return Ok(());
+    }
     if args.json {
         return output::json(&to_json(&calibrated));
     }
@@ -74,6 +77,13 @@ struct Calibrated {
     output: PathBuf,
 }
 
+impl Calibrated {
+    /// Whether this host only measured beside the one that writes the profile.
+    fn is_beside(&self) -> bool {
+        self.network.as_ref().is_some_and(|network| network.place > 0)
+    }
+}
+
 /// Measures what the flags name, and writes the profile.
 fn calibrate(args: &Args) -> anyhow::Result<Calibrated> {
     let options = args.options()?;
@@ -86,11 +96,9 @@ fn calibrate(args: &Args) -> anyhow::Result<Calibrated> {
     if let Some(mut cluster) = cluster {
         let subjects = subjects::of(&mut cluster, args)?;
         servers = measure_servers(&cluster, &subjects, &options, args.quiet)?;
-        notes = subjects::inseparable(&cluster, &subjects, args.network.is_some());
+        notes = subjects::inseparable(&cluster, &subjects, !args.network.is_empty());
     }
-    let measure_network =
-        |server: &String| with_progress(server, args.quiet, |tell| network::measure(server, &options, tell));
-    let network = args.network.as_ref().map(measure_network).transpose()?;
+    let network = measure_network(args, &options)?;
     let method = stripewise_calibrate::method(&options, &servers);
     let mut classes = before.classes;
     classes.extend(combine(&servers));
@@ -100,9 +108,21 @@ fn calibrate(args: &Args) -> anyhow::Result<Calibrated> {
         network: network.as_ref().map(stripewise_calibrate::network_profile).or(before.network),
         classes,
     };
+    let calibrated = Calibrated { servers, network, profile, notes, output };
     interrupt::too_late();
-    files::write_whole(&output, &profile.to_toml())?;
-    Ok(Calibrated { servers, network, profile, notes, output })
+    if !calibrated.is_beside() {
+        files::write_whole(&calibrated.output, &calibrated.profile.to_toml())?;
+    }
+    Ok(calibrated)
+}
+
+fn measure_network(args: &Args, options: &Options) -> anyhow::Result<Option<NetworkReport>> {
+    if args.network.is_empty() {
+        return Ok(None);
+    }
+    let measure =
+        |tell: &mut dyn FnMut(f64, &str)| network::measure(&args.network, args.clients, options, tell);
+    Ok(Some(with_progress(&args.network.join(", "), args.quiet, measure)?))
 }
 
 /// Returns the contents of the existing profile that the new one keeps: everything if only some
@@ -222,9 +242,11 @@ fn print_points(kind: &KindReport) {
 }
 
 fn print_network(network: &NetworkReport) {
-    let NetworkReport { server, establish, per_byte_s, per_byte_error_s, .. } = network;
+    let NetworkReport { servers, clients, establish, per_byte_s, per_byte_error_s, .. } = network;
+    let beside = if *clients > 1 { format!(" from {clients} hosts at once") } else { String::new() };
     println!(
-        "network to {server}: e = {:.4} ms ± {:.4} ({} connections), t = {:.4} ns/B ± {:.4} ({} transfers)\n",
+        "network to {}{beside}: e = {:.4} ms ± {:.4} ({} connections), t = {:.4} ns/B ± {:.4} ({} transfers)\n",
+        servers.join(", "),
         establish.mean_s * 1e3,
         establish.stddev_s * 1e3,
         establish.samples,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use stripewise_calibrate::Options;
+use stripewise_calibrate::network::CLIENTS_MAX;
 use stripewise_cluster::size;
 
 /// Measures the parameters of the cost models: alpha and beta of each class of servers, e and t of
@@ -20,7 +21,8 @@ use stripewise_cluster::size;
   stripewise calibrate -c cluster.toml --quick --tier ssd --points
   stripewise calibrate -c cluster.toml --all-servers --json > calibration.json
   node1$ stripewise calibrate --serve 7788
-  node2$ stripewise calibrate -c cluster.toml --network node1:7788")]
+  node2$ stripewise calibrate -c cluster.toml --network node1:7788
+  srun -w node3,node4 -n2 stripewise calibrate --only-network --clients 2 --network node1:7788,node2:7788")]
 pub struct Args {
     /// The cluster file
     #[arg(short, long, env = "STRIPEWISE_CLUSTER", default_value = "cluster.toml", value_name = "FILE")]
@@ -48,12 +50,18 @@ pub struct Args {
     /// Take about ten seconds per server instead of two minutes
     #[arg(long, env = "STRIPEWISE_QUICK")]
     pub quick: bool,
-    /// Measure e and t too, against a host that runs `stripewise calibrate --serve PORT`
-    #[arg(long, env = "STRIPEWISE_NETWORK", value_name = "HOST:PORT")]
-    pub network: Option<String>,
+    /// Measure e and t too, against a host that runs `stripewise calibrate --serve PORT`. With
+    /// several, separated by commas, against all of them at once: a single connection may not fill
+    /// this host's link
+    #[arg(long, env = "STRIPEWISE_NETWORK", value_delimiter = ',', value_name = "HOST:PORT")]
+    pub network: Vec<String>,
     /// Measure only the network, and keep the classes of an existing profile
     #[arg(long, requires = "network")]
     pub only_network: bool,
+    /// Measure the network from so many hosts at once. Each of them runs this command, and they
+    /// wait for each other. One of them writes the profile
+    #[arg(long, requires = "only_network", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=CLIENTS_MAX as u64), value_name = "N")]
+    pub clients: u64,
     /// Act as the remote side of `--network` until Ctrl-C. Listens on all addresses unless one is
     /// given; port 0 picks a free port
     #[arg(long, value_name = "[ADDRESS:]PORT")]
