@@ -4,7 +4,7 @@
 #
 #     tools/test-bed.sh cephfs PYTHON
 #     tools/test-bed.sh orangefs PYTHON DIR      DIR: an installed OrangeFS, or its source tree
-#     tools/test-bed.sh nodes PYTHON             three nodes with a CephFS
+#     tools/test-bed.sh nodes PYTHON             four nodes with a CephFS
 #
 # Variables: those of tests/conftest.py (STRIPEWISE_LONG=1: long variants, too); CEPHFS_BED,
 # ORANGEFS_BED and NODES_BED: flags of the testbed's `up` (--base, --port), to run next to another
@@ -18,7 +18,7 @@ case $name in
 cephfs) flags=${CEPHFS_BED:-} ;;
 orangefs) flags=${ORANGEFS_BED:-} ;;
 # Correctness does not depend on the speed of disks.
-nodes) flags="${NODES_BED:-} --on cephfs -- --no-limits" ;;
+nodes) flags="${NODES_BED:-} --nodes 4 --on cephfs -- --no-limits" ;;
 *) echo "test-bed: there is no testbed/$name to test on" >&2 && exit 1 ;;
 esac
 # shellcheck disable=SC2086  # a list of words

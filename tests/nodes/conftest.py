@@ -1,8 +1,8 @@
 """Nodes on this machine (testbed/nodes), and programs on them that share files.
 
 With STRIPEWISE_NODES, the directory of a running testbed, its nodes are used (`make test-nodes`
-sets it: nodes with a CephFS). Otherwise each test process brings up three nodes of its own over a
-plain directory; where that is not possible (no root, no namespaces), these tests are skipped.
+sets it: nodes with a CephFS). Otherwise each test process brings up nodes of its own over a plain
+directory; where that is not possible (no root, no namespaces), these tests are skipped.
 """
 
 import base64
@@ -21,7 +21,9 @@ from worlds import CYCLES, Worlds
 
 RUNNING = os.environ.get("STRIPEWISE_NODES")
 HERE = Path(__file__).resolve().parent
+# Those that most tests use, and those of the testbed: jobs run on up to four.
 NODES = ["node1", "node2", "node3"]
+ALL_NODES = [*NODES, "node4"]
 PROGRAMS = ("unshare", "nsenter", "ip", "dropbear", "dbclient")
 
 
@@ -70,7 +72,7 @@ def bed(tmp_path_factory, workloads):
         pytest.skip(reason)
     base = tmp_path_factory.mktemp("bed") / "nodes"
     bed = Bed(base, base / "shared")
-    bed("up")
+    bed("up", "--nodes", len(ALL_NODES))
     yield bed
     bed("down")
 

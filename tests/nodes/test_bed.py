@@ -2,7 +2,7 @@
 
 import testbeds
 
-from .conftest import NODES
+from .conftest import ALL_NODES
 
 IDENTITY = "hostname; cat /etc/machine-id /proc/sys/kernel/random/boot_id /sys/class/net/eth0/address"
 
@@ -13,10 +13,10 @@ def identity(bed, node):
 
 
 def test_each_node_is_a_machine_of_its_own(bed):
-    found = [identity(bed, node) for node in NODES]
-    assert [one[0] for one in found] == NODES
+    found = [identity(bed, node) for node in ALL_NODES]
+    assert [one[0] for one in found] == ALL_NODES
     for values in zip(*found, strict=True):
-        assert len(set(values)) == len(NODES), values
+        assert len(set(values)) == len(ALL_NODES), values
 
 
 def test_memory_is_private_and_the_directory_is_shared(bed, place):

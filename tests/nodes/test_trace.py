@@ -42,7 +42,7 @@ def test_clocks_that_are_apart_are_aligned(bed, place, mpi):
     spool = bed.base / place.name if bed.is_ceph else place / "spool"
     program = [BUILD / mpi / "ior", "--file", file, "-t", "64K", "-b", "256K"]
     record = [BIN / "stripewise", "trace", "--only", file, "--spool", spool, "--keep-spool", "-o", trace, "--"]
-    bed.on("node1", *record, *launched("srun", mpi), *program)
+    bed.on("node1", *record, *launched("srun", mpi, NODES), *program)
     right = rows(trace)
     assert {node for node, _ in right} <= set(NODES) and len({node for node, _ in right}) > 1
     victim = sorted(node for node, _ in right)[-1]
