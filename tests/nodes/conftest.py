@@ -20,7 +20,7 @@ from conftest import BIN, HDD, LIBRARY_NAME, ROOT, SSD, ClusterDir, run_command
 from worlds import CYCLES, Worlds
 
 RUNNING = os.environ.get("STRIPEWISE_NODES")
-HERE = Path(__file__).resolve().parent
+ACTOR = Path(__file__).resolve().parent / "actor.py"
 # Those that most tests use, and those of the testbed: jobs run on up to four.
 NODES = ["node1", "node2", "node3"]
 ALL_NODES = [*NODES, "node4"]
@@ -102,7 +102,7 @@ class Actor:
     process: subprocess.Popen = None
 
     def __post_init__(self):
-        command = self.bed.command(self.node, sys.executable, HERE / "actor.py", env=self.env)
+        command = self.bed.command(self.node, sys.executable, ACTOR, env=self.env)
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, call, *args):

@@ -7,7 +7,7 @@ import pytest
 from conftest import BIN
 from copies import KINDS, write_plan
 
-from .conftest import Actor, Refused, environment
+from .conftest import ACTOR, Actor, Refused, environment
 from .test_striped import pattern, refused
 
 RW, CREATE = os.O_RDWR, os.O_CREAT
@@ -53,3 +53,30 @@ def test_another_node_takes_over_from_one_that_died(copied, bed):
         assert second.pread(second.open(path, RW), 100_001, 0) == pattern(1, 100_000)
     finally:
         bed("start", "node1")
+
+
+@pytest.mark.parametrize("does", ["reads", "writes"])
+def test_a_node_whose_programs_were_killed_reads_what_another_wrote_since(copied, bed, does):
+    (first, second), path, cluster = copied
+    maker = first.open(path, RW | CREATE, 0o666)
+    first.pwrite(maker, pattern(1, 100_000), 0)
+    first.close(maker)
+    fd = second.open(path, RW)
+    if does == "reads":
+        assert second.pread(fd, 100_001, 0) == pattern(1, 100_000)
+    else:
+        second.pwrite(fd, pattern(2, 100_000), 0)
+    bed.on("node2", "pkill", "-KILL", "-f", ACTOR)
+    second.process.wait()
+    repair = (BIN / "stripewise", "fsck", "-p", cluster.plan, path, "--repair", "--take-over")
+    bed.on("node1", *repair)
+    its = first.open(path, RW)
+    first.pwrite(its, pattern(3, 100_000), 0)
+    first.close(its)
+    if does == "writes":
+        told = bed.on("node2", *repair[:-2], ok=False)
+        assert told.code != 0, str(told)
+    bed.on("node2", *repair)  # reading fills a cache, which is a write, too
+    again = Actor(bed, "node2", second.env)
+    assert again.pread(again.open(path, RW), 100_001, 0) == pattern(3, 100_000)
+    again.end()

@@ -212,7 +212,7 @@ fn state(
                 }
             }
             Ok(None) => return Ok(Ok(state)),
-            Err(FileError::Map(MapError::Lost { .. })) => {
+            Err(FileError::Map(MapError::Lost { .. } | MapError::Changed { .. })) => {
                 state.lease = Lease::Lost;
                 live = false;
             }

@@ -12,7 +12,7 @@ use crate::error::io;
 use crate::hooks::reach;
 use crate::index::Index;
 use crate::joined::{Joined, exists, put_all};
-use crate::journal::{Commit, HEADER_BYTES, Header, JOIN_BYTE, Journal, Locked, Place, Position};
+use crate::journal::{Commit, HEADER_BYTES, Header, JOIN_BYTE, Journal, Locked, Place, Position, is_changed};
 use crate::lmdb::{self, Env, Limits, Space};
 use crate::shared::{self, Geometry, Opened, SharedState, Word};
 use crate::spec::{SHARED_FILE, is_private};
@@ -133,11 +133,13 @@ impl<'a> Joining<'a> {
         let run_dir = &self.spec.run_dir;
         let lock = self.open_lock(&run_dir.join(shared::LOCK))?;
         match SharedState::open(self.sys, self.spec)? {
-            Opened::Ready(shared) if self.has_index() => match Env::open(self.sys, run_dir, None) {
-                Ok(env) => return Ok((lock, shared, env, None)),
-                Err(error) if self.is_used(&lock)? => return Err(error),
-                Err(_) => {}
-            },
+            Opened::Ready(shared) if self.has_index() && !self.is_stale(&shared, &lock, locked)? => {
+                match Env::open(self.sys, run_dir, None) {
+                    Ok(env) => return Ok((lock, shared, env, None)),
+                    Err(error) if self.is_used(&lock)? => return Err(error),
+                    Err(_) => {}
+                }
+            }
             Opened::Other { version } if self.is_used(&lock)? => {
                 let path = run_dir.join(SHARED_FILE);
                 return Err(MapError::Version { path, found: version, known: shared::VERSION });
@@ -148,6 +150,19 @@ impl<'a> Joining<'a> {
             Some(locked) => self.rebuild(locked.as_fd()).map(|(shared, env, new)| (lock, shared, env, new)),
             None => Err(self.spec.lost()),
         }
+    }
+
+    /// Whether the index lacks what another node has written since the processes of this node died.
+    /// While one lives, its next commit notices that.
+    fn is_stale(&self, shared: &SharedState, lock: &Fd, locked: Option<&Locked<'_>>) -> Result<bool> {
+        let Some(locked) = locked else { return Ok(false) };
+        if self.is_used(lock)? || !is_changed(self.place, locked, shared, &self.spec.node, self.header.copies)?
+        {
+            return Ok(false);
+        }
+        // What this node wrote may be in its index only.
+        let is_closed = !shared.is(Word::Opened);
+        is_closed.then_some(true).ok_or_else(|| MapError::Changed { path: self.place.path.clone() })
     }
 
     /// Opens `board.lock`. Creates it and the run directory if they are missing.

@@ -13,7 +13,7 @@ use crate::error::{caller, io};
 use crate::index::Index;
 use crate::join::{checked, collapsed, is_used, remove_run_dir};
 use crate::joined::{collect, put_all};
-use crate::journal::{COMMIT_BYTE, Header, JOIN_BYTE, Journal, Locked, Place, Writer, write_new};
+use crate::journal::{COMMIT_BYTE, Header, JOIN_BYTE, Journal, Locked, Place, Writer, is_changed, write_new};
 use crate::lmdb::Env;
 use crate::shared::{self, Opened, SharedState, Word};
 use crate::{CopyId, MapError, MapSpec, Mask, Node, Result, Span};
@@ -32,7 +32,7 @@ pub struct Report {
 }
 
 /// Continues with the last synced state of a file whose index was lost on this node
-/// ([`MapError::Lost`]).
+/// ([`MapError::Lost`]), or lacks what another node has written ([`MapError::Changed`]).
 ///
 /// # Errors
 /// As [`crate::Map::join`]; EBUSY while a process has the file open.
@@ -40,7 +40,10 @@ pub fn collapse(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
     let repair = Repair::begin(sys, spec)?;
     let (locked, journal) = repair.journal()?;
     let here = |node: &Node| node.is_same_machine(&spec.node) && node.boot == spec.node.boot;
-    let lost = journal.opened.as_ref().is_some_and(here) && repair.live()?.is_none();
+    let lost = match repair.live()? {
+        Some((shared, _)) => is_changed(&repair.place, &locked, &shared, &spec.node, journal.header().copies)?,
+        None => journal.opened.as_ref().is_some_and(here),
+    };
     if lost { repair.collapse(&locked, &journal) } else { Ok(Report::default()) }
 }
 
@@ -77,7 +80,7 @@ pub fn reset(
     };
     let header = checked(spec)?;
     let spans = match repair.live()? {
-        Some(live) => {
+        Some((_, live)) => {
             let spans = repair.spans_of(live)?;
             sync_data().map_err(caller("sync the data"))?;
             spans
@@ -211,10 +214,12 @@ impl<'a> Repair<'a> {
         Ok((locked, journal))
     }
 
-    /// The index, if the shared state exists and the index can be opened.
-    fn live(&self) -> Result<Option<Arc<Env>>> {
+    /// The shared state and the index, if the shared state exists and the index can be opened.
+    fn live(&self) -> Result<Option<(SharedState, Arc<Env>)>> {
         match SharedState::open(self.sys, self.spec)? {
-            Opened::Ready(_) => Ok(Env::open(self.sys, &self.spec.run_dir, None).ok()),
+            Opened::Ready(shared) => {
+                Ok(Env::open(self.sys, &self.spec.run_dir, None).ok().map(|env| (shared, env)))
+            }
             _ => Ok(None),
         }
     }

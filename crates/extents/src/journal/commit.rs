@@ -45,6 +45,33 @@ impl Position {
     }
 }
 
+/// Whether another node has changed the journal since the last commit in the shared state, as
+/// [`Commit::begin`] would find. The caller holds the join lock, and no process has joined the map.
+pub(crate) fn is_changed(
+    place: &Place,
+    journal: &Locked<'_>,
+    shared: &SharedState,
+    node: &Node,
+    copies: u8,
+) -> Result<bool> {
+    let stat = place.sys.stat(journal.as_fd()).map_err(io(&place.path, "stat"))?;
+    if stat.st_ino == shared.get(Word::JournalNewInode) {
+        return Ok(false);
+    }
+    if stat.st_ino != shared.get(Word::JournalInode) {
+        return Ok(stat.st_size != 0);
+    }
+    let bytes = place.sys.read_start(journal.as_fd(), usize::MAX).map_err(io(&place.path, "read"))?;
+    let Position { mut end, mut next } = Position::load(shared);
+    while let Some((batch, len)) = decode_batch(bytes.get(end as usize..).unwrap_or(&[]), next, copies) {
+        if matches!(&batch, Batch::Opened(writer) if writer != node) {
+            return Ok(true);
+        }
+        (end, next) = (end + len as u64, next + 1);
+    }
+    Ok(false)
+}
+
 /// The commit lock, and the journal that its holder may change.
 pub(crate) struct Commit<'a, 'b> {
     place: &'a Place,

@@ -17,7 +17,7 @@ use crate::{MapError, MapSpec, Mask, Node, Result, Span};
 
 #[cfg(test)]
 pub(crate) use commit::limit_bytes;
-pub(crate) use commit::{Commit, Position, write_new};
+pub(crate) use commit::{Commit, Position, is_changed, write_new};
 use format::{Batch, decode_batch};
 pub(crate) use format::{HEADER_BYTES, Header, Writer};
 pub(crate) use format::{number, put_changes, put_varint, take_changes, take_varint};

@@ -188,12 +188,49 @@ fn another_version_is_refused_while_it_runs_and_replaced_when_it_is_gone() {
 fn a_journal_that_another_node_opened_meanwhile_is_not_written_to() {
     let stage = Stage::cached();
     let map = stage.join();
-    let mut there = stage.spec.clone();
-    (there.node, there.run_dir) = (node("there", 7), stage.spec.run_dir.with_extension("there"));
-    let other = Map::join_tuned(real(), there, SMALL).unwrap();
+    let other = Map::join_tuned(real(), elsewhere(&stage), SMALL).unwrap();
     write(&other, 0..10, 1);
     let error = map.begin_write(0..10).err().unwrap();
     assert!(matches!(error, MapError::Changed { .. }), "{error}");
+}
+
+/// The same file on another node.
+fn elsewhere(stage: &Stage) -> MapSpec {
+    let run_dir = stage.spec.run_dir.with_extension("there");
+    MapSpec { node: node("there", 7), run_dir, ..stage.spec.clone() }
+}
+
+#[test]
+fn an_index_that_readers_left_is_rebuilt_if_another_node_has_written_since() {
+    let stage = Stage::cached();
+    for range in [0..10, 20..30] {
+        // The second time, the other node rewrites the journal as well.
+        let map = stage.join();
+        assert_eq!(spans(&map, range.clone()), [(range.start, range.end, only(0))]);
+        drop(map);
+        let other = Map::join_tuned(real(), elsewhere(&stage), SMALL).unwrap();
+        write(&other, range.clone(), 1);
+        other.leave(nothing).unwrap();
+        if range.start > 0 {
+            std::fs::copy(stage.journal(), stage.journal().with_extension("new")).unwrap();
+            std::fs::rename(stage.journal().with_extension("new"), stage.journal()).unwrap();
+        }
+        assert_eq!(spans(&stage.join(), range.clone()), [(range.start, range.end, only(1))]);
+    }
+}
+
+#[test]
+fn an_index_that_writers_left_is_refused_after_another_node_has_taken_over() {
+    let stage = left_open();
+    let there = elsewhere(&stage);
+    repair::take_over(&real(), &there).unwrap();
+    let other = Map::join_tuned(real(), there, SMALL).unwrap();
+    write(&other, 40..50, 1);
+    other.leave(nothing).unwrap();
+    assert!(matches!(refused(&stage), MapError::Changed { .. }));
+    assert!(repair::collapse(&real(), &stage.spec).unwrap().repaired);
+    assert_eq!(spans(&stage.join(), 40..50), [(40, 50, only(1))]);
+    assert!(!repair::collapse(&real(), &stage.spec).unwrap().repaired);
 }
 
 #[test]
