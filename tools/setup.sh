@@ -8,7 +8,7 @@
 #                             nothing is started or configured
 #     tools/setup.sh orangefs only the packages to build and run an OrangeFS (testbed/orangefs)
 #     tools/setup.sh nodes    only the packages for several nodes on this machine (testbed/nodes),
-#                             with Slurm; nothing is started or configured
+#                             with Slurm and a parallel h5py; nothing is started or configured
 #
 # Variables: PYTHON (default python3), VENV (default .venv).
 set -eu
@@ -23,6 +23,8 @@ PACKAGES_OF_DISKS="gcc make python3 pkg-config fuse3 libfuse3-dev e2fsprogs util
 PACKAGES_OF_CEPHFS="$PACKAGES_OF_DISKS ceph-mon ceph-osd ceph-mgr ceph-mds ceph-fuse ceph-common python3-rados attr linux-libc-dev"
 PACKAGES_OF_ORANGEFS="gcc make python3 pkg-config autoconf automake bison flex libdb-dev libssl-dev libfuse-dev util-linux"
 PACKAGES_OF_SLURM="slurmctld slurmd slurm-client munge libpmix2"
+# Parallel HDF5, which Debian builds for Open MPI.
+PACKAGES_OF_H5PY="python3-h5py-mpi python3-mpi4py hdf5-tools"
 PYTHON=${PYTHON:-python3}
 VENV=${VENV:-.venv}
 TOOLS="gcc mpicc mpirun fio gfortran $PYTHON"
@@ -104,7 +106,7 @@ orangefs)
     exit
     ;;
 nodes)
-    PACKAGES="$PACKAGES_OF_NODES $PACKAGES_OF_SLURM"
+    PACKAGES="$PACKAGES_OF_NODES $PACKAGES_OF_SLURM $PACKAGES_OF_H5PY"
     TOOLS="unshare nsenter ip ps dropbear dbclient slurmctld slurmd srun munged"
     # The packages of Slurm and munge start services, unless this program forbids it.
     if command -v apt-get >/dev/null 2>&1 && [ -n "$(missing_packages)" ] && [ ! -e /usr/sbin/policy-rc.d ] && [ "$(id -u)" -eq 0 ]; then

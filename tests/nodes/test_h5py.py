@@ -1,0 +1,51 @@
+"""Parallel h5py over several nodes (HDF5's driver "mpio"): plain and striped files get the same bytes,
+and the HDF5 tools on another node find the same contents."""
+
+from pathlib import Path
+
+import pytest
+from conftest import BIN, run_command
+from worlds import CYCLES
+
+from .conftest import ALL_NODES, environment
+from .test_jobs import COUNTS, IS_FULL, LAUNCHERS, LAYOUTS, RANKS, digest, launched, skip_without_slurm
+
+PROGRAM = Path(__file__).resolve().parent / "parallel_h5.py"
+# Debian's h5py, which it builds for Open MPI only, is that of Debian's Python.
+PYTHON = "/usr/bin/python3"
+IOS = ["ompio", "romio321"]  # Open MPI's own MPI-IO, and ROMIO in it
+# Otherwise Debian's h5py uses MPI only below mpirun.
+ALWAYS = {"H5PY_ALWAYS_USE_MPI": "1"}
+
+
+def jobs():
+    """(launcher, MPI-IO, number of nodes, layout); without IS_FULL each value of each once."""
+    every = [(launcher, io, count, layout) for launcher in LAUNCHERS for io in IOS for count in COUNTS for layout in LAYOUTS]
+    return every if IS_FULL else [("mpirun", "ompio", 4, "odd"), ("srun", "romio321", 2, "striped")]
+
+
+@pytest.fixture(scope="module")
+def parallel_h5py():
+    """Skips where Debian's parallel h5py is missing."""
+    found = run_command(PYTHON, "-c", "import h5py, mpi4py; assert h5py.get_config().mpi", env=ALWAYS, ok=False)
+    if found.code != 0:
+        pytest.skip(f"no python3-h5py-mpi for {PYTHON} (tools/setup.sh nodes): {found.err.strip().splitlines()[-1]}")
+
+
+@pytest.mark.parametrize(("launcher", "io", "count", "layout"), jobs())
+def test_a_parallel_program_writes_the_same_file(bed, worlds_of, parallel_h5py, launcher, io, count, layout):
+    skip_without_slurm(bed, launcher)
+    worlds, job = worlds_of(CYCLES[layout]), launched(launcher, "openmpi", ALL_NODES[:count])
+    plain, managed = worlds.plain / "f.h5", worlds.managed / "f.h5"
+    over_plan = [BIN / "stripewise", "run", "-p", worlds.cluster.plan, "--"]
+    settings = {**ALWAYS, "OMPI_MCA_io": io}
+    for words in ([PYTHON, PROGRAM, plain], [*over_plan, PYTHON, PROGRAM, managed]):
+        # mpirun passes only its own settings on to other nodes.
+        done = bed.on("node1", *job, "env", *(f"{name}={value}" for name, value in settings.items()), *words, env=settings)
+        assert f"{RANKS} ranks, wrong: 0" in done.out
+    assert worlds.is_managed("f.h5")
+    assert digest(bed, "node2", managed, environment(worlds)) == digest(bed, "node2", plain)
+    other, env = ALL_NODES[-1], environment(worlds)
+    bed.on(other, "h5diff", "--verbose", plain, managed, env=env)
+    dumps = [bed.on(other, "h5dump", path, env=env).out for path in (plain, managed)]
+    assert dumps[0].replace(str(plain), "") == dumps[1].replace(str(managed), "") and "chunked" in dumps[0]
