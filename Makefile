@@ -20,6 +20,7 @@ help:
 	@echo 'make cephfs-bed a CephFS on this machine, to test and measure on: installs Ceph, says how (testbed/cephfs; needs root, FUSE)'
 	@echo 'make test-cephfs  brings it up, runs what is tested on it, takes it down (some minutes; STRIPEWISE_LONG=1: more)'
 	@echo 'make test-nodes several nodes on this machine, with Slurm and a CephFS that each mounts: tests on all of them (some minutes; testbed/nodes)'
+	@echo "make test-romio ROMIO=DIR  ROMIO's own tests on two nodes, from the sources of Debian's MPICH, which it fetches into DIR (a minute)"
 	@echo 'make test-orangefs ORANGEFS=DIR  the same on an OrangeFS that is installed in DIR, or built from its source tree DIR (testbed/orangefs)'
 	@echo 'make bench-cephfs  layouts, PSA, the cache and replicas measured on it, and the page bench/results.d/cephfs.md (an hour)'
 	@echo 'make evaluate   the experiments of the papers: simulated at their full size, measured on emulated servers (an hour), and the pages'
@@ -77,6 +78,14 @@ test-nodes: workloads cephfs-bed build-test
 	@tools/setup.sh nodes
 	STRIPEWISE_BIN_DIR=$(TEST_BIN) tools/test-bed.sh nodes $(PYTHON)
 
+# ROMIO: a directory for MPICH's sources.
+ROMIO := /tmp/stripewise-romio
+
+test-romio: workloads build-test
+	@tools/setup.sh nodes
+	tests=$$(testbed/nodes/romio.sh $(ROMIO)) && STRIPEWISE_ROMIO=$$tests STRIPEWISE_BIN_DIR=$(TEST_BIN) \
+		$(PYTHON) -m pytest -q tests/nodes/test_romio.py
+
 # ORANGEFS: where OrangeFS is installed, or its source tree. To run next to another testbed:
 # ORANGEFS_BED="--base DIR --port PORT".
 test-orangefs: workloads build-test
@@ -117,4 +126,4 @@ clean:
 	cargo clean
 	rm -rf build
 
-.PHONY: help setup workloads throttled-disk cephfs-bed build demo build-test test test-long test-mutations test-cephfs test-nodes test-orangefs bench-cephfs evaluate evaluation-pages lint bench clean
+.PHONY: help setup workloads throttled-disk cephfs-bed build demo build-test test test-long test-mutations test-cephfs test-nodes test-romio test-orangefs bench-cephfs evaluate evaluation-pages lint bench clean

@@ -18,13 +18,13 @@ LAYOUTS = ["striped", "odd"]
 IS_FULL = LONG or RUNNING is not None
 
 
-def launched(launcher, mpi, nodes):
+def launched(launcher, mpi, nodes, ranks=RANKS):
     """The command line that begins one of a job on these nodes, of which node1 is one."""
     if launcher == "srun":
-        on_nodes = ["--nodelist", ",".join(nodes), "--nodes", len(nodes), "--ntasks-per-node", -(-RANKS // len(nodes))]
-        return ["srun", f"--mpi={OF_SLURM[mpi]}", *on_nodes, "--ntasks", RANKS]
-    hosts = ["-hosts", ",".join(nodes)] if mpi == "mpich" else ["--host", ",".join(f"{node}:{RANKS}" for node in nodes)]
-    return [f"mpirun.{mpi}", *hosts, "-n", RANKS]
+        on_nodes = ["--nodelist", ",".join(nodes), "--nodes", len(nodes), "--ntasks-per-node", -(-ranks // len(nodes))]
+        return ["srun", f"--mpi={OF_SLURM[mpi]}", *on_nodes, "--ntasks", ranks]
+    hosts = ["-hosts", ",".join(nodes)] if mpi == "mpich" else ["--host", ",".join(f"{node}:{ranks}" for node in nodes)]
+    return [f"mpirun.{mpi}", *hosts, "-n", ranks]
 
 
 def jobs():
