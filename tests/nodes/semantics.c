@@ -109,7 +109,7 @@ static void by_size(const char *name)
     done(MPI_File_close(&file), "close");
 }
 
-/* In atomic mode a read sees all of a write or nothing of it, and a write is seen after a barrier. */
+/* In atomic mode a read sees all of a write or nothing of it, and after a barrier all of it. */
 static void by_atomicity(const char *name)
 {
     MPI_File file = opened(name);
