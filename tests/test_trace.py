@@ -113,3 +113,42 @@ def test_program_that_does_not_exist(stripewise, tmp_path):
     result = stripewise("trace", "-o", tmp_path / "t", "--", "/no/such/program", ok=False)
     assert result.code != 0 and "/no/such/program" in result.err
     assert not (tmp_path / "t").exists()
+
+
+# Runs a command that cannot map files shared, as on a file system without the page cache: a filter
+# makes mmap(MAP_SHARED) of a descriptor fail with ENODEV.
+UNMAPPABLE = """
+import ctypes, os, struct, sys
+LOAD, EQUAL, SET, RETURN = 0x20, 0x15, 0x45, 0x06
+NUMBER, FLAGS, ALLOW, REFUSE, ENODEV = 0, 16 + 8 * 3, 0x7FFF0000, 0x50000, 19
+mmap = {"x86_64": 9, "aarch64": 222}[os.uname().machine]
+SHARED, ANONYMOUS = 1, 0x20
+steps = [(LOAD, 0, 0, NUMBER), (EQUAL, 0, 4, mmap), (LOAD, 0, 0, FLAGS), (SET, 2, 0, ANONYMOUS)]
+steps += [(SET, 0, 1, SHARED), (RETURN, 0, 0, REFUSE | ENODEV), (RETURN, 0, 0, ALLOW)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in steps))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(steps), ctypes.addressof(code)))
+prctl = ctypes.CDLL(None, use_errno=True).prctl
+assert prctl(38, 1, 0, 0, 0) == 0 and prctl(22, 2, program, 0, 0) == 0, os.strerror(ctypes.get_errno())
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def unmappable(python):
+    """The command line that begins one of a command that cannot map files shared."""
+    return [python, "-c", UNMAPPABLE]
+
+
+def test_a_spool_that_cannot_be_mapped_is_refused_before_the_command_starts(unmappable, execute, bin_dir, tmp_path):
+    trace = [bin_dir / "stripewise", "trace", "-o", tmp_path / "t", "--", "touch", tmp_path / "f"]
+    refused = execute(*unmappable, *trace, ok=False)
+    assert refused.code == 1 and f"{tmp_path}/t.spool" in refused.err, refused
+    assert "cannot map files shared" in refused.err and "--spool" in refused.err
+    assert list(tmp_path.iterdir()) == []
+    execute(*trace)
+
+
+def test_processes_that_could_not_be_recorded_make_the_trace_incomplete(unmappable, stripewise, tmp_path):
+    done = stripewise("trace", "-o", tmp_path / "t", "--", *unmappable, "touch", tmp_path / "f")
+    assert "1 processes could not be recorded (No such device" in done.err, done.err
+    assert metadata(tmp_path / "t")["stripewise.complete"] == "false"

@@ -53,3 +53,11 @@ def test_clocks_that_are_apart_are_aligned(bed, place, mpi):
     assert {key: [row[:2] for row in calls] for key, calls in aligned.items()} == {key: [row[:2] for row in calls] for key, calls in right.items()}
     begin = min(calls[0][2] for calls in aligned.values())
     assert max(calls[-1][2] for calls in aligned.values()) - begin < AHEAD_S * 10**9 / 2
+
+
+def test_a_spool_on_a_file_system_that_maps_no_files_is_refused(bed, place):
+    if not bed.is_ceph:
+        pytest.skip("this file system maps files")
+    refused = bed.on("node1", BIN / "stripewise", "trace", "-o", place / "trace", "--", "touch", place / "f", ok=False)
+    assert refused.code == 1 and f"{place}/trace.spool" in refused.err and "--spool" in refused.err, refused
+    assert list(place.iterdir()) == []

@@ -32,6 +32,7 @@ mod spool_file;
 mod state;
 mod thread;
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use stripewise_trace::spool::BLOCK_NAME;
@@ -84,6 +85,14 @@ impl Settings<'static> {
     }
 }
 
+/// Tries whether processes can spool their records in this directory.
+///
+/// # Errors
+/// As open(2), pwrite(2) and mmap(2): ENODEV on a file system that cannot map files shared.
+pub fn probe(dir: &Path) -> std::io::Result<()> {
+    Ok(spool_file::probe(dir)?)
+}
+
 /// A handle of this process's recorder: copyable, thread-safe, and valid until the process ends.
 #[derive(Clone, Copy)]
 pub struct Recorder {
@@ -91,9 +100,9 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Opens this process's spool. `None` if that is not possible (no such directory, disk full).
-    /// Nothing is recorded then, and the merged trace does not show it, so the caller should log it
-    /// to stderr.
+    /// Opens this process's spool. `None` if that is not possible (no such directory, disk full, a
+    /// file system that cannot map files shared). Nothing is recorded then, and the merged trace
+    /// shows it only if the process could make a file, so the caller should log it to stderr.
     pub fn start(settings: &Settings) -> Option<Recorder> {
         let clock = clock::Clock::detect();
         let fixed = spool_file::Fixed {

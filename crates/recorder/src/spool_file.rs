@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::fmt::Write;
 use std::io::IoSlice;
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::ptr::NonNull;
 use std::slice;
 
@@ -105,7 +106,24 @@ pub fn create(fixed: &Fixed, job: Job, paths: &mut Paths) -> Result<NonNull<Head
     page[..size_of::<Header>()].copy_from_slice(bytes_of(&header));
     let fd = open(&paths.live, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)?;
     grow(&fd, 0, &page)?;
-    memory::shared(fd.as_fd(), 0)
+    memory::shared(fd.as_fd(), 0).inspect_err(|errno| {
+        // The merged trace says that this process is missing. If this fails, too, nothing can.
+        header.failure = errno.raw_os_error() as u32;
+        let _ = rustix::io::pwrite(&fd, bytes_of(&header), 0);
+    })
+}
+
+/// Does in a directory what [`create`] does: makes a file and maps it.
+///
+/// # Errors
+/// As open(2), pwrite(2) and mmap(2): ENODEV where files cannot be mapped shared.
+pub fn probe(dir: &Path) -> Result<()> {
+    let path = dir.join(format!("probe-{}", getpid().as_raw_nonzero()));
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let fd = Fd::adopt(fs::open(&path, flags, OWNER_ONLY)?)?;
+    let mapped = grow(&fd, 0, &[0; HEADER_BYTES]).and_then(|()| memory::shared::<Header>(fd.as_fd(), 0));
+    fs::unlink(&path)?;
+    mapped.map(drop)
 }
 
 fn path<const N: usize>(fixed: &Fixed, stem: &Bytes<STEM_BYTES>, extension: &str) -> Result<Bytes<N>> {

@@ -103,7 +103,8 @@ pub struct Header {
     pub dropped_limit: u64,
     /// Number of records and names that were dropped because they could not be written.
     pub dropped_failed: u64,
-    /// The errno of the last such failure.
+    /// The errno of the last such failure. With `dropped_failed` = 0: why the process could not be
+    /// recorded at all.
     pub failure: u32,
     /// Number of child processes for which some or all calls are in no spool.
     pub lost_children: u32,

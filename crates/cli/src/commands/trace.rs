@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, bail, ensure};
 use stripewise_cluster::size;
 use stripewise_console::{interrupt, progress};
 use stripewise_recorder::{ENV_DIR, ENV_EXCLUDE, ENV_LIMIT, ENV_ONLY, TEXT_BYTES};
@@ -222,7 +222,21 @@ impl Spool {
         }
         let dir = dir.canonicalize().with_context(|| format!("spool {}", dir.display()))?;
         ensure!(dir.as_os_str().len() <= TEXT_BYTES, "the path of spool {} is too long", dir.display());
-        Ok(Spool { dir })
+        let spool = Spool { dir };
+        spool.probe().inspect_err(|_| spool.remove_if_empty())?;
+        Ok(spool)
+    }
+
+    /// Tries what every process will do, before the command starts.
+    fn probe(&self) -> anyhow::Result<()> {
+        let dir = self.dir.display();
+        stripewise_recorder::probe(&self.dir).map_err(|error| match error.raw_os_error() {
+            Some(libc::ENODEV) => anyhow!(
+                "spool {dir} is on a file system that cannot map files shared, so no process could be recorded; \
+                 name a directory on another file system with --spool"
+            ),
+            _ => anyhow!("spool {dir} cannot be used ({error}); name another directory with --spool"),
+        })
     }
 
     fn entries(&self) -> anyhow::Result<Vec<PathBuf>> {

@@ -210,7 +210,7 @@ fn make_recorder(settings: &stripewise_recorder::Settings<'_>) -> Option<Recorde
     let recorder = Recorder::start(settings);
     if recorder.is_none() {
         stripewise_sys::raw::say(
-            b"stripewise: this process is not recorded: STRIPEWISE_TRACE_DIR cannot be written to\n",
+            b"stripewise: this process is not recorded: no file in STRIPEWISE_TRACE_DIR can be written and mapped\n",
         );
     }
     recorder

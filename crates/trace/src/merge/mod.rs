@@ -182,6 +182,11 @@ fn count_losses(spools: &[Spool], incomplete: &mut Vec<String>) {
         let why = std::io::Error::from_raw_os_error(errno as i32);
         incomplete.push(format!("{failed} calls or file names could not be written to the spool ({why})"));
     }
+    let unrecorded = || headers().filter(|header| header.failure > 0 && header.dropped_failed == 0);
+    if let Some(last) = unrecorded().next_back() {
+        let why = std::io::Error::from_raw_os_error(last.failure as i32);
+        incomplete.push(format!("{} processes could not be recorded ({why})", unrecorded().count()));
+    }
     let children: u64 = headers().map(|header| u64::from(header.lost_children)).sum();
     if children > 0 {
         incomplete.push(format!("calls of {children} forked process(es) could not be recorded: no spool"));

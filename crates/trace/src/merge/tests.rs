@@ -243,6 +243,17 @@ fn losses_are_added_up() {
 }
 
 #[test]
+fn a_process_that_could_not_be_recorded_makes_the_trace_incomplete() {
+    let mut files = Files { log: Vec::new(), ..whole() };
+    let at = std::mem::offset_of!(Header, failure);
+    files.live[at..at + 4].copy_from_slice(&19u32.to_ne_bytes());
+    let (_, incomplete) = merged(&[("n0-7-1", files.clone()), ("n0-8-1", files)]);
+    let said =
+        incomplete.iter().any(|reason| reason.starts_with("2 processes could not be recorded (No such device"));
+    assert!(said, "{incomplete:?}");
+}
+
+#[test]
 fn foreign_and_empty_files_in_the_directory_are_no_harm() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("readme"), "x").unwrap();
