@@ -10,7 +10,7 @@ import h5py
 import numpy as np
 from mpi4py import MPI
 
-ROWS, COLUMNS = 210, 77
+ROWS, COLUMNS = 90, 37
 comm = MPI.COMM_WORLD
 
 
@@ -35,7 +35,7 @@ def write(path):
         file.attrs["ranks"] = comm.size
         collective = file.create_dataset("collective", (ROWS, COLUMNS), "<i8")
         independent = file.create_dataset("independent", (ROWS, COLUMNS), "<i8")
-        chunked = file.create_dataset("group/chunked", (ROWS, COLUMNS), "<i8", chunks=(32, 20))
+        chunked = file.create_dataset("group/chunked", (ROWS, COLUMNS), "<i8", chunks=(20, 16))
         with collective.collective:
             collective[:, columns(comm.rank)] = values(1)[:, columns(comm.rank)]
         for row in range(*rows(comm.rank).indices(ROWS)):

@@ -4,11 +4,11 @@ and the HDF5 tools on another node find the same contents."""
 from pathlib import Path
 
 import pytest
-from conftest import BIN, run_command
+from conftest import BIN, LONG, run_command
 from worlds import CYCLES
 
 from .conftest import ALL_NODES, environment
-from .test_jobs import COUNTS, IS_FULL, LAUNCHERS, LAYOUTS, RANKS, digest, launched, skip_without_slurm
+from .test_jobs import COUNTS, LAUNCHERS, LAYOUTS, RANKS, digest, launched, skip_without_slurm
 
 PROGRAM = Path(__file__).resolve().parent / "parallel_h5.py"
 # Debian's h5py, which it builds for Open MPI only, is that of Debian's Python.
@@ -19,9 +19,9 @@ ALWAYS = {"H5PY_ALWAYS_USE_MPI": "1"}
 
 
 def jobs():
-    """(launcher, MPI-IO, number of nodes, layout); without IS_FULL each value of each once."""
+    """(launcher, MPI-IO, number of nodes, layout). Without LONG only two of them."""
     every = [(launcher, io, count, layout) for launcher in LAUNCHERS for io in IOS for count in COUNTS for layout in LAYOUTS]
-    return every if IS_FULL else [("mpirun", "ompio", 4, "odd"), ("srun", "romio321", 2, "striped")]
+    return every if LONG else [("mpirun", "ompio", 4, "odd"), ("srun", "romio321", 2, "striped")]
 
 
 @pytest.fixture(scope="module")
