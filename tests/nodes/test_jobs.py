@@ -22,7 +22,8 @@ def launched(launcher, mpi, nodes, ranks=RANKS):
     """The command line that begins one of a job on these nodes, of which node1 is one."""
     if launcher == "srun":
         on_nodes = ["--nodelist", ",".join(nodes), "--nodes", len(nodes), "--ntasks-per-node", -(-ranks // len(nodes))]
-        return ["srun", f"--mpi={OF_SLURM[mpi]}", *on_nodes, "--ntasks", ranks]
+        # Otherwise the other ranks would wait for ever for one that has crashed.
+        return ["srun", f"--mpi={OF_SLURM[mpi]}", *on_nodes, "--ntasks", ranks, "--kill-on-bad-exit=1"]
     hosts = ["-hosts", ",".join(nodes)] if mpi == "mpich" else ["--host", ",".join(f"{node}:{ranks}" for node in nodes)]
     return [f"mpirun.{mpi}", *hosts, "-n", ranks]
 
