@@ -90,10 +90,10 @@ def test_a_job_on_one_node_uses_files_with_copies(bed, worlds_of, run_both, kind
     run_both(worlds, name, mpi, launcher, ALL_NODES[:1])
 
 
-@pytest.mark.parametrize(("kind", "mpi"), list(zip(KINDS, MPIS, strict=True)))
-def test_a_job_on_two_nodes_is_refused_a_file_with_copies(bed, worlds_of, kind, mpi):
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_job_on_two_nodes_is_refused_a_file_with_copies(bed, worlds_of, kind, mpi="mpich"):
     """Its nodes open the file at once, so that each may find it unused, and learns of the other when
-    it writes."""
+    it writes. (Open MPI's OMPIO hangs if MPI_File_open fails on some ranks only.)"""
     worlds = worlds_of("[]")
     write_plan(worlds.cluster, kind)
     job = [*launched("mpirun", mpi, ALL_NODES[:2]), BIN / "stripewise", "run", "-p", worlds.cluster.plan, "--"]
