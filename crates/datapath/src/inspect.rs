@@ -184,7 +184,8 @@ fn state(
         // is of this boot.
         Some(node) if live && node.boot == spec.node.boot => Lease::Here,
         Some(node) if !node.is_same_machine(&spec.node) => Lease::Elsewhere(node.name.clone()),
-        Some(node) if node.boot != spec.node.boot => Lease::EarlierBoot,
+        // The map is not joined where several nodes used the file: a repair recovers the sessions.
+        Some(node) if node.boot != spec.node.boot && journal.nodes.is_none() => Lease::EarlierBoot,
         Some(_) => Lease::Lost,
         None => Lease::Closed,
     };

@@ -19,7 +19,7 @@ use crate::{CopyId, Map, Mask, Result, Span};
 pub struct Copier<'m> {
     pub(crate) joined: &'m Joined,
     for_own_mapping: bool,
-    _lock: Locked<'m>,
+    _lock: Locked,
 }
 
 /// A copy operation in progress; dropping it gives the operation up. Meanwhile, writers of its

@@ -84,12 +84,45 @@ pub(crate) fn checked(spec: &MapSpec) -> Result<Header> {
         let path = spec.journal();
         return Err(MapError::Foreign { path, problem: format!("{} copies", spec.copies) });
     }
-    Ok(Header { id: spec.id, copies: spec.copies as u8, default: spec.default })
+    Ok(Header { id: spec.id, copies: spec.copies as u8, default: spec.default, last_session: None })
 }
 
-impl<'a> Joining<'a> {
+/// Reads and checks the journal's header. Writes `new` if the journal is being created.
+pub(crate) fn header_of(
+    sys: &SysRef,
+    spec: &MapSpec,
+    place: &Place,
+    new: &Header,
+    file: BorrowedFd<'_>,
+) -> Result<Header> {
+    let path = &place.path;
+    let bytes = sys.read_start(file, HEADER_BYTES).map_err(io(path, "read"))?;
+    match Header::decode(&bytes, path) {
+        Ok(found) if found.id != new.id => {
+            Err(MapError::Foreign { path: path.clone(), problem: "another id".to_owned() })
+        }
+        Ok(found) if found.copies != new.copies => {
+            let problem = format!("{} copies instead of {}", found.copies, new.copies);
+            Err(MapError::Foreign { path: path.clone(), problem })
+        }
+        Ok(found) => Ok(found),
+        // The creation of the journal never completed, so nothing was ever written to the file.
+        Err(_) if spec.create && bytes.len() <= HEADER_BYTES => {
+            let made = (|| {
+                sys.write_all_at(file, &new.encode(), 0)?;
+                sys.sync(file)
+            })();
+            made.map_err(io(path, "create"))?;
+            place.sync_dir()?;
+            Ok(*new)
+        }
+        Err(bad) => Err(bad),
+    }
+}
+
+impl Joining<'_> {
     /// Takes the join lock; `None` for a file that has lost its last name, and its journal with it.
-    fn lock_journal(&self) -> Result<Option<Locked<'a>>> {
+    fn lock_journal(&self) -> Result<Option<Locked>> {
         match self.place.lock(JOIN_BYTE, self.spec.create) {
             Err(MapError::Missing { .. }) if self.is_unlinked() => Ok(None),
             locked => locked.map(Some),
@@ -101,35 +134,13 @@ impl<'a> Joining<'a> {
         matches!(shared, Ok(Opened::Ready(shared)) if shared.is(Word::Unlinked))
     }
 
-    /// Reads and checks the journal's header. Writes the header if the journal is being created.
     fn header_of(&self, file: BorrowedFd<'_>) -> Result<Header> {
-        let path = &self.place.path;
-        let bytes = self.sys.read_start(file, HEADER_BYTES).map_err(io(path, "read"))?;
-        match Header::decode(&bytes, path) {
-            Ok(found) if found.id != self.header.id => {
-                Err(MapError::Foreign { path: path.clone(), problem: "another id".to_owned() })
-            }
-            Ok(found) if found.copies != self.header.copies => {
-                let problem = format!("{} copies instead of {}", found.copies, self.header.copies);
-                Err(MapError::Foreign { path: path.clone(), problem })
-            }
-            Ok(found) => Ok(found),
-            // The creation of the journal never completed, so nothing was ever written to the file.
-            Err(_) if self.spec.create && bytes.len() <= HEADER_BYTES => {
-                let made = (|| {
-                    self.sys.write_all_at(file, &self.header.encode(), 0)?;
-                    self.sys.sync(file)
-                })();
-                made.map_err(io(path, "create"))?;
-                self.place.sync_dir()?;
-                Ok(self.header)
-            }
-            Err(bad) => Err(bad),
-        }
+        let header = header_of(self.sys, self.spec, self.place, &self.header, file)?;
+        header.check_one_node(&self.place.path).map(|()| header)
     }
 
     /// Opens the index and the shared state, or rebuilds them from the journal.
-    fn attach(&self, locked: Option<&Locked<'_>>) -> Result<(Fd, SharedState, Arc<Env>, Option<Locked<'a>>)> {
+    fn attach(&self, locked: Option<&Locked>) -> Result<(Fd, SharedState, Arc<Env>, Option<Locked>)> {
         let run_dir = &self.spec.run_dir;
         let lock = self.open_lock(&run_dir.join(shared::LOCK))?;
         match SharedState::open(self.sys, self.spec)? {
@@ -154,7 +165,7 @@ impl<'a> Joining<'a> {
 
     /// Whether the index lacks what another node has written since the processes of this node died.
     /// While one lives, its next commit notices that.
-    fn is_stale(&self, shared: &SharedState, lock: &Fd, locked: Option<&Locked<'_>>) -> Result<bool> {
+    fn is_stale(&self, shared: &SharedState, lock: &Fd, locked: Option<&Locked>) -> Result<bool> {
         let Some(locked) = locked else { return Ok(false) };
         if self.is_used(lock)? || !is_changed(self.place, locked, shared, &self.spec.node, self.header.copies)?
         {
@@ -205,7 +216,7 @@ impl<'a> Joining<'a> {
 
     /// Rebuilds the index and the shared state from the journal. Returns the new journal's lock as
     /// well if the journal had to be rewritten.
-    fn rebuild(&self, journal: BorrowedFd<'_>) -> Result<(SharedState, Arc<Env>, Option<Locked<'a>>)> {
+    fn rebuild(&self, journal: BorrowedFd<'_>) -> Result<(SharedState, Arc<Env>, Option<Locked>)> {
         let path = &self.place.path;
         let read = Journal::read_from(self.sys, journal, path)?;
         let (spans, collapsed) = match &read.opened {

@@ -1,8 +1,8 @@
 //! Repairs that a person has to decide on, because something was lost, and the removal of a map
 //! together with its file.
 //!
-//! All functions hold the join lock. The repairs are refused while a process of this node has the
-//! file open.
+//! All functions hold the join lock. The repairs are refused while a process of this node or a
+//! session of another one has the file open, and hold all session bytes.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use crate::join::{checked, collapsed, is_used, remove_run_dir};
 use crate::joined::{collect, put_all};
 use crate::journal::{COMMIT_BYTE, Header, JOIN_BYTE, Journal, Locked, Place, Writer, is_changed, write_new};
 use crate::lmdb::Env;
+use crate::nodes::{self, Batch, Log, Record, Session};
 use crate::shared::{self, Opened, SharedState, Word};
 use crate::{CopyId, MapError, MapSpec, Mask, Node, Result, Span};
 
@@ -32,16 +33,20 @@ pub struct Report {
 }
 
 /// Continues with the last synced state of a file whose index was lost on this node
-/// ([`MapError::Lost`]), or lacks what another node has written ([`MapError::Changed`]).
+/// ([`MapError::Lost`]), or lacks what another node has written ([`MapError::Changed`]). Where
+/// several nodes used the file, recovers all of their sessions, which are dead.
 ///
 /// # Errors
-/// As [`crate::Map::join`]; EBUSY while a process has the file open.
+/// As [`crate::Map::join`]; EBUSY while a process or a session has the file open.
 pub fn collapse(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
     let repair = Repair::begin(sys, spec)?;
     let (locked, journal) = repair.journal()?;
+    if let Some(log) = &journal.nodes {
+        return repair.recover(&locked, &journal, log);
+    }
     let here = |node: &Node| node.is_same_machine(&spec.node) && node.boot == spec.node.boot;
     let lost = match repair.live()? {
-        Some((shared, _)) => is_changed(&repair.place, &locked, &shared, &spec.node, journal.header().copies)?,
+        Some((shared, _)) => is_changed(&repair.place, &locked.join, &shared, &spec.node, journal.header().copies)?,
         None => journal.opened.as_ref().is_some_and(here),
     };
     if lost { repair.collapse(&locked, &journal) } else { Ok(Report::default()) }
@@ -49,13 +54,16 @@ pub fn collapse(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
 
 /// Continues with the last synced state of a file that another node was writing when it died
 /// ([`MapError::OtherNode`]). Data is lost if that node is alive, which this function cannot find
-/// out.
+/// out. Where several nodes used the file, it can, and does what [`collapse`] does.
 ///
 /// # Errors
 /// As [`collapse`].
 pub fn take_over(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
     let repair = Repair::begin(sys, spec)?;
     let (locked, journal) = repair.journal()?;
+    if let Some(log) = &journal.nodes {
+        return repair.recover(&locked, &journal, log);
+    }
     let others = journal.opened.as_ref().is_some_and(|node| !node.is_same_machine(&spec.node));
     if others { repair.collapse(&locked, &journal) } else { Ok(Report::default()) }
 }
@@ -75,7 +83,7 @@ pub fn reset(
     let repair = Repair::begin(sys, spec)?;
     let locked = match repair.journal() {
         Ok(_) => return Ok(Report::default()),
-        Err(MapError::Missing { .. } | MapError::Damaged { .. }) => repair.place.lock(JOIN_BYTE, true)?,
+        Err(MapError::Missing { .. } | MapError::Damaged { .. }) => repair.lock(true)?,
         Err(error) => return Err(error),
     };
     let header = checked(spec)?;
@@ -193,6 +201,13 @@ struct Repair<'a> {
     place: Place,
 }
 
+/// What a repair holds.
+struct Locks {
+    join: Locked,
+    /// The bytes of all sessions; `None` if there is no `ID.manifest`.
+    sessions: Option<Locked>,
+}
+
 impl<'a> Repair<'a> {
     fn begin(sys: &'a SysRef, spec: &'a MapSpec) -> Result<Self> {
         spec.check_owner(sys)?;
@@ -203,10 +218,16 @@ impl<'a> Repair<'a> {
         Ok(repair)
     }
 
-    /// Takes the join lock and reads the journal.
-    fn journal(&self) -> Result<(Locked<'_>, Journal)> {
-        let locked = self.place.lock(JOIN_BYTE, false)?;
-        let journal = Journal::read_from(self.sys, locked.as_fd(), &self.place.path)?;
+    /// The join lock first: a node that joins holds it while it waits for its session byte.
+    fn lock(&self, create: bool) -> Result<Locks> {
+        let join = self.place.lock(JOIN_BYTE, create)?;
+        Ok(Locks { join, sessions: nodes::lock_all_sessions(&self.place)? })
+    }
+
+    /// Takes the locks and reads the journal.
+    fn journal(&self) -> Result<(Locks, Journal)> {
+        let locked = self.lock(false)?;
+        let journal = Journal::read_from(self.sys, locked.join.as_fd(), &self.place.path)?;
         if journal.id != self.spec.id {
             let path = self.place.path.clone();
             return Err(MapError::Foreign { path, problem: "another id".to_owned() });
@@ -232,7 +253,7 @@ impl<'a> Repair<'a> {
         Ok(spans)
     }
 
-    fn collapse(&self, locked: &Locked<'_>, journal: &Journal) -> Result<Report> {
+    fn collapse(&self, locked: &Locks, journal: &Journal) -> Result<Report> {
         let spans = collapsed(journal);
         let fell_back = journal.parts().into_iter().filter(|span| span.mask.len() > 1);
         let fell_back = fell_back.map(Span::in_lowest).collect();
@@ -241,12 +262,39 @@ impl<'a> Repair<'a> {
         self.write(locked, &journal.header(), &spans).map(|report| Report { fell_back, ..report })
     }
 
+    /// Recovers the sessions of all nodes. An intent to truncate stays: the next program that opens
+    /// the file finishes that before anything is written.
+    fn recover(&self, locked: &Locks, journal: &Journal, log: &Log) -> Result<Report> {
+        let dead: Vec<Session> = log.members().map(|(session, _)| session).collect();
+        if dead.is_empty() {
+            return Ok(Report::default());
+        }
+        if locked.sessions.is_none() {
+            let manifest = self.place.path.with_extension("manifest");
+            return Err(io(&manifest, "find out whether nodes that have the file open are alive")(Errno::NOENT));
+        }
+        let mut after = log.clone();
+        for session in dead {
+            let records = nodes::recover(&after, session);
+            Batch::by(session, records).iter().for_each(|batch| after.apply(batch));
+        }
+        let several = journal.parts().into_iter().filter(|span| span.mask.len() > 1);
+        let fell_back = several.flat_map(|span| after.spans(&span.range()));
+        let fell_back = fell_back.filter(|span| span.mask.len() == 1).collect();
+        self.write(locked, &journal.header(), &after.listed()).map(|report| Report { fell_back, ..report })
+    }
+
     /// Writes a closed journal that lists `spans`.
-    fn write(&self, locked: &Locked<'_>, header: &Header, spans: &[Span]) -> Result<Report> {
-        let mut writer = Writer::new(1);
-        put_all(&mut writer, spans, header.default);
-        let (bytes, _) = writer.finish();
-        write_new(&self.place, header, &bytes, Some(locked.as_fd()), |_| {})?;
+    fn write(&self, locked: &Locks, header: &Header, spans: &[Span]) -> Result<Report> {
+        let bytes = if header.last_session.is_some() {
+            let changes = Batch { author: Session::NONE, record: Record::Changes(spans.to_vec()) };
+            nodes::encode_batches(&[changes], 1).0
+        } else {
+            let mut writer = Writer::new(1);
+            put_all(&mut writer, spans, header.default);
+            writer.finish().0
+        };
+        write_new(&self.place, header, &bytes, Some(locked.join.as_fd()), |_| {})?;
         let dirty = spans.iter().filter(|span| !span.mask.contains(CopyId::ORIGINAL)).copied().collect();
         Ok(Report { repaired: true, fell_back: Vec::new(), dirty })
     }

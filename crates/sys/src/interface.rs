@@ -447,11 +447,16 @@ impl dyn Sys + '_ {
 
     /// Reads the first bytes of a file, at most `max`.
     pub fn read_start(&self, fd: BorrowedFd<'_>, max: usize) -> Result<Vec<u8>> {
+        self.read_from(fd, 0, max)
+    }
+
+    /// Reads the bytes of a file from `start` on, at most `max`.
+    pub fn read_from(&self, fd: BorrowedFd<'_>, start: u64, max: usize) -> Result<Vec<u8>> {
         let mut text = Vec::new();
         let mut chunk = [0; 4096];
         while text.len() < max {
             let want = chunk.len().min(max - text.len());
-            let done = self.read_at(fd, &mut chunk[..want], text.len() as u64)?;
+            let done = self.read_at(fd, &mut chunk[..want], start + text.len() as u64)?;
             if done == 0 {
                 break;
             }

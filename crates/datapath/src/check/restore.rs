@@ -3,6 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
+use stripewise_extents::nodes::lock_sessions;
 use stripewise_sys::user::act_as;
 use stripewise_sys::{Kind, LockKind, Mode, OFlags, Stat, SysRef};
 use stripewise_target::{Access, ObjectSet, TargetError};
@@ -85,6 +86,10 @@ fn write_copy(runtime: &Runtime, set: &ObjectSet, like: &Stat, text: &str, path:
         // Hold the size lock until the new file has the name: a program that has the file open may
         // be about to truncate it.
         sys.lock(old.as_fd(), SIZE_LOCK_BYTE, 1, LockKind::Exclusive).map_err(io("lock"))?;
+        // The sessions of nodes that have the file open hold locks of the old file.
+        if !lock_sessions(sys, old.as_fd()).map_err(io("lock"))? {
+            return Err(io("write its manifest anew, while a node has the file open,")(Errno::BUSY));
+        }
         let old = sys.read_start(old.as_fd(), TEXT_BYTES_MAX).map_err(io("read"))?;
         text.extend(intent::in_text(&old).map(intent::line));
     }

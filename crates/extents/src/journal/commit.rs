@@ -49,7 +49,7 @@ impl Position {
 /// [`Commit::begin`] would find. The caller holds the join lock, and no process has joined the map.
 pub(crate) fn is_changed(
     place: &Place,
-    journal: &Locked<'_>,
+    journal: &Locked,
     shared: &SharedState,
     node: &Node,
     copies: u8,
@@ -79,7 +79,7 @@ pub(crate) struct Commit<'a, 'b> {
     header: Header,
     node: &'b Node,
     /// `None`: the file has lost its last name, and its journal with it.
-    file: Option<Locked<'a>>,
+    file: Option<Locked>,
     /// A rewrite requires that no process joins meanwhile, because it might read the old journal.
     join: JoinLock,
 }
@@ -270,7 +270,7 @@ impl<'a, 'b> Commit<'a, 'b> {
     }
 
     /// Returns the locks that a new journal was created with.
-    pub fn into_lock(self) -> Option<Locked<'a>> {
+    pub fn into_lock(self) -> Option<Locked> {
         self.file
     }
 
@@ -337,13 +337,13 @@ impl<'a, 'b> Commit<'a, 'b> {
 /// Writes a new journal and renames it over the current one, `old`, whose mode and group it gets.
 /// Returns it with both of its locks held, and its inode. `note` is called with the inode before
 /// the rename.
-pub(crate) fn write_new<'a>(
-    place: &'a Place,
+pub(crate) fn write_new(
+    place: &Place,
     header: &Header,
     batches: &[u8],
     old: Option<BorrowedFd<'_>>,
     note: impl FnOnce(u64),
-) -> Result<(Locked<'a>, u64)> {
+) -> Result<(Locked, u64)> {
     let (sys, dir) = (&place.sys, Some(place.dir.as_fd()));
     let (name, new_name) = (Path::new(&place.name), place.new_name());
     let failed = |errno| io(&place.path, "write anew")(errno);

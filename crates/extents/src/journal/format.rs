@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
+use crate::nodes::Session;
 use crate::{MapError, Mask, Node, Result, Span};
 
-/// Version of the format.
+/// Version of the format of a file that one node uses at a time.
 pub(crate) const VERSION: u32 = 1;
+/// Version of the format of a file that several nodes may use at the same time.
+const VERSION_NODES: u32 = 2;
 const MAGIC: [u8; 8] = *b"swextent";
 pub(crate) const HEADER_BYTES: usize = 64;
 const BATCH_MAGIC: [u8; 4] = *b"swb\x01";
@@ -23,16 +26,21 @@ pub(crate) struct Header {
     pub id: [u8; 16],
     pub copies: u8,
     pub default: Mask,
+    /// In version 2, the highest session number that was given before the journal was last
+    /// rewritten. `None` in version 1.
+    pub last_session: Option<Session>,
 }
 
 impl Header {
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        let version = if self.last_session.is_some() { VERSION_NODES } else { VERSION };
+        bytes[8..12].copy_from_slice(&version.to_le_bytes());
         bytes[12..28].copy_from_slice(&self.id);
         bytes[28] = self.copies;
         bytes[29] = self.default.bits();
+        bytes[30..34].copy_from_slice(&self.last_session.map_or(0, |session| session.0).to_le_bytes());
         let checksum = crc32fast::hash(&bytes[..HEADER_BYTES - CHECKSUM_BYTES]);
         bytes[HEADER_BYTES - CHECKSUM_BYTES..].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -46,8 +54,9 @@ impl Header {
             return Err(damaged("not a journal of extents"));
         }
         let version = number(&bytes[8..12]);
-        if version != u64::from(VERSION) {
-            return Err(MapError::Version { path: path.to_owned(), found: version, known: VERSION.into() });
+        if ![VERSION, VERSION_NODES].map(u64::from).contains(&version) {
+            let known = VERSION_NODES.into();
+            return Err(MapError::Version { path: path.to_owned(), found: version, known });
         }
         let (body, checksum) = bytes.split_at(HEADER_BYTES - CHECKSUM_BYTES);
         if u64::from(crc32fast::hash(body)) != number(checksum) {
@@ -57,12 +66,25 @@ impl Header {
             id: bytes[12..28].try_into().unwrap_or_default(),
             copies: bytes[28],
             default: Mask::from_bits(bytes[29]),
+            last_session: (version == VERSION_NODES.into()).then(|| Session(number(&bytes[30..34]) as u32)),
         };
         let all = u16::from(header.default.bits()) < 1 << header.copies.min(8);
         if !(1..=8).contains(&header.copies) || header.default.is_empty() || !all {
             return Err(damaged("impossible copies in the header"));
         }
         Ok(header)
+    }
+
+    /// Refuses the journal at `path` if it is that of several nodes.
+    pub fn check_one_node(&self, path: &Path) -> Result<()> {
+        match self.last_session {
+            None => Ok(()),
+            Some(_) => Err(MapError::Version {
+                path: path.to_owned(),
+                found: VERSION_NODES.into(),
+                known: VERSION.into(),
+            }),
+        }
     }
 }
 

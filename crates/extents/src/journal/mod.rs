@@ -13,11 +13,10 @@ use std::path::Path;
 use stripewise_sys::{Errno, OFlags, SysRef};
 
 use crate::error::io;
+use crate::nodes::Log;
 use crate::{MapError, MapSpec, Mask, Node, Result, Span};
 
-#[cfg(test)]
-pub(crate) use commit::limit_bytes;
-pub(crate) use commit::{Commit, Position, is_changed, write_new};
+pub(crate) use commit::{Commit, Position, is_changed, limit_bytes, write_new};
 use format::{Batch, decode_batch};
 pub(crate) use format::{HEADER_BYTES, Header, Writer};
 pub(crate) use format::{number, put_changes, put_varint, take_changes, take_varint};
@@ -33,8 +32,11 @@ pub struct Journal {
     /// The copies that are valid for a byte that is not listed.
     pub default: Mask,
     /// The node and boot that have the file open for writing, or had it open and never closed it.
-    /// `None`: the file is closed, and everything is synced.
+    /// `None`: the file is closed, and everything is synced. Of the sessions of several nodes, the
+    /// first.
     pub opened: Option<Node>,
+    /// The sessions of several nodes, and the map. `None`: the journal has version 1.
+    pub nodes: Option<Log>,
     /// The listed ranges, in order, with adjacent ones of equal masks joined.
     pub spans: Vec<Span>,
     /// Length of the valid content, bytes.
@@ -71,34 +73,52 @@ impl Journal {
     /// Only for a bad header: any damage after the header ends the journal there.
     pub fn parse(bytes: &[u8], path: &Path) -> Result<Self> {
         let header = Header::decode(bytes, path)?;
-        let (mut known, mut opened) = (BTreeMap::new(), None);
-        let (mut at, mut next) = (HEADER_BYTES, 1);
-        while let Some((batch, len)) = decode_batch(&bytes[at..], next, header.copies) {
-            match batch {
-                Batch::Opened(node) => opened = Some(node),
-                Batch::Clean => opened = None,
-                Batch::Changes(changes) => changes.into_iter().for_each(|span| assign(&mut known, span)),
-            }
-            at += len;
-            next += 1;
-        }
-        let mut spans = Vec::new();
-        let listed = known.into_values().filter(|span| span.mask != header.default);
-        listed.for_each(|span| span.add_to(&mut spans));
-        Ok(Self {
+        let mut journal = Self {
             id: header.id,
             copies: usize::from(header.copies),
             default: header.default,
-            opened,
-            spans,
-            valid_bytes: at as u64,
-            cut_bytes: (bytes.len() - at) as u64,
-            next,
-        })
+            opened: None,
+            nodes: None,
+            spans: Vec::new(),
+            valid_bytes: HEADER_BYTES as u64,
+            cut_bytes: 0,
+            next: 1,
+        };
+        let batches = &bytes[HEADER_BYTES..];
+        match header.last_session {
+            None => journal.take(batches, header.copies),
+            Some(last) => journal.take_log(batches, header.copies, Log::new(header.default, last)),
+        }
+        journal.cut_bytes = bytes.len() as u64 - journal.valid_bytes;
+        Ok(journal)
+    }
+
+    fn take(&mut self, bytes: &[u8], copies: u8) {
+        let (mut known, mut at) = (BTreeMap::new(), 0);
+        while let Some((batch, len)) = decode_batch(&bytes[at..], self.next, copies) {
+            match batch {
+                Batch::Opened(node) => self.opened = Some(node),
+                Batch::Clean => self.opened = None,
+                Batch::Changes(changes) => changes.into_iter().for_each(|span| assign(&mut known, span)),
+            }
+            at += len;
+            self.next += 1;
+        }
+        self.valid_bytes += at as u64;
+        let listed = known.into_values().filter(|span| span.mask != self.default);
+        listed.for_each(|span| span.add_to(&mut self.spans));
+    }
+
+    fn take_log(&mut self, bytes: &[u8], copies: u8, mut log: Log) {
+        self.valid_bytes += log.take(bytes, &mut self.next, copies) as u64;
+        self.opened = log.members().next().map(|(_, member)| member.node.clone());
+        self.spans = log.listed();
+        self.nodes = Some(log);
     }
 
     pub(crate) fn header(&self) -> Header {
-        Header { id: self.id, copies: self.copies as u8, default: self.default }
+        let last_session = self.nodes.as_ref().map(Log::last_session);
+        Header { id: self.id, copies: self.copies as u8, default: self.default, last_session }
     }
 
     /// A writer of a new journal that lists the same map.

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use stripewise_sys::{Errno, Fd, FileType, Kind, LockKind, Mode, OFlags, SysRef};
@@ -47,34 +48,35 @@ impl Held {
 }
 
 /// A lock of bytes of a file, held by an open file description of its own and released on drop.
-pub(crate) struct Locked<'a> {
-    place: &'a Place,
+pub(crate) struct Locked {
+    sys: SysRef,
+    held: Arc<Held>,
     file: Fd,
 }
 
-impl<'a> Locked<'a> {
+impl Locked {
     /// Takes over a description that already holds its locks.
-    pub fn new(place: &'a Place, file: Fd) -> Self {
+    pub fn new(place: &Place, file: Fd) -> Self {
         place.held.add(file.as_raw_fd());
-        Self { place, file }
+        Self { sys: place.sys.clone(), held: place.held.clone(), file }
     }
 }
 
-impl AsFd for Locked<'_> {
+impl AsFd for Locked {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 }
 
-impl Drop for Locked<'_> {
+impl Drop for Locked {
     fn drop(&mut self) {
         if !hooks::dead() {
             // Unlocked explicitly, because a child forked meanwhile holds a duplicate of the
             // descriptor.
-            let _ = self.place.sys.unlock(self.file.as_fd(), 0, 0);
+            let _ = self.sys.unlock(self.file.as_fd(), 0, 0);
         }
         // The descriptor is closed after this.
-        self.place.held.remove(self.file.as_raw_fd());
+        self.held.remove(self.file.as_raw_fd());
     }
 }
 
@@ -87,7 +89,7 @@ pub(crate) struct Place {
     pub path: PathBuf,
     /// User id of the owner of these files.
     owner: u32,
-    pub held: Held,
+    pub held: Arc<Held>,
 }
 
 impl Place {
@@ -101,7 +103,7 @@ impl Place {
             dir = below.map_err(failed(spec.journal_base.join(&spec.journal_below)))?;
         }
         let owner = spec.owner.unwrap_or_else(|| sys.user());
-        let (name, path, held) = (spec.journal_name.clone(), spec.journal(), Held::default());
+        let (name, path, held) = (spec.journal_name.clone(), spec.journal(), Arc::default());
         Ok(Self { sys: sys.clone(), dir, name, path, owner, held })
     }
 
@@ -148,29 +150,53 @@ impl Place {
         }
     }
 
+    /// `ID.manifest`, which the sessions of several nodes lock.
+    pub fn manifest_name(&self) -> PathBuf {
+        Path::new(&self.name).with_extension("manifest")
+    }
+
     /// Waits for the lock of `byte` of the journal, and ensures that the locked file still has the
     /// journal's name. `create`: create the journal if it is missing.
-    pub fn lock(&self, byte: u64, create: bool) -> Result<Locked<'_>> {
-        let (sys, name) = (&self.sys, Path::new(&self.name));
+    pub fn lock(&self, byte: u64, create: bool) -> Result<Locked> {
+        let wait = |fd: BorrowedFd<'_>| self.sys.lock(fd, byte, 1, LockKind::Exclusive).map(|()| true);
+        let locked = self.lock_named(Path::new(&self.name), create, wait)?;
+        locked.ok_or_else(|| io(&self.path, "lock")(Errno::AGAIN))
+    }
+
+    /// Opens the file `name` and takes a lock with `take`, which returns false if there is a
+    /// conflicting one. Ensures that the locked file still has that name.
+    pub fn lock_named(
+        &self,
+        name: &Path,
+        create: bool,
+        take: impl Fn(BorrowedFd<'_>) -> std::result::Result<bool, Errno>,
+    ) -> Result<Option<Locked>> {
+        let (sys, path) = (&self.sys, || self.path.with_file_name(name));
         loop {
             let file = match self.open(name, OFlags::RDWR) {
                 Err(Errno::NOENT) if create => match self.create(name) {
                     Err(Errno::EXIST) => continue,
-                    made => made.map_err(io(&self.path, "create"))?,
+                    made => made.map_err(io(&path(), "create"))?,
                 },
-                Err(Errno::NOENT) => return Err(MapError::Missing { path: self.path.clone() }),
-                Err(Errno::PERM) => return Err(io(&self.path, "use, as it is another user's,")(Errno::PERM)),
-                file => file.map_err(io(&self.path, "open"))?,
+                Err(Errno::NOENT) if name == self.name => {
+                    return Err(MapError::Missing { path: self.path.clone() });
+                }
+                Err(Errno::PERM) => return Err(io(&path(), "use, as it is another user's,")(Errno::PERM)),
+                file => file.map_err(io(&path(), "open"))?,
             };
             let locked = Locked::new(self, file);
             let fd = locked.as_fd();
-            sys.lock(fd, byte, 1, LockKind::Exclusive).map_err(io(&self.path, "lock"))?;
-            // The journal may have been replaced while this call waited.
-            let own = sys.stat(fd).map_err(io(&self.path, "stat"))?;
+            if !take(fd).map_err(io(&path(), "lock"))? {
+                return Ok(None);
+            }
+            // The file may have been replaced while this call waited.
+            let own = sys.stat(fd).map_err(io(&path(), "stat"))?;
             match sys.stat_at(Some(self.dir.as_fd()), name, false) {
-                Ok(named) if (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino) => return Ok(locked),
+                Ok(named) if (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino) => {
+                    return Ok(Some(locked));
+                }
                 Ok(_) | Err(Errno::NOENT) => {}
-                Err(errno) => return Err(io(&self.path, "stat")(errno)),
+                Err(errno) => return Err(io(&path(), "stat")(errno)),
             }
         }
     }

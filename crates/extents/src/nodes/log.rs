@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::ranges::Ranges;
-use super::record::{Batch, Hold, HoldKind, Record, Session};
+use super::record::{Batch, Hold, HoldKind, Record, Session, decode_batch};
 use crate::{CopyId, Mask, Node, Span};
 
 /// The log's state after some of its batches: the same on every node that has read as many.
@@ -95,6 +95,24 @@ impl Log {
         }
     }
 
+    /// Applies the batches at the start of `bytes`, of which the first has sequence number `next`.
+    /// Returns their length in bytes; `next` becomes the number of the following batch. `copies` is
+    /// the number of copies of the file.
+    pub fn take(&mut self, bytes: &[u8], next: &mut u64, copies: u8) -> usize {
+        let mut at = 0;
+        while let Some((batch, len)) = decode_batch(&bytes[at..], *next, copies) {
+            self.apply(&batch);
+            at += len;
+            *next += 1;
+        }
+        at
+    }
+
+    /// The ranges whose mask is not the default one, in order.
+    pub fn listed(&self) -> Vec<Span> {
+        self.masks.iter().map(|(range, bits)| Span::new(range, Mask::from_bits(bits.0))).collect()
+    }
+
     /// The batches of a rewritten log with the same state but for acknowledgements.
     pub fn restated(&self) -> Vec<Batch> {
         let mut records = Vec::new();
@@ -102,8 +120,7 @@ impl Log {
             records.push(Record::Joined(session, member.node.clone()));
             records.push(Record::Holds(session, member.holds.clone()));
         }
-        let spans = self.masks.iter().map(|(range, bits)| Span::new(range, Mask::from_bits(bits.0)));
-        records.push(Record::Changes(spans.collect()));
+        records.push(Record::Changes(self.listed()));
         records.into_iter().map(|record| Batch { author: Session::NONE, record }).collect()
     }
 

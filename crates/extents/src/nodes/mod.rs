@@ -1,18 +1,23 @@
 //! The extent map on several nodes: the records of the log, the state that they give, and the
 //! decisions of the protocol (`docs/formats/nodes.md`).
 //!
-//! Nothing here does I/O: the log, its lock and the liveness of sessions are an [`Engine`].
+//! The decisions do no I/O: the log, its lock and the liveness of sessions are an [`Engine`], which
+//! [`FileEngine`] implements on the journal.
 
 mod engine;
+mod files;
 mod log;
 mod member;
 mod ranges;
 mod record;
 mod rules;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use engine::Engine;
+pub use files::{FileEngine, lock_sessions};
+pub(crate) use files::lock_all_sessions;
+pub(crate) use record::encode_batches;
 pub use log::{Log, Member};
 pub use member::Own;
 pub use ranges::Ranges;

@@ -93,10 +93,33 @@ const CHECKSUM_BYTES: usize = 4;
 const PAYLOAD_BYTES_MAX: usize = 1 << 24;
 const NODE_NAME_BYTES_MAX: usize = 255;
 
+/// A batch of changes has at most this number of ranges, each of at most 21 bytes.
+const RANGES_MAX: usize = 1 << 15;
+
 const CHANGES: u8 = 2;
 const JOINED: u8 = 4;
 const HOLDS: u8 = 5;
 const LEFT: u8 = 6;
+
+/// Encodes batches, of which the first has sequence number `next`, and returns the bytes and the
+/// number of the following batch. Long changes become several batches.
+pub(crate) fn encode_batches(batches: &[Batch], mut next: u64) -> (Vec<u8>, u64) {
+    let mut bytes = Vec::new();
+    let mut put = |batch: &Batch| {
+        bytes.extend(encode_batch(batch, next));
+        next += 1;
+    };
+    for batch in batches {
+        match &batch.record {
+            Record::Changes(spans) if spans.len() > RANGES_MAX => {
+                let part = |part: &[Span]| Batch { record: Record::Changes(part.to_vec()), author: batch.author };
+                spans.chunks(RANGES_MAX).for_each(|spans| put(&part(spans)));
+            }
+            _ => put(batch),
+        }
+    }
+    (bytes, next)
+}
 
 /// Encodes the batch with sequence number `next`.
 pub fn encode_batch(batch: &Batch, next: u64) -> Vec<u8> {
@@ -155,6 +178,15 @@ pub fn decode_batch(bytes: &[u8], next: u64, copies: u8) -> Option<(Batch, usize
     }
     let record = decode_record(header[4], count, &bytes[HEADER_BYTES..end], copies)?;
     Some((Batch { author, record }, end + CHECKSUM_BYTES))
+}
+
+/// Whether a reader takes `bytes` for batches, of which the first has sequence number `next`.
+pub(crate) fn is_readable(mut bytes: &[u8], mut next: u64, copies: u8) -> bool {
+    while let Some((_, len)) = decode_batch(bytes, next, copies) {
+        bytes = &bytes[len..];
+        next += 1;
+    }
+    bytes.is_empty()
 }
 
 fn decode_record(kind: u8, count: u64, payload: &[u8], copies: u8) -> Option<Record> {

@@ -8,7 +8,7 @@ use crate::journal::{Header, Journal};
 use crate::nodes::{Batch, Hold, HoldKind, Log, Record, Session, decode_batch, encode_batch};
 use crate::{CopyId, Mask, Node, Span};
 
-const COPIES: u8 = 3;
+pub const COPIES: u8 = 3;
 
 fn session() -> impl Strategy<Value = Session> {
     (1u32..5).prop_map(Session)
@@ -49,7 +49,7 @@ fn record() -> impl Strategy<Value = Record> {
     ]
 }
 
-fn batch() -> impl Strategy<Value = Batch> {
+pub fn batch() -> impl Strategy<Value = Batch> {
     let author = prop_oneof![1 => Just(Session::NONE), 9 => session()];
     (author, record()).prop_map(|(author, record)| Batch { author, record })
 }
@@ -145,7 +145,7 @@ fn a_batch_has_the_documented_bytes() {
 
 #[test]
 fn a_version_1_reader_stops_at_a_batch_of_version_2() {
-    let header = Header { id: [0; 16], copies: COPIES, default: Mask::ORIGINAL };
+    let header = Header { id: [0; 16], copies: COPIES, default: Mask::ORIGINAL, last_session: None };
     let mut bytes = header.encode().to_vec();
     bytes.extend(encode_batch(&Batch { author: Session(1), record: Record::Left(Session(1)) }, 1));
     let journal = Journal::parse(&bytes, Path::new("f.extents")).unwrap();

@@ -1,7 +1,7 @@
 //! Tests of the protocol for several nodes.
 
 mod explore;
-mod format;
+pub mod format;
 mod oracle;
 mod ranges;
 mod rules;

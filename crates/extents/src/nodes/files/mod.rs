@@ -1,0 +1,207 @@
+//! The engine on files: the log is the journal `ID.extents`, and sessions lock bytes of
+//! `ID.manifest` (`docs/formats/nodes.md`, "Engine on files").
+
+mod convert;
+mod sessions;
+mod tail;
+#[cfg(test)]
+mod tests;
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use stripewise_sys::{Errno, SysRef};
+
+use super::{Batch, Engine, Log, Record, Session, rules};
+use crate::error::io;
+use crate::hooks::reach;
+use crate::join::{checked, header_of};
+use crate::journal::{COMMIT_BYTE, JOIN_BYTE, Locked, Place};
+use crate::{MapError, MapSpec, Node, Result};
+use tail::{JoinLock, Tail};
+
+pub(crate) use sessions::lock_all_sessions;
+pub use sessions::lock_sessions;
+
+/// A session's access to the journal of a file that several nodes use. It holds the session byte
+/// until it is dropped; a session that is dropped without [`FileEngine::leave`] is dead.
+///
+/// After most failures the session is over: every further call fails with EIO. Drop the engine
+/// once nothing of the session is written any more, and join anew.
+pub struct FileEngine {
+    place: Place,
+    tail: Tail,
+    session: Session,
+    _byte: Locked,
+    /// The dead session that this engine may recover.
+    dead: Option<(Session, Locked)>,
+    is_over: bool,
+}
+
+impl std::fmt::Debug for FileEngine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileEngine").field("session", &self.session).finish_non_exhaustive()
+    }
+}
+
+/// Errors that say nothing about whether the file system has cut the node off. A wait was
+/// interrupted, or something is full, or nothing was attempted.
+const HARMLESS: [Errno; 8] = [
+    Errno::INTR,
+    Errno::TIMEDOUT,
+    Errno::MFILE,
+    Errno::NFILE,
+    Errno::NOMEM,
+    Errno::NOSPC,
+    Errno::DQUOT,
+    Errno::INVAL,
+];
+
+impl FileEngine {
+    /// Begins a session: chooses its number, locks its byte, and appends `joined`, with the hold
+    /// `alone` if the log has no other session. Writes a journal of version 1 anew as version 2
+    /// first. `spec.run_dir` and `spec.default` are used only for a journal of version 1.
+    ///
+    /// # Errors
+    /// As [`crate::Map::join`]. EBUSY for a journal of version 1 that is open, also on this node.
+    pub fn join(sys: &SysRef, spec: &MapSpec) -> Result<Self> {
+        let new = checked(spec)?;
+        spec.check_owner(sys)?;
+        reach("join");
+        let place = Place::new(sys, spec)?;
+        let joining = place.lock(JOIN_BYTE, spec.create)?;
+        let header = header_of(sys, spec, &place, &new, joining.as_fd())?;
+        let commit = match header.last_session {
+            Some(_) => place.lock(COMMIT_BYTE, false)?,
+            None => convert::convert(sys, spec, &place)?,
+        };
+        let mut tail = Tail::open(&place, spec.id)?;
+        let (session, records) = next_session(&tail.log, &spec.node, &place)?;
+        let byte = sessions::lock_own(&place, session)?;
+        reach("session byte");
+        // What a failed append of this machine has left may look as if it were on disk.
+        let suspects = sessions::has_dead_of(&place, &tail.log, &spec.node)?;
+        let lock = if suspects { JoinLock::Suspects } else { JoinLock::Callers };
+        tail.put(&place, &commit, &Batch::by(session, records), lock)?;
+        reach("joined");
+        Ok(Self { place, tail, session, _byte: byte, dead: None, is_over: false })
+    }
+
+    /// Goes on with a session of this node, for another of its processes. `None` if the session is
+    /// no longer in the log.
+    ///
+    /// # Errors
+    /// As [`Engine::read`].
+    pub fn attach(sys: &SysRef, spec: &MapSpec, session: Session) -> Result<Option<Self>> {
+        spec.check_owner(sys)?;
+        let place = Place::new(sys, spec)?;
+        // The byte first: from then on no other node recovers the session.
+        let byte = sessions::lock_own(&place, session)?;
+        let tail = Tail::open(&place, spec.id)?;
+        let is_in = tail.log.member(session).is_some_and(|member| member.node == spec.node);
+        Ok(is_in.then_some(Self { place, tail, session, _byte: byte, dead: None, is_over: false }))
+    }
+
+    /// The session's number in the log.
+    pub fn session(&self) -> Session {
+        self.session
+    }
+
+    /// Whether the session is over, because a call failed in a way that the node may have been cut
+    /// off, or its append may be lost.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Ends the session, which has committed everything and is used by no other process.
+    ///
+    /// # Errors
+    /// As [`Engine::append`]; other nodes then recover the session.
+    pub fn leave(mut self) -> Result<()> {
+        let session = self.session;
+        self.append(&mut |_| Batch::by(session, vec![Record::Left(session)]))
+    }
+
+    /// Closes what a forked child has inherited. The child's only thread calls this before anything
+    /// else, and joins or attaches by itself if it needs an engine.
+    pub fn abandon(self) {
+        self.place.held.close_inherited();
+        [self.place.dir.as_raw_fd(), self.tail.raw_fd()]
+            .into_iter()
+            .for_each(stripewise_sys::fd::close_inherited);
+        // Its locks and memory belong to the parent.
+        std::mem::forget(self);
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.is_over { Err(io(&self.place.path, "go on with a session that is over")(Errno::IO)) } else { Ok(()) }
+    }
+
+    /// Notes whether the session is over.
+    fn judged<T>(&mut self, done: Result<T>) -> Result<T> {
+        let fails = done.as_ref().is_err_and(|error| !HARMLESS.contains(&error.errno()));
+        self.is_over |= fails || self.tail.is_broken;
+        done
+    }
+
+    fn change(&mut self, decide: &mut dyn FnMut(&Log) -> Vec<Batch>) -> Result<()> {
+        let commit = self.place.lock(COMMIT_BYTE, false)?;
+        self.tail.read(&self.place)?;
+        let batches = decide(&self.tail.log);
+        if !batches.is_empty() {
+            self.tail.put(&self.place, &commit, &batches, JoinLock::Perhaps)?;
+        }
+        // A session that was recovered is no longer this engine's to recover.
+        self.dead.take_if(|(dead, _)| self.tail.log.member(*dead).is_none());
+        Ok(())
+    }
+}
+
+/// The number of a new session and the records by which it joins.
+fn next_session(log: &Log, node: &Node, place: &Place) -> Result<(Session, Vec<Record>)> {
+    if log.last_session().0 == u32::MAX {
+        let problem = "no session number is left".to_owned();
+        return Err(MapError::Damaged { path: place.path.clone(), problem });
+    }
+    Ok(rules::join(log, node))
+}
+
+impl Engine for FileEngine {
+    type Error = MapError;
+
+    fn log(&self) -> &Log {
+        &self.tail.log
+    }
+
+    fn read(&mut self) -> Result<()> {
+        self.check()?;
+        let done = self.tail.read(&self.place);
+        self.judged(done)
+    }
+
+    fn append(&mut self, decide: &mut dyn FnMut(&Log) -> Vec<Batch>) -> Result<()> {
+        self.check()?;
+        let done = self.change(decide);
+        self.judged(done)
+    }
+
+    fn rewrite(&mut self) -> Result<()> {
+        self.check()?;
+        let done = (|| {
+            let _join = self.place.lock(JOIN_BYTE, false)?;
+            let commit = self.place.lock(COMMIT_BYTE, false)?;
+            self.tail.read(&self.place)?;
+            self.tail.rewrite(&self.place, &commit, &[])
+        })();
+        self.judged(done)
+    }
+
+    fn lock_dead(&mut self, session: Session) -> Result<bool> {
+        self.check()?;
+        if self.dead.as_ref().is_some_and(|(dead, _)| *dead == session) {
+            return Ok(true);
+        }
+        let done = sessions::lock_dead(&self.place, session).map(|lock| lock.map(|lock| (session, lock)));
+        self.dead = self.judged(done)?;
+        Ok(self.dead.is_some())
+    }
+}

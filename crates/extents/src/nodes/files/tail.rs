@@ -1,0 +1,195 @@
+//! The journal as an engine has read it, and how it grows.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::path::Path;
+
+use stripewise_sys::{Errno, Fd, LockKind, OFlags};
+
+use crate::error::io;
+use crate::hooks::reach;
+use crate::journal::{HEADER_BYTES, Header, JOIN_BYTE, Locked, Place, Position, limit_bytes, write_new};
+use crate::nodes::record::{encode_batches, is_readable};
+use crate::nodes::{Batch, Log};
+use crate::{MapError, Result};
+
+/// The journal as far as it was read.
+pub(super) struct Tail {
+    /// Stays open so that its inode is not used again, by which a new journal is recognized.
+    file: Fd,
+    identity: Identity,
+    header: Header,
+    position: Position,
+    pub log: Log,
+    /// Length that the journal would have if it were written anew, bytes. As of when it was opened:
+    /// a hint.
+    needed: u64,
+    /// Whether the journal's name is known to survive a power cut.
+    is_name_durable: bool,
+    /// A write has failed: the end of the journal on disk is unknown.
+    pub is_broken: bool,
+}
+
+/// Device and inode.
+type Identity = (u64, u64);
+
+/// What a journal that is written anew has in place of the old one's batches.
+fn restated(log: &Log) -> (Vec<u8>, u64) {
+    encode_batches(&log.restated(), 1)
+}
+
+impl Tail {
+    /// Opens the journal of the file with this id, and reads it to its end.
+    pub fn open(place: &Place, id: [u8; 16]) -> Result<Self> {
+        let path = &place.path;
+        let file = match place.open(Path::new(&place.name), OFlags::RDONLY) {
+            Err(Errno::NOENT) => return Err(MapError::Missing { path: path.clone() }),
+            file => file.map_err(io(path, "open"))?,
+        };
+        let stat = place.sys.stat(file.as_fd()).map_err(io(path, "stat"))?;
+        let head = place.sys.read_start(file.as_fd(), HEADER_BYTES).map_err(io(path, "read"))?;
+        let header = Header::decode(&head, path)?;
+        let Some(last) = header.last_session.filter(|_| header.id == id) else {
+            return Err(MapError::Changed { path: path.clone() });
+        };
+        let mut tail = Self {
+            file,
+            identity: (stat.st_dev, stat.st_ino),
+            header,
+            position: Position { end: HEADER_BYTES as u64, next: 1 },
+            log: Log::new(header.default, last),
+            needed: 0,
+            is_name_durable: false,
+            is_broken: false,
+        };
+        tail.read_on(place)?;
+        tail.needed = (HEADER_BYTES + restated(&tail.log).0.len()) as u64;
+        Ok(tail)
+    }
+
+    /// The descriptor of the journal, for a forked child to close.
+    pub fn raw_fd(&self) -> RawFd {
+        self.file.as_raw_fd()
+    }
+
+    /// Reads the journal to its end, from the start if it was replaced.
+    pub fn read(&mut self, place: &Place) -> Result<()> {
+        reach("read log");
+        if self.is_named(place)? {
+            return self.read_on(place);
+        }
+        *self = Self::open(place, self.header.id)?;
+        Ok(())
+    }
+
+    fn is_named(&self, place: &Place) -> Result<bool> {
+        match place.sys.stat_at(Some(place.dir.as_fd()), Path::new(&place.name), false) {
+            Err(Errno::NOENT) => Err(MapError::Missing { path: place.path.clone() }),
+            Err(errno) => Err(io(&place.path, "stat")(errno)),
+            Ok(named) => Ok((named.st_dev, named.st_ino) == self.identity),
+        }
+    }
+
+    /// Reads what was appended. A batch that is incomplete is read again the next time.
+    fn read_on(&mut self, place: &Place) -> Result<()> {
+        let bytes = place.sys.read_from(self.file.as_fd(), self.position.end, usize::MAX);
+        self.take(&bytes.map_err(io(&place.path, "read"))?);
+        Ok(())
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        let Position { end, next } = &mut self.position;
+        *end += self.log.take(bytes, next, self.header.copies) as u64;
+    }
+
+    /// Makes batches durable. `commit` is the locked journal, which was read to its end; `lock`
+    /// says what else the caller has.
+    pub fn put(&mut self, place: &Place, commit: &Locked, batches: &[Batch], lock: JoinLock) -> Result<()> {
+        let (bytes, _) = encode_batches(batches, self.position.next);
+        if !is_readable(&bytes, self.position.next, self.header.copies) {
+            return Err(io(&place.path, "encode a change of the log")(Errno::INVAL));
+        }
+        let is_long = self.position.end > limit_bytes(self.needed);
+        if (is_long && lock.is_taken(place, commit)) || lock == JoinLock::Suspects {
+            match self.rewrite(place, commit, batches) {
+                // The old journal is still the journal, and is no worse than before.
+                Err(_) if lock != JoinLock::Suspects && !self.is_broken => {}
+                done => return done,
+            }
+        }
+        match self.append(place, commit.as_fd(), &bytes) {
+            // A new journal does not depend on what is on disk of this one.
+            Err(_) if lock.is_taken(place, commit) => self.rewrite(place, commit, batches),
+            done => done,
+        }
+    }
+
+    fn append(&mut self, place: &Place, commit: BorrowedFd<'_>, bytes: &[u8]) -> Result<()> {
+        let (sys, end) = (&place.sys, self.position.end);
+        let written = (|| {
+            if !self.is_name_durable {
+                // The node that renamed the journal may have died before it synced the name.
+                sys.sync(place.dir.as_fd())?;
+            }
+            // A dead node may have written part of a longer batch, whose rest must not follow this
+            // one.
+            if sys.stat(commit)?.st_size as u64 > end {
+                sys.truncate(commit, end)?;
+            }
+            reach("append");
+            sys.write_all_at(commit, bytes, end)?;
+            sys.sync_data(commit)
+        })();
+        if let Err(errno) = written {
+            self.is_broken = true;
+            return Err(io(&place.path, "append")(errno));
+        }
+        reach("appended");
+        self.is_name_durable = true;
+        self.take(bytes);
+        Ok(())
+    }
+
+    /// Replaces the journal by one with the log's state and then `batches`. The caller has both
+    /// locks.
+    pub fn rewrite(&mut self, place: &Place, old: &Locked, batches: &[Batch]) -> Result<()> {
+        let (mut bytes, next) = restated(&self.log);
+        bytes.extend(encode_batches(batches, next).0);
+        let header = Header { last_session: Some(self.log.last_session()), ..self.header };
+        let new = match write_new(place, &header, &bytes, Some(old.as_fd()), |_| {}) {
+            Ok((new, _)) => new,
+            Err(error) => {
+                // After the rename, nothing may be appended to either of them.
+                self.is_broken |= !matches!(self.is_named(place), Ok(true));
+                return Err(error);
+            }
+        };
+        reach("renamed");
+        self.is_broken = true;
+        *self = Self::open(place, self.header.id)?;
+        self.is_name_durable = true;
+        // Nothing replaces the journal before this has read it.
+        drop(new);
+        Ok(())
+    }
+}
+
+/// What the caller of [`Tail::put`] has besides the commit lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum JoinLock {
+    /// Nothing. Another process may have the join lock.
+    Perhaps,
+    /// The join lock.
+    Callers,
+    /// The join lock, and the suspicion that what this machine reads at the end of the journal is
+    /// not on disk.
+    Suspects,
+}
+
+impl JoinLock {
+    /// Whether the join lock is held now. A process that holds it may be waiting for the commit
+    /// lock.
+    fn is_taken(self, place: &Place, commit: &Locked) -> bool {
+        let take = || place.sys.try_lock(commit.as_fd(), JOIN_BYTE, 1, LockKind::Exclusive);
+        self != Self::Perhaps || matches!(take(), Ok(true))
+    }
+}

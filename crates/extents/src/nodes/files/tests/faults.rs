@@ -1,0 +1,185 @@
+//! System calls that fail: once, or all of them from one on, as on a node that was cut off.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use stripewise_sys::{Errno, Sys, SysRef};
+
+use super::support::*;
+use crate::nodes::{Batch, Engine, FileEngine, Record};
+use crate::tests::support::real;
+
+/// A kernel whose calls fail from one on.
+struct Fails {
+    /// Number of calls before it; negative after it.
+    left: AtomicI64,
+    is_once: bool,
+    errno: Errno,
+}
+
+impl Fails {
+    fn with(errno: Errno, is_once: bool) -> Arc<Self> {
+        Arc::new(Self { left: AtomicI64::new(i64::MAX), is_once, errno })
+    }
+
+    fn at(&self, call: i64) {
+        self.left.store(call, Ordering::Relaxed);
+    }
+
+    fn has_failed(&self) -> bool {
+        self.left.load(Ordering::Relaxed) < 0
+    }
+
+    fn before(&self, call: &'static str) -> stripewise_sys::Result<()> {
+        if matches!(call, "unlock" | "close") {
+            return Ok(());
+        }
+        let left = self.left.fetch_sub(1, Ordering::Relaxed);
+        if left == 0 || (left < 0 && !self.is_once) { Err(self.errno) } else { Ok(()) }
+    }
+}
+
+impl Sys for Fails {
+    stripewise_faulty::delegate!(before);
+}
+
+fn record() -> Record {
+    changes(0, 10, 2)
+}
+
+type Work = fn(&mut FileEngine) -> crate::Result<()>;
+const WORKS: [(&str, Work); 4] = [
+    ("read", |engine| engine.read()),
+    ("append", |engine| append(engine, &[record()])),
+    ("rewrite", |engine| engine.rewrite()),
+    ("lock", |engine| engine.lock_dead(engine.session()).map(drop)),
+];
+
+struct Outcome {
+    done: crate::Result<()>,
+    has_failed: bool,
+    is_over: bool,
+}
+
+/// Does `work` on a node whose call number `call` fails, and checks that the others go on.
+fn fails_at(call: i64, fails: &Arc<Fails>, (name, work): (&str, Work)) -> Outcome {
+    let bed = Bed::new();
+    fails.at(i64::MAX);
+    let sys: SysRef = fails.clone();
+    let (mut engine, mut other) = (bed.join_on(&sys, 1), bed.join(2));
+    other.rewrite().unwrap();
+    append(&mut other, &[changes(100, 110, 4)]).unwrap();
+    let before = bed.log();
+    fails.at(call);
+    let done = work(&mut engine);
+    let has_failed = fails.has_failed();
+    let mut after = before.clone();
+    after.apply(&Batch { author: engine.session(), record: record() });
+    let (found, states) = (rewritten(&bed.log()), [rewritten(&before), rewritten(&after)]);
+    let case = format!("{name}, call {call}, {:?}", fails.errno);
+    if name == "append" && done.is_ok() {
+        assert_eq!(found, states[1], "{case}");
+    } else {
+        let is_possible = if name == "append" { states.contains(&found) } else { found == states[0] };
+        assert!(is_possible, "{case}: {found:?}");
+    }
+    // The failure is over; a session that is over stays so.
+    let is_over = engine.is_over();
+    fails.at(i64::MAX);
+    let (journal, inode) = (bed.bytes(), bed.inode());
+    let again: Vec<_> = WORKS.iter().map(|(_, work)| work(&mut engine)).collect();
+    if is_over {
+        let ends = |done: &crate::Result<()>| done.as_ref().is_err_and(|error| error.errno() == Errno::IO);
+        assert!(again.iter().all(ends), "{case}: {again:?}");
+        assert_eq!((bed.bytes(), bed.inode()), (journal, inode), "{case}: a session that is over writes");
+    } else {
+        again.into_iter().for_each(|done| done.unwrap_or_else(|error| panic!("{case}: {error}")));
+    }
+    append(&mut other, &[changes(200, 210, 4)]).unwrap();
+    assert_eq!(bed.log(), *other.log(), "{case}");
+    let session = engine.session();
+    assert!(!other.lock_dead(session).unwrap(), "{case}: it may still write");
+    drop(engine);
+    assert!(other.lock_dead(session).unwrap(), "{case}");
+    Outcome { done, has_failed, is_over }
+}
+
+fn all(fails: &Arc<Fails>, work: (&str, Work), check: impl Fn(i64, &Outcome)) -> i64 {
+    for call in 0.. {
+        let outcome = fails_at(call, fails, work);
+        if !outcome.has_failed {
+            assert!(outcome.done.is_ok());
+            return call;
+        }
+        check(call, &outcome);
+    }
+    unreachable!()
+}
+
+#[test]
+fn a_call_that_fails_once_ends_the_session_or_changes_nothing() {
+    let fails = Fails::with(Errno::IO, true);
+    for work in WORKS {
+        let calls = all(&fails, work, |call, outcome| {
+            let is_told = outcome.done.is_err() == outcome.is_over;
+            assert!(is_told, "{}, call {call}: {:?}", work.0, outcome.done);
+        });
+        println!("{}: {calls} calls", work.0);
+    }
+}
+
+#[test]
+fn a_node_that_is_cut_off_at_any_call_has_no_session() {
+    let fails = Fails::with(Errno::IO, false);
+    for work in WORKS {
+        all(&fails, work, |call, outcome| {
+            assert!(outcome.is_over, "{}, call {call}: {:?}", work.0, outcome.done);
+        });
+    }
+}
+
+#[test]
+fn a_full_file_system_ends_no_session_that_has_written_nothing() {
+    let fails = Fails::with(Errno::NOSPC, true);
+    let ended = std::cell::Cell::new(0);
+    all(&fails, WORKS[2], |_, outcome| ended.set(ended.get() + i32::from(outcome.is_over)));
+    assert!(ended.get() <= 3, "{} of the calls after the rename", ended.get());
+}
+
+/// A sync that failed proves nothing later, but a journal that was written anew does not need it.
+#[test]
+fn an_append_whose_sync_fails_is_in_a_new_journal() {
+    let bed = Bed::new();
+    let disk = stripewise_faulty::Disk::new(bed.dir.path(), stripewise_faulty::Journal::Ordered).unwrap();
+    let faulty = stripewise_faulty::Faulty::new(&disk, 1);
+    let sys: SysRef = faulty.clone();
+    let mut engine = bed.join_on(&sys, 1);
+    for call in ["fsync", "pwrite"] {
+        let before = bed.inode();
+        faulty.fail(call, "f.extents", Errno::IO, 1);
+        append(&mut engine, &[record()]).unwrap();
+        assert_ne!(bed.inode(), before, "{call}");
+        assert_eq!(bed.log(), *engine.log());
+    }
+}
+
+/// While another process joins, the journal cannot be written anew.
+#[test]
+fn an_append_that_fails_while_a_node_joins_ends_the_session() {
+    let bed = Bed::new();
+    let fails = Fails::with(Errno::IO, true);
+    let sys: SysRef = fails.clone();
+    let mut engine = bed.join_on(&sys, 1);
+    let place = crate::journal::Place::new(&real(), &bed.spec(2)).unwrap();
+    let joins = place.lock(crate::journal::JOIN_BYTE, false).unwrap();
+    let calls = |work: &mut dyn FnMut()| {
+        fails.at(1 << 40);
+        work();
+        (1 << 40) - fails.left.load(Ordering::Relaxed)
+    };
+    let sync = calls(&mut || append(&mut engine, &[record()]).unwrap()) - 1;
+    fails.at(sync);
+    append(&mut engine, &[record()]).unwrap_err();
+    assert!(engine.is_over());
+    drop(joins);
+}

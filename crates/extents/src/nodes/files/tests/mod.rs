@@ -1,0 +1,9 @@
+//! Tests of the engine on files.
+
+mod crashes;
+mod faults;
+mod model;
+mod power_cut;
+mod sessions;
+pub(crate) mod support;
+mod versions;
