@@ -271,7 +271,9 @@ impl<'a> Repair<'a> {
         }
         if locked.sessions.is_none() {
             let manifest = self.place.path.with_extension("manifest");
-            return Err(io(&manifest, "find out whether nodes that have the file open are alive")(Errno::NOENT));
+            return Err(io(&manifest, "find out whether nodes that have the file open are alive")(
+                Errno::NOENT,
+            ));
         }
         let mut after = log.clone();
         for session in dead {

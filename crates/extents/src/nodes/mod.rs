@@ -15,12 +15,12 @@ mod rules;
 pub(crate) mod tests;
 
 pub use engine::Engine;
-pub use files::{FileEngine, lock_sessions};
 pub(crate) use files::lock_all_sessions;
-pub(crate) use record::encode_batches;
+pub use files::{FileEngine, lock_sessions};
 pub use log::{Log, Member};
 pub use member::Own;
 pub use ranges::Ranges;
+pub(crate) use record::encode_batches;
 pub use record::{Batch, Hold, HoldKind, Record, Session, decode_batch, encode_batch};
 pub use rules::{
     collapse, evicted, is_asked, is_granted, is_usable, join, may_add, may_be_alone, may_punch, may_recover,

@@ -112,7 +112,8 @@ pub(crate) fn encode_batches(batches: &[Batch], mut next: u64) -> (Vec<u8>, u64)
     for batch in batches {
         match &batch.record {
             Record::Changes(spans) if spans.len() > RANGES_MAX => {
-                let part = |part: &[Span]| Batch { record: Record::Changes(part.to_vec()), author: batch.author };
+                let part =
+                    |part: &[Span]| Batch { record: Record::Changes(part.to_vec()), author: batch.author };
                 spans.chunks(RANGES_MAX).for_each(|spans| put(&part(spans)));
             }
             _ => put(batch),

@@ -5,7 +5,7 @@ mod convert;
 mod sessions;
 mod tail;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -133,7 +133,11 @@ impl FileEngine {
     }
 
     fn check(&self) -> Result<()> {
-        if self.is_over { Err(io(&self.place.path, "go on with a session that is over")(Errno::IO)) } else { Ok(()) }
+        if self.is_over {
+            Err(io(&self.place.path, "go on with a session that is over")(Errno::IO))
+        } else {
+            Ok(())
+        }
     }
 
     /// Notes whether the session is over.

@@ -21,9 +21,7 @@ fn byte_of(session: Session) -> u64 {
 /// Locks the byte of a session of this node, beside its other processes. Waits while another node
 /// recovers the session.
 pub(super) fn lock_own(place: &Place, session: Session) -> Result<Locked> {
-    let wait = |fd: BorrowedFd<'_>| {
-        place.sys.lock(fd, byte_of(session), 1, LockKind::Shared).map(|()| true)
-    };
+    let wait = |fd: BorrowedFd<'_>| place.sys.lock(fd, byte_of(session), 1, LockKind::Shared).map(|()| true);
     let locked = place.lock_named(&place.manifest_name(), false, wait)?;
     locked.ok_or_else(|| io(&place.path, "lock a session of")(Errno::AGAIN))
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use stripewise_random::Random;
 
+use super::files::Files;
 use super::scenarios::Scenario;
 use super::steps::{Kind, Step};
 use super::world::{Presence, Trail, World};
@@ -73,10 +74,27 @@ pub fn explore(scenario: &'static Scenario, states_max: u64) -> Outcome {
 /// Runs random schedules of up to `length` steps. After each, everything settles, and all nodes
 /// read the same.
 pub fn wander(scenario: &'static Scenario, schedules: u64, length: usize) -> Outcome {
+    wander_in(scenario, schedules, length, World::new)
+}
+
+/// As [`wander`], with engines on files that do the same.
+pub fn wander_on_files(scenario: &'static Scenario, schedules: u64, length: usize) -> Outcome {
+    wander_in(scenario, schedules, length, |scenario| {
+        let files = Files::new(scenario.nodes, scenario.copies, scenario.default);
+        World { files: Some(files), ..World::new(scenario) }
+    })
+}
+
+fn wander_in(
+    scenario: &'static Scenario,
+    schedules: u64,
+    length: usize,
+    new: impl Fn(&'static Scenario) -> World,
+) -> Outcome {
     let mut outcome = Outcome::default();
     for seed in 1..=schedules {
         let mut random = Random(seed);
-        let mut world = World::new(scenario);
+        let mut world = new(scenario);
         outcome.states += 1;
         let done = (0..length).try_for_each(|_| {
             let steps = world.steps();

@@ -1,6 +1,7 @@
 //! Tests of the protocol for several nodes.
 
 mod explore;
+mod files;
 pub mod format;
 mod oracle;
 mod ranges;

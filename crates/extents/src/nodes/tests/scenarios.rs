@@ -1,6 +1,6 @@
 //! Files, nodes and limits of the explorations.
 
-use super::explore::{explore, wander};
+use super::explore::{explore, wander, wander_on_files};
 use crate::Mask;
 
 /// How often each kind of step may still happen.
@@ -207,6 +207,12 @@ const EVERYTHING: Scenario = Scenario {
 fn three_nodes_do_everything() {
     let (schedules, length) = if is_long() { (20_000, 400) } else { (2000, 200) };
     report(&EVERYTHING, "schedules", wander(&EVERYTHING, schedules, length));
+}
+
+#[test]
+fn three_nodes_do_everything_on_files() {
+    let (schedules, length) = if is_long() { (5000, 400) } else { (200, 200) };
+    report(&EVERYTHING, "schedules on files", wander_on_files(&EVERYTHING, schedules, length));
 }
 
 macro_rules! explored {

@@ -15,6 +15,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::files::Files;
 use super::oracle::{BLOCKS_MAX, GARBAGE, Id, NODES_MAX, Oracle, Set};
 use super::scenarios::{Budget, Scenario};
 use super::steps::Step;
@@ -121,6 +122,8 @@ pub struct World {
     /// The append of this step is cut short after so many batches.
     pub torn: Option<usize>,
     pub trail: Option<Rc<Trail>>,
+    /// The engines on files, which do the same.
+    pub files: Option<Files>,
 }
 
 impl World {
@@ -150,6 +153,7 @@ impl World {
             lost: Vec::new(),
             torn: None,
             trail: None,
+            files: None,
         }
     }
 
@@ -207,6 +211,7 @@ impl World {
             self.oracle.decide(writes);
         }
         self.nodes[node].presence = Presence::Down;
+        self.on_files(|files, _| files.end(node));
     }
 
     /// Forgets what was in the node's memory.
@@ -215,6 +220,14 @@ impl World {
         let known = self.end.clone();
         let presence = Presence::Down;
         self.nodes[node] = Node { presence, own: blank, known, writing: None, work: None, reading: None };
+        self.on_files(|files, _| files.end(node));
+    }
+
+    /// Does the same with the engines on files, and compares.
+    fn on_files(&mut self, does: impl FnOnce(&mut Files, &Log)) {
+        if let Some(files) = &mut self.files {
+            does(files, &self.end.log);
+        }
     }
 
     /// Reads the log to its end.
@@ -306,6 +319,8 @@ impl Engine for Port<'_> {
     fn read(&mut self) -> Result<(), Self::Error> {
         self.world.nodes[self.node].known = self.world.end.clone();
         self.world.oracle.acquire(self.node);
+        let node = self.node;
+        self.world.on_files(|files, log| files.read(node, log));
         Ok(())
     }
 
@@ -328,6 +343,8 @@ impl Engine for Port<'_> {
                 log.apply(batch);
             }
             self.world.end = Known::new(log);
+            let node = self.node;
+            self.world.on_files(|files, _| files.append(node, &batches, kept));
         }
         self.read()
     }
@@ -338,11 +355,15 @@ impl Engine for Port<'_> {
         old.restated().iter().for_each(|batch| log.apply(batch));
         self.world.end = Known::new(log);
         self.world.between = None;
+        let node = self.node;
+        self.world.on_files(|files, _| files.rewrite(node));
         self.read()
     }
 
     fn lock_dead(&mut self, session: Session) -> Result<bool, Self::Error> {
-        Ok(!self.world.is_alive(session))
+        let (is_dead, node) = (!self.world.is_alive(session), self.node);
+        self.world.on_files(|files, _| files.lock_dead(node, session, is_dead));
+        Ok(is_dead)
     }
 }
 
@@ -356,11 +377,10 @@ impl World {
     }
 
     pub fn join(&mut self, node: usize) {
-        let spec = crate::Node { name: String::new(), boot: [node as u8; 16] };
         let mut number = Session::NONE;
         let mut port = Port { world: self, node };
         let decide = &mut |log: &Log| {
-            let (session, records) = crate::nodes::join(log, &spec);
+            let (session, records) = crate::nodes::join(log, &machine(node, log));
             number = session;
             Batch::by(session, records)
         };
@@ -368,6 +388,11 @@ impl World {
         self.nodes[node].own.rejoin(number);
         self.nodes[node].presence = Presence::Up;
     }
+}
+
+/// The machine of a node that joins. Each boot joins once.
+pub fn machine(node: usize, log: &Log) -> crate::Node {
+    crate::Node { name: format!("node{node}"), boot: [log.last_session().0 as u8; 16] }
 }
 
 const _: () = assert!(NODES_MAX <= 8);

@@ -1,8 +1,9 @@
 //! System calls that fail: once, or all of them from one on, as on a node that was cut off.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
+use stripewise_faulty::{Disk, Faulty, Journal as Names};
 use stripewise_sys::{Errno, Sys, SysRef};
 
 use super::support::*;
@@ -138,22 +139,68 @@ fn a_node_that_is_cut_off_at_any_call_has_no_session() {
     }
 }
 
+/// A node's engine whose calls on certain files fail.
+fn faulty(bed: &Bed) -> (Arc<Faulty>, FileEngine) {
+    let disk = Disk::new(bed.dir.path(), Names::Ordered).unwrap();
+    let faulty = Faulty::new(&disk, 1);
+    let sys: SysRef = faulty.clone();
+    let engine = bed.join_on(&sys, 1);
+    (faulty, engine)
+}
+
 #[test]
-fn a_full_file_system_ends_no_session_that_has_written_nothing() {
-    let fails = Fails::with(Errno::NOSPC, true);
-    let ended = std::cell::Cell::new(0);
-    all(&fails, WORKS[2], |_, outcome| ended.set(ended.get() + i32::from(outcome.is_over)));
-    assert!(ended.get() <= 3, "{} of the calls after the rename", ended.get());
+fn a_journal_that_cannot_be_written_anew_goes_on_as_it_is() {
+    let bed = Bed::new();
+    let (faulty, mut engine) = faulty(&bed);
+    for (call, name) in [("open", ".new"), ("pwrite", ".new"), ("fsync", ".new"), ("rename", "f.extents")] {
+        faulty.fail(call, name, Errno::NOSPC, 1);
+        assert_eq!(engine.rewrite().unwrap_err().errno(), Errno::NOSPC, "{call}");
+        assert!(!engine.is_over(), "{call}");
+        append(&mut engine, &[record()]).unwrap();
+    }
+    // Also where it has become too long.
+    let inode = bed.inode();
+    faulty.fail("pwrite", "f.extents.new", Errno::NOSPC, u64::MAX);
+    (0..50).for_each(|_| append(&mut engine, &[record()]).unwrap());
+    assert_eq!((bed.inode(), bed.log()), (inode, engine.log().clone()));
+}
+
+/// A kernel that cannot sync the directory after a rename.
+#[derive(Default)]
+struct ForgetsNames {
+    has_renamed: AtomicBool,
+}
+
+impl ForgetsNames {
+    fn before(&self, call: &'static str) -> stripewise_sys::Result<()> {
+        match call {
+            "rename" => self.has_renamed.store(true, Ordering::Relaxed),
+            "fsync" if self.has_renamed.load(Ordering::Relaxed) => return Err(Errno::NOSPC),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Sys for ForgetsNames {
+    stripewise_faulty::delegate!(before);
+}
+
+/// After a power cut, either of the journals may have the name.
+#[test]
+fn a_rename_that_is_not_durable_ends_the_session() {
+    let bed = Bed::new();
+    let forgets: SysRef = Arc::new(ForgetsNames::default());
+    let mut engine = bed.join_on(&forgets, 1);
+    assert_eq!(engine.rewrite().unwrap_err().errno(), Errno::NOSPC);
+    assert!(engine.is_over());
 }
 
 /// A sync that failed proves nothing later, but a journal that was written anew does not need it.
 #[test]
 fn an_append_whose_sync_fails_is_in_a_new_journal() {
     let bed = Bed::new();
-    let disk = stripewise_faulty::Disk::new(bed.dir.path(), stripewise_faulty::Journal::Ordered).unwrap();
-    let faulty = stripewise_faulty::Faulty::new(&disk, 1);
-    let sys: SysRef = faulty.clone();
-    let mut engine = bed.join_on(&sys, 1);
+    let (faulty, mut engine) = faulty(&bed);
     for call in ["fsync", "pwrite"] {
         let before = bed.inode();
         faulty.fail(call, "f.extents", Errno::IO, 1);

@@ -1,1 +1,179 @@
+//! Power cuts on the faulty disk of `sys`: any part of what was not synced may be lost.
+//!
+//! Fault model: that of [`stripewise_faulty`], with all nodes on one machine. Nodes die at any
+//! system call, also in the middle of a write, and a write or sync of the journal fails, after which
+//! its pages may be lost although all still read them. A node that dies while it deals with such a
+//! failure takes the others with it: only its own machine reads what is lost (E2).
+//!
+//! A seed reproduces its run: `STRIPEWISE_SEED=n`. 20,000 seeds with STRIPEWISE_LONG=1.
 
+use std::sync::Arc;
+
+use stripewise_faulty::{Disk, Faulty, Journal as Names};
+use stripewise_random::Random;
+use stripewise_sys::{Errno, SysRef};
+
+use super::support::*;
+use crate::nodes::{Batch, Engine, FileEngine, Log, Record};
+use crate::{MapSpec, Mask, Span};
+
+const NODES: u64 = 3;
+const WORKS_OF_A_BOOT: u64 = 30;
+const BOOTS: u8 = 3;
+
+struct Process {
+    faulty: Arc<Faulty>,
+    engine: FileEngine,
+    /// Its writes and syncs of the journal fail, or may have.
+    has_failures: bool,
+}
+
+struct World {
+    bed: Bed,
+    disk: Arc<Disk>,
+    random: Random,
+    boot: u8,
+    processes: Vec<Process>,
+    /// The state of the log that survives a power cut.
+    durable: Log,
+    /// The batches that may be in the log as well, in order.
+    perhaps: Vec<Batch>,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let (bed, mut random) = (Bed::new(), Random(seed));
+        let names = if random.below(2) == 0 { Names::Posix } else { Names::Ordered };
+        let disk = Disk::new(bed.dir.path(), names).unwrap();
+        let durable = bed.log();
+        Self { bed, disk, random, boot: 1, processes: Vec::new(), durable, perhaps: Vec::new() }
+    }
+
+    fn spec(&self) -> MapSpec {
+        let mut spec = self.bed.spec(1);
+        spec.node.boot = [self.boot; 16];
+        spec
+    }
+
+    /// The states that the log may have now.
+    fn possible(&self) -> Vec<Log> {
+        let mut states = vec![self.durable.clone()];
+        for batch in &self.perhaps {
+            let mut next = states[states.len() - 1].clone();
+            next.apply(batch);
+            states.push(next);
+        }
+        states.iter().map(rewritten).collect()
+    }
+
+    /// Takes the state that the log has now, which was checked, for durable.
+    fn settle(&mut self, after: &str) {
+        let now = rewritten(&self.bed.log());
+        let is_possible = self.possible().contains(&now);
+        assert!(is_possible, "{after}: {now:?}\n{:?}", self.possible());
+        self.durable = now;
+        self.perhaps.clear();
+    }
+
+    fn join(&mut self) {
+        let faulty = Faulty::new(&self.disk, self.random.next_u64());
+        let (_, records) = crate::nodes::join(&self.durable, &self.spec().node);
+        let sys: SysRef = faulty.clone();
+        let engine = FileEngine::join(&sys, &self.spec()).unwrap();
+        self.perhaps = Batch::by(engine.session(), records);
+        self.settle("join");
+        self.processes.push(Process { faulty, engine, has_failures: false });
+    }
+
+    fn batches(&mut self, process: usize) -> Vec<Batch> {
+        let session = self.processes[process].engine.session();
+        let count = 1 + self.random.below(3);
+        let mut record = || {
+            let (start, mask) = (self.random.below(50), 1 + self.random.below(7) as u8);
+            Record::Changes(vec![Span::new(start..start + 5, Mask::from_bits(mask))])
+        };
+        Batch::by(session, (0..count).map(|_| record()).collect())
+    }
+
+    /// A node appends, writes the journal anew or leaves, and perhaps dies or meets a failure.
+    fn work(&mut self, process: usize) {
+        let faulty = self.processes[process].faulty.clone();
+        if self.random.below(3) == 0 {
+            faulty.crash_at(faulty.calls() + self.random.below(25));
+        }
+        if self.random.below(4) == 0 {
+            self.processes[process].has_failures = true;
+            let call = ["fsync", "pwrite", "ftruncate"][self.random.below(3) as usize];
+            faulty.fail(call, "f.extents", Errno::IO, 1);
+        }
+        let done = if self.random.below(6) == 0 {
+            self.processes[process].engine.rewrite()
+        } else {
+            let batches = self.batches(process);
+            self.perhaps.clone_from(&batches);
+            self.processes[process].engine.append(&mut |_| batches.clone())
+        };
+        if done.is_ok() {
+            let all = self.possible().pop();
+            assert_eq!(all, Some(rewritten(&self.bed.log())), "it returned");
+            self.settle("work");
+        } else if faulty.is_dead() || self.processes[process].engine.is_over() {
+            self.died(process);
+        }
+    }
+
+    /// What a dead node has left is durable once another one has appended.
+    fn died(&mut self, process: usize) {
+        let dead = self.processes.remove(process);
+        if dead.has_failures {
+            self.processes.clear();
+        }
+        drop(dead);
+        let now = rewritten(&self.bed.log());
+        assert!(self.possible().contains(&now), "{now:?}");
+        self.durable = now;
+        self.join();
+    }
+}
+
+fn run(seed: u64) {
+    let mut world = World::new(seed);
+    for boot in 1..=BOOTS {
+        world.boot = boot;
+        (0..NODES).for_each(|_| world.join());
+        for _ in 0..world.random.below(WORKS_OF_A_BOOT) {
+            while (world.processes.len() as u64) < NODES {
+                world.join();
+            }
+            let process = world.random.below(NODES) as usize;
+            world.work(process);
+        }
+        // Power fails in an append, or after it.
+        let batches = world.batches(0);
+        let faulty = world.processes[0].faulty.clone();
+        faulty.crash_at(faulty.calls() + world.random.below(25));
+        let done = world.processes[0].engine.append(&mut |_| batches.clone());
+        world.perhaps = batches;
+        if done.is_ok() {
+            world.settle("last append");
+        }
+        world.processes.clear();
+        let cut = world.random.next_u64();
+        world.disk.power_cut(cut).unwrap();
+        world.settle("power cut");
+    }
+}
+
+#[test]
+fn nothing_that_was_appended_is_lost_in_a_power_cut() {
+    if let Ok(seed) = std::env::var("STRIPEWISE_SEED") {
+        return run(seed.parse().unwrap());
+    }
+    let seeds = if std::env::var_os("STRIPEWISE_LONG").is_some() { 20_000 } else { 400 };
+    for seed in 1..=seeds {
+        if let Err(panic) = std::panic::catch_unwind(|| run(seed)) {
+            eprintln!("seed {seed}: STRIPEWISE_SEED={seed} runs it alone");
+            std::panic::resume_unwind(panic);
+        }
+    }
+}

@@ -90,8 +90,8 @@ fn a_process_does_not_go_on_with_a_session_that_was_recovered() {
 /// then.
 #[test]
 fn a_session_locks_the_manifest_that_has_the_name() {
-    use stripewise_sys::{Mode, OFlags};
     use std::os::fd::AsFd;
+    use stripewise_sys::{Mode, OFlags};
     let bed = Bed::new();
     let path = bed.dir.path().join("f.manifest");
     let repair = real().open(None, &path, OFlags::RDWR, Mode::empty()).unwrap();
