@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crate::nodes::Session;
 use crate::{MapError, Mask, Node, Result, Span};
 
 /// Version of the format of a file that one node uses at a time.
@@ -28,7 +27,7 @@ pub(crate) struct Header {
     pub default: Mask,
     /// In version 2, the highest session number that was given before the journal was last
     /// rewritten. `None` in version 1.
-    pub last_session: Option<Session>,
+    pub last_session: Option<u32>,
 }
 
 impl Header {
@@ -40,7 +39,7 @@ impl Header {
         bytes[12..28].copy_from_slice(&self.id);
         bytes[28] = self.copies;
         bytes[29] = self.default.bits();
-        bytes[30..34].copy_from_slice(&self.last_session.map_or(0, |session| session.0).to_le_bytes());
+        bytes[30..34].copy_from_slice(&self.last_session.unwrap_or(0).to_le_bytes());
         let checksum = crc32fast::hash(&bytes[..HEADER_BYTES - CHECKSUM_BYTES]);
         bytes[HEADER_BYTES - CHECKSUM_BYTES..].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -66,7 +65,7 @@ impl Header {
             id: bytes[12..28].try_into().unwrap_or_default(),
             copies: bytes[28],
             default: Mask::from_bits(bytes[29]),
-            last_session: (version == VERSION_NODES.into()).then(|| Session(number(&bytes[30..34]) as u32)),
+            last_session: (version == VERSION_NODES.into()).then(|| number(&bytes[30..34]) as u32),
         };
         let all = u16::from(header.default.bits()) < 1 << header.copies.min(8);
         if !(1..=8).contains(&header.copies) || header.default.is_empty() || !all {

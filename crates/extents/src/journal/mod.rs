@@ -13,7 +13,7 @@ use std::path::Path;
 use stripewise_sys::{Errno, OFlags, SysRef};
 
 use crate::error::io;
-use crate::nodes::Log;
+use crate::nodes::{Log, Session};
 use crate::{MapError, MapSpec, Mask, Node, Result, Span};
 
 pub(crate) use commit::{Commit, Position, is_changed, limit_bytes, write_new};
@@ -87,7 +87,7 @@ impl Journal {
         let batches = &bytes[HEADER_BYTES..];
         match header.last_session {
             None => journal.take(batches, header.copies),
-            Some(last) => journal.take_log(batches, header.copies, Log::new(header.default, last)),
+            Some(last) => journal.take_log(batches, header.copies, Log::new(header.default, Session(last))),
         }
         journal.cut_bytes = bytes.len() as u64 - journal.valid_bytes;
         Ok(journal)
@@ -117,7 +117,7 @@ impl Journal {
     }
 
     pub(crate) fn header(&self) -> Header {
-        let last_session = self.nodes.as_ref().map(Log::last_session);
+        let last_session = self.nodes.as_ref().map(|log| log.last_session().0);
         Header { id: self.id, copies: self.copies as u8, default: self.default, last_session }
     }
 

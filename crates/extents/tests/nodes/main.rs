@@ -1,10 +1,9 @@
 //! Several processes use a file's journal as nodes do, and are killed.
 //!
 //! Fault model: processes die between any two system calls, or between any two instructions; the
-//! kernel survives. Each process is a node of its own. All count in one counter that is kept in
-//! the log, each from the value that it has read under the commit lock. So nothing that returned may
-//! be lost, and nothing may be appended by two nodes at the same time. 300 rounds with
-//! STRIPEWISE_LONG=1.
+//! kernel survives. Each process is a node of its own. All count in one counter that is kept in the
+//! log, each from the value that it has read under the commit lock. So nothing that returned may be
+//! lost, and no two nodes may append at the same time. 300 rounds with STRIPEWISE_LONG=1.
 
 #![allow(missing_docs, reason = "a test")]
 

@@ -34,7 +34,7 @@ pub(super) fn convert(sys: &SysRef, spec: &MapSpec, place: &Place) -> Result<Loc
         Some(node) if node.boot == spec.node.boot => return Err(spec.lost()),
         Some(_) => collapsed(&journal),
     };
-    let header = Header { last_session: Some(Session::NONE), ..journal.header() };
+    let header = Header { last_session: Some(Session::NONE.0), ..journal.header() };
     let changes = Batch { author: Session::NONE, record: Record::Changes(spans) };
     let (bytes, _) = encode_batches(&[changes], 1);
     write_new(place, &header, &bytes, Some(commit.as_fd()), |_| {}).map(|(new, _)| new)

@@ -9,7 +9,7 @@ use crate::error::io;
 use crate::hooks::reach;
 use crate::journal::{HEADER_BYTES, Header, JOIN_BYTE, Locked, Place, Position, limit_bytes, write_new};
 use crate::nodes::record::{encode_batches, is_readable};
-use crate::nodes::{Batch, Log};
+use crate::nodes::{Batch, Log, Session};
 use crate::{MapError, Result};
 
 /// The journal as far as it was read.
@@ -56,7 +56,7 @@ impl Tail {
             identity: (stat.st_dev, stat.st_ino),
             header,
             position: Position { end: HEADER_BYTES as u64, next: 1 },
-            log: Log::new(header.default, last),
+            log: Log::new(header.default, Session(last)),
             needed: 0,
             is_name_durable: false,
             is_broken: false,
@@ -154,7 +154,7 @@ impl Tail {
     pub fn rewrite(&mut self, place: &Place, old: &Locked, batches: &[Batch]) -> Result<()> {
         let (mut bytes, next) = restated(&self.log);
         bytes.extend(encode_batches(batches, next).0);
-        let header = Header { last_session: Some(self.log.last_session()), ..self.header };
+        let header = Header { last_session: Some(self.log.last_session().0), ..self.header };
         let new = match write_new(place, &header, &bytes, Some(old.as_fd()), |_| {}) {
             Ok((new, _)) => new,
             Err(error) => {

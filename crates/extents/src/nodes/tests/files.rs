@@ -41,7 +41,7 @@ impl Files {
     pub fn new(nodes: usize, copies: usize, default: crate::Mask) -> Self {
         let bed = Bed::new();
         let header =
-            Header { id: bed.spec(0).id, copies: copies as u8, default, last_session: Some(Session::NONE) };
+            Header { id: bed.spec(0).id, copies: copies as u8, default, last_session: Some(Session::NONE.0) };
         std::fs::write(bed.path(), header.encode()).unwrap();
         Self { bed, copies, engines: (0..nodes).map(|_| None).collect() }
     }

@@ -9,8 +9,10 @@ use crate::journal::Journal;
 use crate::nodes::{Batch, Engine, FileEngine, Log, Record, encode_batches};
 use crate::tests::support::real;
 
-/// What a node may be doing when it dies.
-const WORKS: [(&str, fn(&Bed, &SysRef, Option<FileEngine>)); 4] = [
+/// What a node may be doing when it dies, with its engine if it has joined.
+type Work = fn(&Bed, &SysRef, Option<FileEngine>);
+
+const WORKS: [(&str, Work); 4] = [
     ("append", |_, _, engine| drop(append(&mut engine.unwrap(), &records()))),
     ("rewrite", |_, _, engine| drop(engine.unwrap().rewrite())),
     ("join", |bed, sys, _| drop(FileEngine::join(sys, &bed.spec(3)))),
@@ -44,7 +46,7 @@ fn possible(before: &Log, work: &str, bed: &Bed) -> Vec<Log> {
 
 /// Runs `work` on a node that dies at its call number `call`. Returns whether it died, and which of
 /// the possible states it left.
-fn dies_at(call: u64, name: &str, work: fn(&Bed, &SysRef, Option<FileEngine>)) -> (bool, usize) {
+fn dies_at(call: u64, name: &str, work: Work) -> (bool, usize) {
     let bed = Bed::new();
     let mut other = bed.join(1);
     let disk = Disk::new(bed.dir.path(), Names::Ordered).unwrap();
@@ -106,7 +108,7 @@ fn an_append_that_is_cut_at_any_byte_leaves_the_batches_before() {
         batches[..complete].iter().for_each(|batch| expected.apply(batch));
         assert_eq!(bed.log(), expected, "cut at {cut}");
         let mut other = FileEngine::attach(&real(), &bed.spec(2), other.session()).unwrap().unwrap();
-        append(&mut other, &[acknowledges.clone()]).unwrap();
+        append(&mut other, std::slice::from_ref(&acknowledges)).unwrap();
         assert_eq!(bed.log(), *other.log(), "cut at {cut}");
         assert_eq!(bed.bytes().len(), whole.len() + end(complete) + short, "cut at {cut}");
     }

@@ -143,7 +143,7 @@ proptest! {
         flip in any::<Option<(prop::sample::Index, u8)>>(),
         last in prop_oneof![0u32..9, Just(u32::MAX - 1), Just(u32::MAX)],
     ) {
-        let header = crate::journal::Header { last_session: Some(Session(last)), ..HEADER };
+        let header = crate::journal::Header { last_session: Some(last), ..HEADER };
         let mut bytes = [&crate::nodes::encode_batches(&batches, 1).0[..], &rest].concat();
         if let Some((at, flip)) = flip.filter(|_| !bytes.is_empty()) {
             let at = at.index(bytes.len());
@@ -189,4 +189,47 @@ fn what_a_reader_would_not_take_is_not_written() {
     assert_eq!(bed.bytes(), before);
     assert!(!engine.is_over());
     append(&mut engine, &[changes(0, 10, 2)]).unwrap();
+}
+
+/// As on one node, the journal's length is bounded by what its state needs.
+#[test]
+fn a_journal_is_written_anew_when_it_has_grown() {
+    let bed = Bed::new();
+    let (mut one, mut two) = (bed.join(1), bed.join(2));
+    for number in 0..300u16 {
+        let engine = if number % 2 == 0 { &mut one } else { &mut two };
+        append(engine, &[changes(0, 10, 1 + (number % 7) as u8)]).unwrap();
+    }
+    let needed = rewritten(&bed.log()).restated();
+    let needed = crate::journal::HEADER_BYTES + crate::nodes::encode_batches(&needed, 1).0.len();
+    assert!(
+        bed.bytes().len() as u64 <= crate::journal::limit_bytes(needed as u64) + 200,
+        "{}",
+        bed.bytes().len()
+    );
+}
+
+/// Each of two nodes adds 1 to what it has read, at the same time.
+#[test]
+fn nodes_that_append_at_the_same_time_take_turns() {
+    const EACH: u64 = 50;
+    let bed = Bed::new();
+    let engines = [bed.join(1), bed.join(2)];
+    std::thread::scope(|scope| {
+        for mut engine in engines {
+            scope.spawn(move || {
+                let author = engine.session();
+                for _ in 0..EACH {
+                    let decide = &mut |log: &Log| {
+                        let count = log.listed().first().map_or(0, |span| span.end);
+                        std::thread::yield_now();
+                        Batch::by(author, vec![changes(0, count + 1, 2)])
+                    };
+                    engine.append(decide).unwrap();
+                }
+            });
+        }
+    });
+    let spans: Vec<_> = bed.log().listed().iter().map(crate::Span::range).collect();
+    assert_eq!(spans, [0..2 * EACH]);
 }

@@ -13,7 +13,7 @@ use crate::tests::support::{ID, node, real};
 use crate::{CopyId, MapSpec, Mask, Span};
 
 pub const HEADER: Header =
-    Header { id: ID, copies: COPIES, default: Mask::ORIGINAL, last_session: Some(Session::NONE) };
+    Header { id: ID, copies: COPIES, default: Mask::ORIGINAL, last_session: Some(Session::NONE.0) };
 
 pub struct Bed {
     pub dir: TempDir,
