@@ -1,8 +1,8 @@
 //! Power cuts on the faulty disk of `sys`: any part of what was not synced may be lost.
 //!
 //! Fault model: that of [`stripewise_faulty`], with all nodes on one machine. Nodes die at any
-//! system call, also in the middle of a write. A write or sync of the journal fails, after which its
-//! pages may be lost although all still read them. A node that dies while it deals with such a
+//! system call, also in the middle of a write. A write or sync of the journal fails, and its pages
+//! may then be lost although all still read them. A node that dies while it deals with such a
 //! failure takes the others with it: only its own machine reads what is lost (E2).
 //!
 //! A seed reproduces its run: `STRIPEWISE_SEED=n`. 20,000 seeds with STRIPEWISE_LONG=1.
