@@ -26,7 +26,9 @@ pub use sessions::lock_sessions;
 /// until it is dropped; a session that is dropped without [`FileEngine::leave`] is dead.
 ///
 /// After most failures the session is over: every further call fails with EIO. Drop the engine
-/// once nothing of the session is written any more, and join anew.
+/// soon, but not before all processes of the node know it and nothing of the session is written any
+/// more, and join anew. Until then other nodes do not recover the session, and after a failed append
+/// they do not append.
 pub struct FileEngine {
     place: Place,
     tail: Tail,
@@ -34,6 +36,9 @@ pub struct FileEngine {
     _byte: Locked,
     /// The dead session that this engine may recover.
     dead: Option<(Session, Locked)>,
+    /// The commit lock of an append that has failed. The other processes of this machine must not
+    /// append behind it.
+    _failed: Option<Locked>,
     is_over: bool,
 }
 
@@ -83,7 +88,7 @@ impl FileEngine {
         let lock = if suspects { JoinLock::Suspects } else { JoinLock::Callers };
         tail.put(&place, &commit, &Batch::by(session, records), lock)?;
         reach("joined");
-        Ok(Self { place, tail, session, _byte: byte, dead: None, is_over: false })
+        Ok(Self { place, tail, session, _byte: byte, dead: None, _failed: None, is_over: false })
     }
 
     /// Goes on with a session of this node, for another of its processes. `None` if the session is
@@ -98,7 +103,15 @@ impl FileEngine {
         let byte = sessions::lock_own(&place, session)?;
         let tail = Tail::open(&place, spec.id)?;
         let is_in = tail.log.member(session).is_some_and(|member| member.node == spec.node);
-        Ok(is_in.then_some(Self { place, tail, session, _byte: byte, dead: None, is_over: false }))
+        Ok(is_in.then_some(Self {
+            place,
+            tail,
+            session,
+            _byte: byte,
+            dead: None,
+            _failed: None,
+            is_over: false,
+        }))
     }
 
     /// The session's number in the log.
@@ -152,7 +165,9 @@ impl FileEngine {
         self.tail.read(&self.place)?;
         let batches = decide(&self.tail.log);
         if !batches.is_empty() {
-            self.tail.put(&self.place, &commit, &batches, JoinLock::Perhaps)?;
+            let done = self.tail.put(&self.place, &commit, &batches, JoinLock::Perhaps);
+            self._failed = self.tail.is_broken.then_some(commit);
+            done?;
         }
         // A session that was recovered is no longer this engine's to recover.
         self.dead.take_if(|(dead, _)| self.tail.log.member(*dead).is_none());

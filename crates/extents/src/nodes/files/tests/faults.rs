@@ -1,12 +1,14 @@
 //! System calls that fail: once, or all of them from one on, as on a node that was cut off.
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use stripewise_faulty::{Disk, Faulty, Journal as Names};
-use stripewise_sys::{Errno, Sys, SysRef};
+use stripewise_sys::{Errno, LockKind, Sys, SysRef};
 
 use super::support::*;
+use crate::journal::{COMMIT_BYTE, JOIN_BYTE, Place};
 use crate::nodes::{Batch, Engine, FileEngine, Record};
 use crate::tests::support::real;
 
@@ -96,12 +98,12 @@ fn fails_at(call: i64, fails: &Arc<Fails>, (name, work): (&str, Work)) -> Outcom
     } else {
         again.into_iter().for_each(|done| done.unwrap_or_else(|error| panic!("{case}: {error}")));
     }
-    append(&mut other, &[changes(200, 210, 4)]).unwrap();
-    assert_eq!(bed.log(), *other.log(), "{case}");
     let session = engine.session();
     assert!(!other.lock_dead(session).unwrap(), "{case}: it may still write");
     drop(engine);
     assert!(other.lock_dead(session).unwrap(), "{case}");
+    append(&mut other, &[changes(200, 210, 4)]).unwrap();
+    assert_eq!(bed.log(), *other.log(), "{case}");
     Outcome { done, has_failed, is_over }
 }
 
@@ -217,8 +219,8 @@ fn an_append_that_fails_while_a_node_joins_ends_the_session() {
     let fails = Fails::with(Errno::IO, true);
     let sys: SysRef = fails.clone();
     let mut engine = bed.join_on(&sys, 1);
-    let place = crate::journal::Place::new(&real(), &bed.spec(2)).unwrap();
-    let joins = place.lock(crate::journal::JOIN_BYTE, false).unwrap();
+    let place = Place::new(&real(), &bed.spec(2)).unwrap();
+    let joins = place.lock(JOIN_BYTE, false).unwrap();
     let calls = |work: &mut dyn FnMut()| {
         fails.at(1 << 40);
         work();
@@ -228,5 +230,14 @@ fn an_append_that_fails_while_a_node_joins_ends_the_session() {
     fails.at(sync);
     append(&mut engine, &[record()]).unwrap_err();
     assert!(engine.is_over());
-    drop(joins);
+    // Other processes of the machine must learn it before they append.
+    let is_free = || {
+        let fd = joins.as_fd();
+        let is_free = real().try_lock(fd, COMMIT_BYTE, 1, LockKind::Exclusive).unwrap();
+        real().unlock(fd, COMMIT_BYTE, 1).unwrap();
+        is_free
+    };
+    assert!(!is_free());
+    drop(engine);
+    assert!(is_free());
 }
