@@ -136,6 +136,27 @@ fn a_damaged_manifest_is_restored() {
     }
 }
 
+/// The sessions of several nodes lock bytes of `ID.manifest` (docs/formats/nodes.md).
+#[test]
+fn the_manifest_of_a_file_that_a_node_has_open_is_not_replaced() {
+    const SESSION: u64 = (1 << 32) + 7;
+    let stage = stage_with(&["a"]);
+    let text = std::fs::read_to_string(stage.path("a")).unwrap();
+    std::fs::write(stage.path("a"), text.replacen("start = 0", "start = 1", 1)).unwrap();
+    let path = object(&stage, 0, ".manifest");
+    let inode = || std::fs::metadata(&path).unwrap().ino();
+    let (node, before) = (std::fs::File::open(&path).unwrap(), inode());
+    assert!(stage.real_runtime().sys().try_lock(node.as_fd(), SESSION, 1, LockKind::Shared).unwrap());
+    let report = run(&stage, REPAIR);
+    assert!(!report.is_clean(), "{report:#?}");
+    assert!(report.findings[0].text.contains("while a node has the file open"), "{report:#?}");
+    assert_eq!(inode(), before);
+    drop(node);
+    finds(&stage, REPAIR, &[Kind::Manifest]);
+    assert_ne!(inode(), before);
+    assert_eq!(bytes(&stage, "a"), pattern(0, 300));
+}
+
 #[test]
 fn an_overwritten_anchor_is_restored_and_what_is_there_set_aside() {
     let stage = stage_with(&["a", "b"]);
