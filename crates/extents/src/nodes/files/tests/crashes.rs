@@ -8,6 +8,7 @@ use super::versions;
 use crate::journal::Journal;
 use crate::nodes::{Batch, Engine, FileEngine, Log, Record, encode_batches};
 use crate::tests::support::real;
+use crate::{Mask, Span};
 
 /// What a node may be doing when it dies, with its engine if it has joined.
 type Work = fn(&Bed, &SysRef, Option<FileEngine>);
@@ -96,7 +97,10 @@ fn an_append_that_is_cut_at_any_byte_leaves_the_batches_before() {
     let (author, other) = (bed.join(1), bed.join(2));
     let (log, whole) = (bed.log(), bed.bytes());
     let next = Journal::read(&real(), &bed.spec(9)).unwrap().next;
-    let batches = Batch::by(author.session(), records());
+    // The last one is longer than what the next writer appends.
+    let long = (0..40).map(|at| Span::new(at * 20..at * 20 + 10, Mask::from_bits(4))).collect();
+    let records = [records(), vec![Record::Changes(long)]].concat();
+    let batches = Batch::by(author.session(), records);
     let (bytes, _) = encode_batches(&batches, next);
     let end = |count: usize| encode_batches(&batches[..count], next).0.len();
     let acknowledges = Record::Holds(other.session(), vec![]);

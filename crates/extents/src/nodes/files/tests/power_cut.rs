@@ -1,9 +1,10 @@
 //! Power cuts on the faulty disk of `sys`: any part of what was not synced may be lost.
 //!
-//! Fault model: that of [`stripewise_faulty`], with all nodes on one machine. Nodes die at any
-//! system call, also in the middle of a write. A write or sync of the journal fails, and its pages
-//! may then be lost although all still read them. A node that dies while it deals with such a
-//! failure takes the others with it: only its own machine reads what is lost (E2).
+//! Fault model: that of [`stripewise_faulty`], with all nodes on one machine, some of which take it
+//! for another one. Nodes die at any system call, also in the middle of a write. A write or sync of
+//! the journal fails, and its pages may then be lost although all still read them. A node that dies
+//! while it deals with such a failure takes the others with it: only its own machine reads what is
+//! lost (E2).
 //!
 //! A seed reproduces its run: `STRIPEWISE_SEED=n`. 20,000 seeds with STRIPEWISE_LONG=1.
 
@@ -18,12 +19,14 @@ use crate::nodes::{Batch, Engine, FileEngine, Log, Record};
 use crate::{MapSpec, Mask, Span};
 
 const NODES: u64 = 3;
+const MACHINES: u8 = 2;
 const WORKS_OF_A_BOOT: u64 = 30;
 const BOOTS: u8 = 3;
 
 struct Process {
     faulty: Arc<Faulty>,
     engine: FileEngine,
+    machine: u8,
     /// Its writes and syncs of the journal fail, or may have.
     has_failures: bool,
 }
@@ -49,9 +52,9 @@ impl World {
         Self { bed, disk, random, boot: 1, processes: Vec::new(), durable, perhaps: Vec::new() }
     }
 
-    fn spec(&self) -> MapSpec {
-        let mut spec = self.bed.spec(1);
-        spec.node.boot = [self.boot; 16];
+    fn spec(&self, machine: u8) -> MapSpec {
+        let mut spec = self.bed.spec(machine);
+        spec.node.boot = [self.boot * MACHINES + machine; 16];
         spec
     }
 
@@ -75,14 +78,18 @@ impl World {
         self.perhaps.clear();
     }
 
-    fn join(&mut self) {
+    fn join(&mut self, machine: u8) {
         let faulty = Faulty::new(&self.disk, self.random.next_u64());
-        let (_, records) = crate::nodes::join(&self.durable, &self.spec().node);
+        let (_, records) = crate::nodes::join(&self.durable, &self.spec(machine).node);
         let sys: SysRef = faulty.clone();
-        let engine = FileEngine::join(&sys, &self.spec()).unwrap();
+        let engine = FileEngine::join(&sys, &self.spec(machine)).unwrap();
         self.perhaps = Batch::by(engine.session(), records);
         self.settle("join");
-        self.processes.push(Process { faulty, engine, has_failures: false });
+        self.processes.push(Process { faulty, engine, machine, has_failures: false });
+    }
+
+    fn machine(&mut self) -> u8 {
+        self.random.below(MACHINES.into()) as u8
     }
 
     fn batches(&mut self, process: usize) -> Vec<Batch> {
@@ -124,15 +131,16 @@ impl World {
 
     /// What a dead node has left is durable once another one has appended.
     fn died(&mut self, process: usize) {
-        let dead = self.processes.remove(process);
-        if dead.has_failures {
+        let Process { machine, has_failures, engine, .. } = self.processes.remove(process);
+        drop(engine);
+        let next = if has_failures { machine } else { self.machine() };
+        if has_failures {
             self.processes.clear();
         }
-        drop(dead);
         let now = rewritten(&self.bed.log());
         assert!(self.possible().contains(&now), "{now:?}");
         self.durable = now;
-        self.join();
+        self.join(next);
     }
 }
 
@@ -140,10 +148,10 @@ fn run(seed: u64) {
     let mut world = World::new(seed);
     for boot in 1..=BOOTS {
         world.boot = boot;
-        (0..NODES).for_each(|_| world.join());
-        for _ in 0..world.random.below(WORKS_OF_A_BOOT) {
+        for _ in 0..=world.random.below(WORKS_OF_A_BOOT) {
             while (world.processes.len() as u64) < NODES {
-                world.join();
+                let machine = world.machine();
+                world.join(machine);
             }
             let process = world.random.below(NODES) as usize;
             world.work(process);
