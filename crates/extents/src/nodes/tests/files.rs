@@ -59,10 +59,13 @@ impl Files {
         self.engines[node] = None;
     }
 
+    /// Reads the log. Also finds every node alive that is.
     pub fn read(&mut self, node: usize, explored: &Log) {
+        let living: Vec<Session> = self.engines.iter().flatten().map(FileEngine::session).collect();
         if let Some(engine) = &mut self.engines[node] {
             engine.read().unwrap();
             compare(engine.log(), explored);
+            assert!(living.iter().all(|&session| !engine.lock_dead(session).unwrap()));
         }
     }
 

@@ -1,11 +1,12 @@
 //! System calls that fail: once, or all of them from one on, as on a node that was cut off.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use stripewise_faulty::{Disk, Faulty, Journal as Names};
-use stripewise_sys::{Errno, LockKind, Sys, SysRef};
+use stripewise_sys::{Dir, Errno, LockKind, Real, Stat, Sys, SysRef};
 
 use super::support::*;
 use crate::journal::{COMMIT_BYTE, JOIN_BYTE, Place};
@@ -44,6 +45,18 @@ impl Fails {
 
 impl Sys for Fails {
     stripewise_faulty::delegate!(before);
+
+    fn lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> stripewise_sys::Result<()> {
+        self.before("lock").and_then(|()| Real.lock(fd, start, len, kind))
+    }
+
+    fn stat(&self, fd: BorrowedFd<'_>) -> stripewise_sys::Result<Stat> {
+        self.before("stat").and_then(|()| Real.stat(fd))
+    }
+
+    fn stat_at(&self, dir: Dir<'_>, path: &Path, follow: bool) -> stripewise_sys::Result<Stat> {
+        self.before("stat").and_then(|()| Real.stat_at(dir, path, follow))
+    }
 }
 
 fn record() -> Record {

@@ -1,7 +1,14 @@
 //! Session bytes: which sessions are alive, and who may recover them.
 
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use stripewise_sys::{LockKind, Real, Sys, SysRef};
+
 use super::support::*;
-use crate::nodes::{Batch, Engine, FileEngine, Log, Record, Session, recover};
+use crate::nodes::{Batch, Engine, FileEngine, Log, Session, recover};
 use crate::tests::support::real;
 
 fn recover_with(engine: &mut FileEngine, dead: Session) {
@@ -86,42 +93,46 @@ fn a_process_does_not_go_on_with_a_session_that_was_recovered() {
     assert!(others.is_none(), "another node's session");
 }
 
-/// A node that joins waits for a process that looks at a byte, and takes the file that has the name
-/// then.
+/// A kernel that replaces `ID.manifest` just before a session byte is locked.
+struct Replaces {
+    manifest: PathBuf,
+    locks: AtomicU32,
+}
+
+impl Sys for Replaces {
+    fn lock(&self, fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> stripewise_sys::Result<()> {
+        // After the join lock and the commit lock.
+        if self.locks.fetch_add(1, Ordering::Relaxed) == 2 {
+            let new = self.manifest.with_extension("new");
+            std::fs::write(&new, b"").unwrap();
+            std::fs::rename(&new, &self.manifest).unwrap();
+        }
+        Real.lock(fd, start, len, kind)
+    }
+}
+
 #[test]
 fn a_session_locks_the_manifest_that_has_the_name() {
-    use std::os::fd::AsFd;
-    use stripewise_sys::{Mode, OFlags};
     let bed = Bed::new();
-    let path = bed.dir.path().join("f.manifest");
-    let repair = real().open(None, &path, OFlags::RDWR, Mode::empty()).unwrap();
-    assert!(crate::nodes::lock_sessions(&real(), repair.as_fd()).unwrap());
-    std::thread::scope(|scope| {
-        let joins = scope.spawn(|| bed.join(1));
-        // The join waits, or has not begun: in both cases it must not lock the old file.
-        std::fs::write(path.with_extension("new"), b"").unwrap();
-        std::fs::rename(path.with_extension("new"), &path).unwrap();
-        drop(repair);
-        let engine = joins.join().unwrap();
-        assert!(!bed.join(2).lock_dead(engine.session()).unwrap());
-    });
+    let manifest = bed.dir.path().join("f.manifest");
+    let replaces = Arc::new(Replaces { manifest, locks: AtomicU32::new(0) });
+    let sys: SysRef = replaces.clone();
+    let engine = bed.join_on(&sys, 1);
+    assert_eq!(replaces.locks.load(Ordering::Relaxed), 4, "one of the new file as well");
+    assert!(!bed.join(2).lock_dead(engine.session()).unwrap());
 }
 
 #[test]
 fn numbers_are_not_used_twice() {
     let bed = Bed::new();
-    let mut numbers = Vec::new();
-    for round in 0..3 {
-        let mut engine = bed.join(1);
-        numbers.push(engine.session().0);
-        if round == 1 {
-            engine.rewrite().unwrap();
-        }
-        engine.leave().unwrap();
-    }
-    bed.join(1).rewrite().unwrap();
-    numbers.push(bed.join(2).session().0);
-    assert_eq!(numbers, [1, 2, 3, 5]);
-    let records = vec![Record::Left(Session(9))];
-    append(&mut bed.join(3), &records).unwrap();
+    let mut first = bed.join(1);
+    bed.join(2).leave().unwrap();
+    assert_eq!(bed.join(3).session(), Session(3));
+    let fourth = bed.join(4);
+    assert_eq!(fourth.session(), Session(4));
+    fourth.leave().unwrap();
+    // The new journal names no session with the highest number.
+    first.rewrite().unwrap();
+    assert_eq!(bed.log().last_session(), Session(4));
+    assert_eq!(bed.join(5).session(), Session(5));
 }
