@@ -27,8 +27,8 @@ pub use sessions::lock_sessions;
 ///
 /// After most failures the session is over: every further call fails with EIO. Drop the engine
 /// soon, but not before all processes of the node know it and nothing of the session is written any
-/// more, and join anew. Until then other nodes do not recover the session, and after a failed append
-/// they do not append.
+/// more, and join anew. Until then other nodes do not recover the session, and after a failed
+/// append they do not append.
 pub struct FileEngine {
     place: Place,
     tail: Tail,
