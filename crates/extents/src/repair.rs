@@ -46,7 +46,9 @@ pub fn collapse(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
     }
     let here = |node: &Node| node.is_same_machine(&spec.node) && node.boot == spec.node.boot;
     let lost = match repair.live()? {
-        Some((shared, _)) => is_changed(&repair.place, &locked.join, &shared, &spec.node, journal.header().copies)?,
+        Some((shared, _)) => {
+            is_changed(&repair.place, &locked.join, &shared, &spec.node, journal.header().copies)?
+        }
         None => journal.opened.as_ref().is_some_and(here),
     };
     if lost { repair.collapse(&locked, &journal) } else { Ok(Report::default()) }
