@@ -51,7 +51,7 @@ const fn reduced(limit: usize) -> usize {
 
 /// Builds a [`Workload`] from the calls of a trace, added in the trace's order.
 ///
-/// Memory: at most about 270 MB of samples and groups, and 120 MB of streams, however many calls
+/// Memory: at most about 270 MB of samples and groups, and 90 MB of streams, however many calls
 /// the trace has. Besides that 16 bytes for each file, some 200 for each of up to
 /// [`LISTED_FILES_MAX`] files, and what the [`Classifier`] keeps: 4 bytes per phase, and at most
 /// some 40 bytes for each process of a file set. More than [`MAX_GROUPS`] sets take some 4 KB each.

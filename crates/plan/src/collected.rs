@@ -124,6 +124,7 @@ impl Collected {
             }
             Err(index) => {
                 self.open_size.groups += 1;
+                start_with_one(groups);
                 groups.insert(index, (kind, Sampled::default()));
                 index
             }
@@ -171,6 +172,7 @@ impl Collected {
             }
             _ => {
                 *total += 1;
+                start_with_one(&mut self.groups);
                 self.groups.push((key, Sampled::default()));
                 self.known.insert(key, self.groups.len() - 1);
                 self.groups.len() - 1
@@ -271,6 +273,14 @@ impl Key {
     }
 }
 
+/// Makes room for one group, if there is none yet. Most of very many sets have one, and a vector
+/// would start with room for 4.
+fn start_with_one<T>(groups: &mut Vec<T>) {
+    if groups.is_empty() {
+        groups.reserve_exact(1);
+    }
+}
+
 /// Size class: an eighth of a power of two.
 fn size_class(size: u64) -> u32 {
     let log = size.max(1).ilog2();
@@ -289,7 +299,7 @@ mod tests {
         assert!((1..5000u64).all(|size| size_class(size) <= size_class(size + 1)));
     }
 
-    /// With spare room in vectors, which grow by doubling and have room for at least 4 items.
+    /// With spare room in vectors, which grow by doubling, and from 1 item to 4.
     #[test]
     fn groups_take_little_memory() {
         let open =

@@ -1,10 +1,11 @@
-//! The memory of very many files does not depend on their names.
+//! The memory of very many files does not depend on their names, and that of very many file sets is
+//! small.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use stripewise_plan::Collector;
+use stripewise_plan::{Collector, Options};
 use stripewise_trace::summary::{Builder, LISTED_FILES_MAX, MAX_GROUPS};
 use stripewise_trace::{FileNames, Flags, Op, ProcessInfo, Request};
 
@@ -71,8 +72,12 @@ impl FileNames for Names {
 
 /// A write to each file.
 fn requests() -> impl Iterator<Item = Request> {
-    (0..FILES).map(|file| Request {
-        process: file % 2,
+    (0..FILES).map(|file| write(file % 2, file, file))
+}
+
+fn write(process: u32, file: u32, time_ns: u32) -> Request {
+    Request {
+        process,
         tid: 1,
         file,
         op: Op::Write,
@@ -80,9 +85,38 @@ fn requests() -> impl Iterator<Item = Request> {
         offset: 0,
         size: 4096,
         result: 4096,
-        start_ns: u64::from(file),
-        end_ns: u64::from(file) + 1,
-    })
+        start_ns: u64::from(time_ns),
+        end_ns: u64::from(time_ns) + 1,
+    }
+}
+
+/// A file in each of many directories, so a set each.
+struct Directories;
+
+const SETS: u32 = 10_000;
+/// Each set is used by every 32nd of these processes, of which 16 are on a node.
+const PROCESSES: u32 = 1024;
+const STEP: u32 = 32;
+
+impl FileNames for Directories {
+    type Error = Infallible;
+
+    fn count(&self) -> usize {
+        SETS as usize
+    }
+
+    fn for_each(&self, each: &mut dyn FnMut(&str)) -> Result<(), Infallible> {
+        let letter = |digit: u8| char::from(digit - b'0' + b'a');
+        let letters = |number: u32| number.to_string().bytes().map(letter).collect::<String>();
+        (0..SETS).for_each(|number| each(&format!("/{}/file", letters(number))));
+        Ok(())
+    }
+}
+
+/// A write of every process to each set that it uses.
+fn requests_on_sets() -> impl Iterator<Item = Request> {
+    let turn = |turn: u32| (0..SETS).map(move |set| write(set % STEP + STEP * turn, set, turn * SETS + set));
+    (0..PROCESSES / STEP).flat_map(turn)
 }
 
 /// The most bytes in use while `step` runs.
@@ -95,6 +129,24 @@ fn most_bytes(step: impl FnOnce()) -> usize {
 
 /// One test, because another one would allocate at the same time.
 #[test]
+fn files_and_sets_take_little_memory() {
+    a_file_takes_16_bytes_however_long_its_name_is();
+    a_set_takes_4_kib();
+}
+
+fn a_set_takes_4_kib() {
+    let process = |pid| ProcessInfo { pid, node: format!("node{}", pid / 16), ..ProcessInfo::default() };
+    let processes: Vec<ProcessInfo> = (0..PROCESSES).map(process).collect();
+    let bytes = most_bytes(|| {
+        let Ok(mut collector) = Collector::new(&processes, &Directories, Options::default().sets_max());
+        requests_on_sets().for_each(|request| collector.add(&request));
+        assert_eq!(collector.finish().file_sets.len(), SETS as usize);
+    });
+    // The table of streams, and half of it while it was copied.
+    let streams = 3 * 57 * (1 << 19) / 2;
+    assert!(bytes < 4096 * SETS as usize + streams, "{bytes} bytes for {SETS} sets");
+}
+
 fn a_file_takes_16_bytes_however_long_its_name_is() {
     let processes = [0, 1].map(|pid| ProcessInfo { pid, ..ProcessInfo::default() });
     let all = 16 * FILES as usize;

@@ -8,8 +8,9 @@
 
 use rustc_hash::FxHashMap;
 
-/// When there are this many streams, all are forgotten; this bounds the memory (about 100 MiB).
-const MAX_STREAMS: usize = 1 << 20;
+/// When there are this many streams, all are forgotten; this bounds the memory (57 MiB). It is what
+/// a hash table of 2^20 places holds; one more stream would double the table.
+const MAX_STREAMS: usize = (1 << 20) / 8 * 7;
 
 /// The process's accesses to the file, reads and writes together, just before a request.
 ///

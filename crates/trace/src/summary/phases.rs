@@ -145,8 +145,9 @@ struct Entered {
 
 /// Length of the vector in [`Entered`] that is allowed for any number of processes.
 const ENTERED_MIN: usize = 64;
-/// Length of that vector that is allowed for each process.
-const ENTERED_PER_PROCESS: usize = 8;
+/// Length of that vector that is allowed for each process. It then takes about as much memory as
+/// the map would.
+const ENTERED_PER_PROCESS: usize = 4;
 
 impl Entered {
     #[inline]
@@ -312,6 +313,10 @@ impl PhaseTracker {
             start_ns: request.start_ns,
             end_ns: request.end_ns,
         };
+        if self.open.is_empty() {
+            // Most of many groups have one phase at a time, and a queue starts with room for 4.
+            self.open.reserve_exact(1);
+        }
         self.open.push_back(OpenPhase { phase, nodes: FxHashMap::default() });
         end
     }

@@ -3,8 +3,9 @@
 use crate::{Op, Request};
 use rustc_hash::FxHashMap;
 
-/// When there are this many streams, all are forgotten; this bounds the memory (about 50 MiB).
-const MAX_STREAMS: usize = 1 << 20;
+/// When there are this many streams, all are forgotten; this bounds the memory (49 MiB). It is what
+/// a hash table of 2^20 places holds; one more stream would double the table.
+const MAX_STREAMS: usize = (1 << 20) / 8 * 7;
 
 /// How a request relates to the previous one of its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
