@@ -8,7 +8,7 @@ from conftest import BIN, LONG, run_command
 from worlds import CYCLES
 
 from .conftest import ALL_NODES, environment
-from .test_jobs import COUNTS, LAUNCHERS, LAYOUTS, RANKS, digest, launched, skip_without_slurm
+from .test_jobs import COUNTS, LAUNCHERS, LAYOUTS, RANKS, digest, launched, run_job, skip_without_slurm
 
 PROGRAM = Path(__file__).resolve().parent / "parallel_h5.py"
 # Debian's h5py, which it builds for Open MPI only, is that of Debian's Python.
@@ -39,9 +39,10 @@ def test_a_parallel_program_writes_the_same_file(bed, worlds_of, parallel_h5py, 
     plain, managed = worlds.plain / "f.h5", worlds.managed / "f.h5"
     over_plan = [BIN / "stripewise", "run", "-p", worlds.cluster.plan, "--"]
     settings = {**ALWAYS, "OMPI_MCA_io": io}
-    for words in ([PYTHON, PROGRAM, plain], [*over_plan, PYTHON, PROGRAM, managed]):
-        # mpirun passes only its own settings on to other nodes.
-        done = bed.on("node1", *job, "env", *(f"{name}={value}" for name, value in settings.items()), *words, env=settings)
+    # mpirun passes only its own settings on to other nodes.
+    passed_on = ["env", *(f"{name}={value}" for name, value in settings.items())]
+    for file, words in ((plain, [PYTHON, PROGRAM, plain]), (managed, [*over_plan, PYTHON, PROGRAM, managed])):
+        done = run_job(bed, job, file, *passed_on, *words, env=settings)
         assert f"{RANKS} ranks, wrong: 0" in done.out
     assert worlds.is_managed("f.h5")
     assert digest(bed, "node2", managed, environment(worlds)) == digest(bed, "node2", plain)

@@ -54,6 +54,17 @@ def skip_without_slurm(bed, launcher):
         pytest.skip("no Slurm: tools/setup.sh nodes")
 
 
+def run_job(bed, job, file, *words, env=None):
+    """Runs a job that creates a file, and returns what it said. Open MPI 4.1.4 under srun sometimes crashes in MPI_Init on a
+    busy machine, also without stripewise (mca_btl_tcp calls a null pointer when a peer connects
+    early: 3 of 24 runs): a job that ended so, before it had a file, is started again."""
+    while True:
+        done = bed.on("node1", *job, *words, env=env, ok=False)
+        if done.code == 0:
+            return done
+        assert job[0] == "srun" and "Segmentation fault" in done.err and not file.exists(), str(done)
+
+
 def digest(bed, node, path, env=None):
     """A digest of the file's bytes as a program on the node reads them."""
     return bed.on(node, "sha256sum", path, env=env).out.split()[0]
@@ -67,8 +78,8 @@ def run_both(bed):
     def run(worlds, name, mpi, launcher, nodes):
         job, kind, words = launched(launcher, mpi, nodes), MPI_PROGRAMS[name].kind, [*MPI_PROGRAMS[name].words, "--verify"]
         over_plan = [BIN / "stripewise", "run", "-p", worlds.cluster.plan, "--"]
-        bed.on("node1", *job, BUILD / mpi / kind, "--file", worlds.plain / "f", *words)
-        bed.on("node1", *job, *over_plan, BUILD / mpi / kind, "--file", worlds.managed / "f", *words)
+        run_job(bed, job, worlds.plain / "f", BUILD / mpi / kind, "--file", worlds.plain / "f", *words)
+        run_job(bed, job, worlds.managed / "f", *over_plan, BUILD / mpi / kind, "--file", worlds.managed / "f", *words)
         assert worlds.is_managed("f")
         expected = digest(bed, "node1", worlds.plain / "f")
         assert [digest(bed, node, worlds.managed / "f", environment(worlds)) for node in ALL_NODES] == [expected] * len(ALL_NODES)
