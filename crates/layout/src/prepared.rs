@@ -140,6 +140,35 @@ impl PreparedRegion {
             out[stripe.target as usize] += turns * stripe.width + covered(to_rest) - covered(from_rest);
         }
     }
+
+    /// Adds to `out[t]` the bytes that the first `within` bytes of the region put on each target t,
+    /// times `count`, for each (within, count) of `files`. The counts add up to less than 2^64, so
+    /// no product overflows. Sums become at most `u64::MAX`.
+    pub fn add_bytes_before(&self, files: impl Iterator<Item = (u64, u64)>, out: &mut [u64]) {
+        let (mut turns, mut rests) = (0, Vec::new());
+        for (within, count) in files {
+            let (whole, rest) = div_rem(within, self.cycle_len);
+            turns += u128::from(whole) * u128::from(count);
+            rests.push((rest, count));
+        }
+        rests.sort_unstable();
+        // Of the last turns, what is before a byte of the cycle: the whole of those that end there
+        // or earlier, and up to that byte of the others.
+        let mut longer: u128 = rests.iter().map(|rest| u128::from(rest.1)).sum();
+        let (mut rests, mut shorter, mut before) = (rests.into_iter().peekable(), 0, 0);
+        for stripe in &self.stripes {
+            let end = stripe.in_cycle + stripe.width;
+            while let Some((rest, count)) = rests.next_if(|rest| rest.0 <= end) {
+                shorter += u128::from(rest) * u128::from(count);
+                longer -= u128::from(count);
+            }
+            let covered = shorter + longer * u128::from(end);
+            let here = turns.saturating_mul(u128::from(stripe.width)).saturating_add(covered - before);
+            before = covered;
+            let sum = &mut out[stripe.target as usize];
+            *sum = sum.saturating_add(u64::try_from(here).unwrap_or(u64::MAX));
+        }
+    }
 }
 
 pub(crate) fn div_rem(n: u64, by: u64) -> (u64, u64) {

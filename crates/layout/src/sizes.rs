@@ -12,6 +12,22 @@ impl Layout {
         object_size(&self.prepared, self.parts_of(target), file_size.min(MAX_OFFSET))
     }
 
+    /// Adds to `out[t]` the sizes of the objects that full files have on each target t. An element
+    /// of `files` is the size of a file, and how many files have it (in all fewer than 2^64). A sum
+    /// that is larger than `u64::MAX` becomes `u64::MAX`. O(files · log files + stripes of a cycle)
+    /// per region, while [`Layout::object_size`] of each file and target takes O(files · targets).
+    ///
+    /// # Panics
+    /// If `out` has fewer than [`Layout::target_count`] elements.
+    pub fn add_object_sizes(&self, files: &[(u64, u64)], out: &mut [u64]) {
+        assert!(out.len() >= self.target_count(), "one element per target");
+        for region in self.prepared.iter() {
+            let within = |size: u64| size.min(region.end).min(MAX_OFFSET).checked_sub(region.start);
+            let reaching = files.iter().filter_map(|&(size, count)| Some((within(size)?, count)));
+            region.add_bytes_before(reaching, out);
+        }
+    }
+
     /// Bytes on `target` of the file extent of `len` bytes at `offset`.
     pub fn bytes_on(&self, target: u32, offset: u64, len: u64) -> u64 {
         self.object_size(target, offset.saturating_add(len)) - self.object_size(target, offset)

@@ -91,6 +91,22 @@ proptest! {
         prop_assert_eq!(layout.file_size(&sizes), size);
     }
 
+    #[test]
+    fn object_sizes_of_full_files(
+        layout in small(),
+        files in prop::collection::vec((0..=FILE, 0u64..4), 0..20),
+    ) {
+        let mut expected = vec![7; layout.target_count() + 1];
+        for &(size, count) in &files {
+            for &(target, _) in &map(&layout)[..size as usize] {
+                expected[target as usize] += count;
+            }
+        }
+        let mut sums = vec![7; expected.len()];
+        layout.add_object_sizes(&files, &mut sums);
+        prop_assert_eq!(sums, expected);
+    }
+
     /// Objects of arbitrary lengths, as writes at any offset leave them.
     #[test]
     fn file_size_of_any_objects(layout in small(), sizes in prop::collection::vec(0u64..40, 9)) {

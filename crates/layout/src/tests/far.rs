@@ -52,6 +52,19 @@ proptest! {
         prop_assert_eq!(bytes.iter().sum::<u64>(), end - offset);
     }
 
+    #[test]
+    fn object_sizes_of_many_files(
+        layout in large(),
+        files in prop::collection::vec((offset(), any_magnitude(58)), 0..20),
+    ) {
+        let mut sums = vec![0; layout.target_count()];
+        layout.add_object_sizes(&files, &mut sums);
+        for (target, &sum) in (0..).zip(&sums) {
+            let of_file = |&(size, count): &(u64, u64)| layout.object_size(target, size).saturating_mul(count);
+            prop_assert_eq!(sum, files.iter().map(of_file).fold(0, u64::saturating_add));
+        }
+    }
+
     /// The byte after the longest object that a target can have is at no file offset, also if a
     /// region ends there.
     #[test]
