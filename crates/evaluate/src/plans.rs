@@ -243,8 +243,8 @@ fn whole_requests(problem: &Problem<'_>, request: u64) -> Result<Layout, PlanErr
     let fast = pairs(tier_named(cluster, "ssd")?, request);
     let slow = tier_named(cluster, "hdd")?;
     let servers = cluster.targets_of(slow).len().max(1) as u64;
-    let space: Vec<(u32, u64)> =
-        fast.iter().map(|&(target, _)| (target, problem.space_for_file(target))).collect();
+    let targets: Vec<u32> = fast.iter().map(|stripe| stripe.0).collect();
+    let space = problem.space_for_file(&targets);
     constructors::until_full(&fast, &space, &pairs(slow, request.div_ceil(servers).max(1))).map_err(wrong)
 }
 

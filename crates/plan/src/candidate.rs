@@ -1,7 +1,6 @@
 //! A candidate layout for a file set, and its predicted cost.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use stripewise_cluster::{CopySpec, Overlay, Spread};
 use stripewise_layout::Layout;
@@ -145,27 +144,43 @@ impl Placement<'_> {
     }
 }
 
-/// Bytes of files on each of `targets` targets if every file ended at `boundary`. The file with
-/// index f has `layouts[layout_of[f]]`.
-pub fn bytes_by_target(
-    files: &[File],
-    (layouts, layout_of): (&[Layout], &[u32]),
-    targets: usize,
-    boundary: u64,
-) -> Vec<u64> {
-    let mut alike = HashMap::<(u32, u64), u64>::new();
-    for (file, &layout) in files.iter().zip(layout_of) {
-        *alike.entry((layout, file.size.min(boundary))).or_default() += file.count();
-    }
-    let mut bytes = vec![0u64; targets];
-    for ((layout, size), count) in alike {
-        let layout = &layouts[layout as usize];
-        for target in layout.targets() {
-            let here = layout.object_size(target, size).saturating_mul(count);
-            bytes[target as usize] = bytes[target as usize].saturating_add(here);
+/// Bytes of files on each of `targets` targets. The file with index f has
+/// `layouts[layout_of[f]]`.
+pub fn bytes_by_target(files: &[File], (layouts, layout_of): (&[Layout], &[u32]), targets: usize) -> Vec<u64> {
+    Alike::new(files, layout_of).bytes_by_target(layouts, targets, u64::MAX)
+}
+
+/// Per index of a layout: the sizes of its files, ascending, each with the number of such files.
+pub struct Alike(Vec<Vec<(u64, u64)>>);
+
+impl Alike {
+    /// Groups files by size. The file with index f has the layout with index `layout_of[f]`.
+    pub fn new(files: &[File], layout_of: &[u32]) -> Self {
+        let layouts = layout_of.iter().max().map_or(0, |&last| last as usize + 1);
+        let mut alike = vec![Vec::new(); layouts];
+        for (file, &layout) in files.iter().zip(layout_of) {
+            alike[layout as usize].push((file.size, file.count()));
         }
+        for sizes in &mut alike {
+            sizes.sort_unstable();
+            sizes.dedup_by(|next, kept| {
+                let same = next.0 == kept.0;
+                kept.1 += if same { next.1 } else { 0 };
+                same
+            });
+        }
+        Self(alike)
     }
-    bytes
+
+    /// Bytes of the files on each of `targets` targets if every file ended at `boundary`.
+    pub fn bytes_by_target(&self, layouts: &[Layout], targets: usize, boundary: u64) -> Vec<u64> {
+        let mut bytes = vec![0; targets];
+        for (layout, sizes) in layouts.iter().zip(&self.0) {
+            let cut: Vec<(u64, u64)> = sizes.iter().map(|&(size, count)| (size.min(boundary), count)).collect();
+            layout.add_object_sizes(&cut, &mut bytes);
+        }
+        bytes
+    }
 }
 
 /// How much of the trace was replayed ([`crate::elapsed::replay`]) to find `elapsed_s`.

@@ -91,15 +91,17 @@ impl<'a> Problem<'a> {
         self.width_unit().unwrap_or(1).max(PAGE)
     }
 
-    /// Bytes of target `target` that all files of the set together may fill.
-    pub fn space_for_set(&self, target: u32) -> u64 {
-        self.part_of_space(target, self.set.total_size())
+    /// Bytes of each target that all files of the set together may fill.
+    pub fn space_for_set(&self) -> Vec<u64> {
+        let bytes = self.set.total_size();
+        (0..self.servers.count() as u32).map(|target| self.part_of_space(target, bytes)).collect()
     }
 
-    /// Bytes of target `target` that the set's largest file may fill: `C_s` if the target is an
-    /// SServer.
-    pub fn space_for_file(&self, target: u32) -> u64 {
-        self.part_of_space(target, self.set.largest())
+    /// The targets, each with its bytes that the set's largest file may fill: `C_s` if the target
+    /// is an SServer.
+    pub fn space_for_file(&self, targets: &[u32]) -> Vec<(u32, u64)> {
+        let bytes = self.set.largest();
+        targets.iter().map(|&target| (target, self.part_of_space(target, bytes))).collect()
     }
 
     fn part_of_space(&self, target: u32, bytes: u64) -> u64 {

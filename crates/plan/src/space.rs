@@ -2,7 +2,7 @@
 
 use stripewise_layout::{Layout, constructors};
 
-use crate::candidate::bytes_by_target;
+use crate::candidate::Alike;
 use crate::error::PlanError;
 use crate::problem::{PAGE, Problem};
 
@@ -19,7 +19,7 @@ pub fn fit(
     layout_of: &[u32],
     rest: impl Fn(&[u32], usize) -> Option<Layout>,
 ) -> Option<(Vec<Layout>, Vec<u32>)> {
-    let use_of = Use { problem, layout_of };
+    let use_of = Use::new(problem, layout_of);
     let full = use_of.overfull(&layouts, u64::MAX);
     if full.is_empty() {
         return Some((layouts, Vec::new()));
@@ -64,11 +64,9 @@ pub fn two_part(
     bounding: &[u32],
     second: &[(u32, u64)],
 ) -> Result<Layout, PlanError> {
-    let space: Vec<(u32, u64)> =
-        bounding.iter().map(|&target| (target, problem.space_for_file(target))).collect();
-    let layout = constructors::until_full(first, &space, second)?;
+    let layout = constructors::until_full(first, &problem.space_for_file(bounding), second)?;
     let layout_of = vec![0; problem.set.files.len()];
-    let use_of = Use { problem, layout_of: &layout_of };
+    let use_of = Use::new(problem, &layout_of);
     let over = |layout: &Layout| use_of.overfull(std::slice::from_ref(layout), u64::MAX);
     if over(&layout).iter().all(|target| !bounding.contains(target)) {
         return fitting(layout, over);
@@ -86,23 +84,35 @@ fn fitting(layout: Layout, over: impl Fn(&Layout) -> Vec<u32>) -> Result<Layout,
     Err(PlanError::new("the files do not fit on the HServers; raise capacity_per_server"))
 }
 
-struct Use<'p> {
-    problem: &'p Problem<'p>,
-    layout_of: &'p [u32],
+/// What a set's files need, and what they may fill.
+struct Use {
+    alike: Alike,
+    /// By target, bytes.
+    space: Vec<u64>,
+    /// Size of the largest file, bytes.
+    largest: u64,
 }
 
-impl Use<'_> {
+impl Use {
+    fn new(problem: &Problem<'_>, layout_of: &[u32]) -> Self {
+        let set = problem.set;
+        Self {
+            alike: Alike::new(&set.files, layout_of),
+            space: problem.space_for_set(),
+            largest: set.largest(),
+        }
+    }
+
     /// Targets that would hold more than the set's share if every file ended at `boundary`.
     fn overfull(&self, layouts: &[Layout], boundary: u64) -> Vec<u32> {
-        let (files, servers) = (&self.problem.set.files, self.problem.servers.count());
-        let bytes = bytes_by_target(files, (layouts, self.layout_of), servers, boundary);
-        let over = |target: &u32| bytes[*target as usize] > self.problem.space_for_set(*target);
-        (0..bytes.len() as u32).filter(over).collect()
+        let bytes = self.alike.bytes_by_target(layouts, self.space.len(), boundary);
+        let both = (0..).zip(bytes.into_iter().zip(&self.space));
+        both.filter(|(_, (bytes, space))| bytes > space).map(|(target, _)| target).collect()
     }
 
     /// The largest offset up to which all files fit on the targets `bounding`.
     fn largest_boundary_of(&self, layouts: &[Layout], bounding: &[u32]) -> u64 {
-        let (mut low, mut high) = (0, self.problem.set.largest());
+        let (mut low, mut high) = (0, self.largest);
         while low < high {
             let middle = low + (high - low).div_ceil(2);
             let full = self.overfull(layouts, middle);

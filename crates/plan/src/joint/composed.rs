@@ -145,7 +145,7 @@ fn columns(problem: &Problem<'_>, part: &Part, decision: &Decision, rows: &Rows)
         }
         let all = judged.candidate.layouts.build();
         let layout_of = vec![0; part.set.files.len()];
-        let bytes = bytes_by_target(&part.set.files, (&all, &layout_of), rows.capacities.len(), u64::MAX);
+        let bytes = bytes_by_target(&part.set.files, (&all, &layout_of), rows.capacities.len());
         let seconds = if part.set.groups.is_empty() { 0.0 } else { objective.of(judged) };
         columns.push(column(seconds, &rows.sums(&bytes)));
         layouts.extend(all);

@@ -30,7 +30,7 @@ fn placed(problem: &Problem<'_>, candidate: &Candidate) -> Vec<u64> {
     }
     sum(copies.iter().map(|copy| {
         let layouts = (&copy.layouts[..], &copy.layout_of[..]);
-        bytes_by_target(&problem.set.files, layouts, problem.servers.count(), u64::MAX)
+        bytes_by_target(&problem.set.files, layouts, problem.servers.count())
     }))
 }
 

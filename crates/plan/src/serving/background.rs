@@ -94,7 +94,7 @@ fn busiest_s(serving: &Serving<'_>, transfers: &[Transfer]) -> f64 {
 /// The fraction of the files' bytes that a copy has on each target.
 fn shares(serving: &Serving<'_>, copy: &Placement<'_>) -> Vec<f64> {
     let (files, servers) = (&serving.problem.set.files, serving.problem.servers.count());
-    let bytes = bytes_by_target(files, (&copy.layouts, &copy.layout_of), servers, u64::MAX);
+    let bytes = bytes_by_target(files, (&copy.layouts, &copy.layout_of), servers);
     let bytes: Vec<f64> = bytes.into_iter().map(|bytes| bytes as f64).collect();
     let total: f64 = bytes.iter().sum::<f64>().max(1.0);
     bytes.iter().map(|bytes| bytes / total).collect()

@@ -172,7 +172,7 @@ mod tests {
             let each: Vec<File> = files.iter().flat_map(each).collect();
             let layout_of = vec![0; each.len()];
             let expected = |layout: &Layout| {
-                bytes_by_target(&each, (std::slice::from_ref(layout), &layout_of), SERVERS as usize, u64::MAX)
+                bytes_by_target(&each, (std::slice::from_ref(layout), &layout_of), SERVERS as usize)
             };
             let (division, mut tiers) = (Division::new(&layout, &tier_of), [0; 3]);
             let mut filled = Filled::new(&layout);
@@ -184,7 +184,7 @@ mod tests {
             filled.add_to(&mut servers);
             prop_assert_eq!(&servers, &expected(&layout));
             let some = (std::slice::from_ref(&layout), &layout_of[..files.len()]);
-            prop_assert_eq!(&servers, &bytes_by_target(&files, some, SERVERS as usize, u64::MAX));
+            prop_assert_eq!(&servers, &bytes_by_target(&files, some, SERVERS as usize));
             prop_assert_eq!(tiers, by_tier(&servers, &tier_of));
             if let Some(turned) = turned(&layout, &tier_of, (turn, 4)) {
                 prop_assert_eq!(by_tier(&expected(&turned), &tier_of), tiers);

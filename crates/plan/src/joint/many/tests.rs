@@ -61,7 +61,7 @@ fn bytes(workload: &Workload, decisions: &[Decision], servers: usize) -> Vec<u64
     for (set, decision) in workload.file_sets.iter().zip(decisions) {
         let candidate = &decision.chosen().candidate;
         let (layouts, layout_of) = (candidate.layouts.build(), candidate.layout_of(set));
-        let bytes = bytes_by_target(&set.files, (&layouts, &layout_of), servers, u64::MAX);
+        let bytes = bytes_by_target(&set.files, (&layouts, &layout_of), servers);
         sums.iter_mut().zip(bytes).for_each(|(sum, bytes)| *sum += bytes);
     }
     sums

@@ -203,8 +203,8 @@ proptest! {
             let size = set.files[0].size;
             let stored: u64 = (0..8).map(|target| layout.object_size(target, size)).sum();
             prop_assert_eq!(stored, size);
-            for target in 0..8 {
-                prop_assert!(layout.object_size(target, size) <= problem.space_for_set(target));
+            for (target, space) in (0..).zip(problem.space_for_set()) {
+                prop_assert!(layout.object_size(target, size) <= space);
             }
             Ok(())
         })?;

@@ -240,10 +240,9 @@ impl Space {
         let servers = problem.servers.count();
         let used = |candidate: &Candidate| {
             let layout_of = candidate.layout_of(problem.set);
-            bytes_by_target(&problem.set.files, (&candidate.layouts.build(), &layout_of), servers, u64::MAX)
+            bytes_by_target(&problem.set.files, (&candidate.layouts.build(), &layout_of), servers)
         };
-        let allowed = (0..servers as u32).map(|target| problem.space_for_set(target)).collect();
-        Self { used: candidates.iter().map(used).collect(), allowed }
+        Self { used: candidates.iter().map(used).collect(), allowed: problem.space_for_set() }
     }
 
     /// Number of additions that [`Space::fits`] takes for each member of a set.
