@@ -25,18 +25,21 @@ def test_a_request_takes_what_its_disk_takes(bed, on_ceph, pool):
     (on_ceph / "target").mkdir()
     os.setxattr(on_ceph / "target", "ceph.dir.layout.pool", pool.encode())
     fd = os.open(on_ceph / "target" / "file", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
-    # An OSD, above all a new one, occasionally writes a little of its own.
+    # An OSD, above all a new one, occasionally writes a little of its own, to its disk and to others.
     for attempt in range(ATTEMPTS):
-        requests = written(bed, pool, fd, attempt * COUNT * SIZE)
-        if requests <= COUNT + 3:
+        requests, ours, elsewhere = written(bed, pool, fd, attempt * COUNT * SIZE)
+        quiet = ours <= 1.02 and elsewhere <= 0.03
+        if quiet and requests <= COUNT + 3:
             break
     os.close(fd)
+    assert quiet, "nothing goes elsewhere"
     assert COUNT <= requests <= COUNT + 3, "a write of a program is one of the disk"
 
 
 def written(bed, pool, fd, offset):
-    """Number of requests that a disk gets for COUNT requests of a program; also checks their bytes
-    and time."""
+    """Number of requests that a disk gets for COUNT requests of a program, and how much is written to
+    it and to the other disks, relative to the program's bytes; also checks that all of these are
+    written, and in which time."""
     memory, before = mmap.mmap(-1, SIZE), statistics(bed)
     bed("limits", "on")
     begin_s = time.monotonic()
@@ -45,12 +48,13 @@ def written(bed, pool, fd, offset):
     took_s = time.monotonic() - begin_s
     bed("limits", "off")
     after = statistics(bed)
-    grown = {disk: after[disk]["written_bytes"] - before[disk]["written_bytes"] for disk in after}
-    assert grown[pool] == pytest.approx(COUNT * SIZE, rel=0.02)
-    assert sum(grown.values()) == pytest.approx(COUNT * SIZE, rel=0.05), "nothing goes elsewhere"
     # The rest is overhead of Ceph and of other programs, so there is no upper limit.
     assert took_s >= COUNT * SECONDS[pool[:3]]
-    return after[pool]["writes"] - before[pool]["writes"]
+    grown = {disk: after[disk]["written_bytes"] - before[disk]["written_bytes"] for disk in after}
+    ours = grown.pop(pool) / (COUNT * SIZE)
+    assert ours >= 1, "each byte reaches the disk"
+    requests = after[pool]["writes"] - before[pool]["writes"]
+    return requests, ours, sum(grown.values()) / (COUNT * SIZE)
 
 
 def statistics(bed):
