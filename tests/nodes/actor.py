@@ -50,6 +50,13 @@ def append_all(path, records, length, letter):
     return moved == [length] * records
 
 
+def write_all(paths, data):
+    """Writes the same to each of some files, one after the other."""
+    for path in paths:
+        with open(path, "wb") as file:
+            file.write(data)
+
+
 def create_all(paths):
     """Creates files that must not exist; which of them it made."""
     made = []

@@ -1,13 +1,14 @@
 """A file with several copies is written by one node at a time, and every other node is told so."""
 
 import errno
+import json
 import os
 
 import pytest
 from conftest import BIN
 from copies import KINDS, write_plan
 
-from .conftest import ACTOR, Actor, Refused, environment
+from .conftest import ACTOR, NODES, Actor, Refused, environment
 from .test_striped import pattern, refused
 
 RW, CREATE = os.O_RDWR, os.O_CREAT
@@ -80,3 +81,18 @@ def test_a_node_whose_programs_were_killed_reads_what_another_wrote_since(copied
     again = Actor(bed, "node2", second.env)
     assert again.pread(again.open(path, RW), 100_001, 0) == pattern(3, 100_000)
     again.end()
+
+
+def test_the_statistics_of_all_nodes_are_in_one_file(bed, worlds_of, place):
+    worlds, statistics, count = worlds_of("[]"), place / "statistics", 20
+    write_plan(worlds.cluster, "replicas")
+    env = environment(worlds) | {"STRIPEWISE_STATISTICS": str(statistics)}
+    actors = [Actor(bed, node, env) for node in NODES]
+    for actor in actors:
+        actor.ask("write_all", [str(worlds.managed / f"{actor.node}.{n}") for n in range(count)], b"bytes")
+    for actor in actors:
+        actor.answer()
+        actor.end()
+    lines = [json.loads(line) for line in statistics.read_text().splitlines()]
+    assert len({line["path"] for line in lines}) == count * len(actors)
+    assert sum(line["requests"] for line in lines) == count * len(actors)

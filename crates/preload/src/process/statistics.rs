@@ -13,7 +13,7 @@ use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
 use stripewise_cluster::{CopiesKind, Counts, OverlayKind, StatisticsLine};
 use stripewise_datapath::{LogicalFile, notice};
 use stripewise_recorder::{launcher_rank, variable};
-use stripewise_sys::{Errno, Mode, OFlags, Real, Result, Sys};
+use stripewise_sys::{Errno, LockKind, Mode, OFlags, Real, Result, Sys};
 
 use crate::process::{job, kernel};
 
@@ -36,10 +36,20 @@ pub fn tell(file: &LogicalFile) {
     }
 }
 
-/// Appends a line in one write, so that lines of several processes never mix.
+/// Maximum wait for the lock of the statistics file, ns: its holder may be stopped.
+const LOCK_NS: u64 = 2_000_000_000;
+/// Pause between two tries, ns.
+const TRY_NS: u64 = 1_000_000;
+
+/// Appends a line in one write, so that lines of several processes never mix. Appends of several
+/// clients of CephFS overwrite each other, so this takes a lock if it can soon have one.
 fn append(to: &Path, line: &[u8]) -> Result<()> {
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file = Real.open(None, to, flags, Mode::from_raw_mode(0o666))?;
+    let end_ns = Real.now_ns() + LOCK_NS;
+    while Real.try_lock(file.as_fd(), 0, 0, LockKind::Exclusive) == Ok(false) && Real.now_ns() < end_ns {
+        Real.sleep_until_ns(Real.now_ns() + TRY_NS);
+    }
     let arguments = [file.as_fd().as_raw_fd() as usize, line.as_ptr() as usize, line.len()];
     // SAFETY: the buffer lives as long as the call.
     let written = unsafe { kernel::call(libc::SYS_write, arguments) }?;
@@ -144,5 +154,15 @@ mod tests {
         append(&path, b"two\n").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"one\ntwo\n");
         assert_eq!(append(&dir.path().join("no/file"), b"x"), Err(Errno::NOENT));
+    }
+
+    #[test]
+    fn a_lock_that_stays_only_delays_a_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("statistics");
+        let other = Real.open(None, &path, OFlags::RDWR | OFlags::CREATE, Mode::from_raw_mode(0o600)).unwrap();
+        assert_eq!(Real.try_lock(other.as_fd(), 0, 0, LockKind::Exclusive), Ok(true));
+        append(&path, b"one\n").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"one\n");
     }
 }
