@@ -25,7 +25,7 @@ def test_a_request_takes_what_its_disk_takes(bed, on_ceph, pool):
     (on_ceph / "target").mkdir()
     os.setxattr(on_ceph / "target", "ceph.dir.layout.pool", pool.encode())
     fd = os.open(on_ceph / "target" / "file", os.O_RDWR | os.O_CREAT | os.O_DIRECT)
-    # An OSD, above all a new one, occasionally writes a little of its own, to its disk and to others.
+    # An OSD, above all a new one, occasionally writes a little of its own, also to other disks.
     for attempt in range(ATTEMPTS):
         requests, ours, elsewhere = written(bed, pool, fd, attempt * COUNT * SIZE)
         quiet = ours <= 1.02 and elsewhere <= 0.03

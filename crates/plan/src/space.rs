@@ -87,7 +87,7 @@ fn fitting(layout: Layout, over: impl Fn(&Layout) -> Vec<u32>) -> Result<Layout,
 /// What a set's files need, and what they may fill.
 struct Use {
     alike: Alike,
-    /// By target, bytes.
+    /// Bytes that each target may hold.
     space: Vec<u64>,
     /// Size of the largest file, bytes.
     largest: u64,
