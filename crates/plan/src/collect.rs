@@ -23,11 +23,13 @@
 //! step 3 all sets close phases at once.
 
 mod files;
+mod scope;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use stripewise_cluster::pattern::match_path;
+use stripewise_trace::scope::is_data;
 use stripewise_trace::summary::{LISTED_FILES_MAX, MAX_GROUPS};
 use stripewise_trace::{Classifier, FileNames, ProcessInfo, Request as Call};
 
@@ -36,6 +38,8 @@ use crate::collected::{Collected, Kind, Likeness, Size};
 use crate::limits::Limits;
 use crate::workload::{FileSet, Request, Workload};
 use files::{Files, Wanted, absolute};
+pub use scope::LeftOut;
+use scope::{Scope, Subset};
 
 /// Maximum number of sampled requests of one group; planning is exact for a group of up to this
 /// many requests.
@@ -58,9 +62,7 @@ const fn reduced(limit: usize) -> usize {
 pub struct Collector {
     /// The wanted files.
     files: Files,
-    /// Number of each file of the trace among the wanted ones, or [`UNWANTED`]; `None` if all are
-    /// wanted.
-    numbers: Option<Vec<u32>>,
+    scope: Scope,
     classifier: Classifier,
     /// By number of the file's group in the trace.
     sets: Vec<Collected>,
@@ -76,8 +78,6 @@ pub struct Collector {
     /// The same of closed phases.
     closed_limit: usize,
 }
-
-const UNWANTED: u32 = u32::MAX;
 
 impl Collector {
     /// A collector for a trace with these processes and files, which form at most `sets_max` sets.
@@ -103,15 +103,26 @@ impl Collector {
         wanted: impl Fn(&str) -> bool,
         sets_max: usize,
     ) -> Result<Self, F::Error> {
-        let (mut numbers, mut count) = (Vec::with_capacity(files.count()), 0);
-        files.for_each(&mut |name| {
-            let is_wanted = wanted(&absolute(name));
-            numbers.push(if is_wanted { count } else { UNWANTED });
-            count += u32::from(is_wanted);
-        })?;
-        let files = Wanted { files, is_wanted: wanted, count: count as usize };
+        let mut subset = Subset::default();
+        files.for_each(&mut |name| subset.push(wanted(&absolute(name))))?;
+        let files = Wanted { files, is_wanted: wanted, count: subset.count() };
         let collector = Self::listing(processes, &files, sets_max, LISTED_FILES_MAX)?;
-        Ok(Self { numbers: Some(numbers), ..collector })
+        Ok(Self { scope: Scope::of(subset), ..collector })
+    }
+
+    /// A collector for files that may hold data by their names ([`is_data`]), without what programs
+    /// write to their standard output.
+    ///
+    /// # Errors
+    /// The names of the files cannot be read.
+    pub fn of_data<F: FileNames + ?Sized>(
+        processes: &[ProcessInfo],
+        files: &F,
+        sets_max: usize,
+    ) -> Result<Self, F::Error> {
+        let mut collector = Self::only(processes, files, |name| is_data(name.as_bytes()), sets_max)?;
+        collector.scope.leave_out_output();
+        Ok(collector)
     }
 
     /// A collector that lists up to `listed_max` files one by one.
@@ -125,7 +136,7 @@ impl Collector {
         let sets = classifier.groups().len();
         Ok(Self {
             files: Files::new(files, &classifier, listed_max)?,
-            numbers: None,
+            scope: Scope::default(),
             sets: classifier.groups().map(|_| Collected::default()).collect(),
             timeline: (sets <= MAX_GROUPS).then(|| Timeline::new(sets)),
             limits: Limits::of(sets),
@@ -140,14 +151,8 @@ impl Collector {
     /// Adds the next call. The caller passes every call of the trace, in the trace's order.
     #[inline]
     pub fn add(&mut self, call: &Call) {
-        match &self.numbers {
-            None => self.add_wanted(call),
-            Some(numbers) => {
-                let file = numbers[call.file as usize];
-                if file != UNWANTED {
-                    self.add_wanted(&Call { file, ..*call });
-                }
-            }
+        if let Some(file) = self.scope.number(call) {
+            self.add_wanted(&Call { file, ..*call });
         }
     }
 
@@ -300,6 +305,11 @@ impl Collector {
     fn thin_closed(&mut self) {
         self.closed_limit /= 2;
         self.closed.sampled = self.sets.iter_mut().map(|set| set.thin_closed(self.closed_limit)).sum();
+    }
+
+    /// What was left out so far because it is not wanted.
+    pub fn left_out(&self) -> LeftOut {
+        self.scope.left_out()
     }
 
     /// The workload, with the largest file sets first (by bytes of their requests).

@@ -21,7 +21,7 @@ pub enum Objective {
 
 impl Objective {
     /// The prediction for a candidate, seconds.
-    pub(crate) fn of(self, judged: &Judged) -> f64 {
+    pub fn of(self, judged: &Judged) -> f64 {
         match self {
             Self::Elapsed => judged.elapsed_s,
             Self::Cost => judged.predicted_s(),

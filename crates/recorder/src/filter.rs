@@ -1,16 +1,6 @@
 //! Decides at open, by the path, whether a file is recorded.
 
-/// Directories of the system and its libraries, which contain no data.
-const EXCLUDED_DIRS: [&[u8]; 13] = [
-    b"/proc/", b"/sys/", b"/dev/", b"/etc/", b"/run/", b"/usr/", b"/lib/", b"/lib32/", b"/lib64/", b"/bin/",
-    b"/sbin/", b"/boot/", b"/snap/",
-];
-
-/// Substrings of the paths of installed software.
-const EXCLUDED_PARTS: [&[u8]; 4] = [b"/__pycache__/", b"/site-packages/", b"/dist-packages/", b"/lib/python"];
-
-/// Suffixes of the paths of installed software.
-const EXCLUDED_ENDS: [&[u8]; 3] = [b".so", b".pyc", b".pyo"];
+use stripewise_trace::scope::is_software;
 
 /// The patterns of a trace, separated by `:`.
 #[derive(Clone, Copy)]
@@ -55,17 +45,6 @@ impl Filter<'_> {
 
 fn is_number(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_digit)
-}
-
-fn is_software(path: &[u8]) -> bool {
-    EXCLUDED_DIRS.iter().any(|dir| path.starts_with(dir))
-        || EXCLUDED_PARTS.iter().any(|part| contains(path, part))
-        || EXCLUDED_ENDS.iter().any(|end| path.ends_with(end))
-        || contains(path, b".so.")
-}
-
-fn contains(path: &[u8], part: &[u8]) -> bool {
-    path.windows(part.len()).any(|window| window == part)
 }
 
 fn any_matches(patterns: &[u8], path: &[u8]) -> bool {

@@ -18,6 +18,7 @@
 
 pub mod mark;
 pub mod record;
+pub mod scope;
 pub mod spool;
 
 #[cfg(feature = "files")]

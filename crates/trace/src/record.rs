@@ -77,6 +77,8 @@ impl Flags {
     pub const COLLECTIVE: Flags = Flags(8);
     /// Several buffers (readv, writev, ...) for one extent of the file.
     pub const VECTOR: Flags = Flags(16);
+    /// A write to standard output or standard error: descriptor 1 or 2.
+    pub const OUTPUT: Flags = Flags(32);
 
     /// The union of both sets.
     pub const fn with(self, other: Flags) -> Flags {

@@ -163,6 +163,28 @@ fn files_that_are_not_wanted_do_not_widen_the_pattern_of_wanted_ones() {
 }
 
 #[test]
+fn logs_and_the_output_of_programs_are_left_out() {
+    let files: Vec<String> = ["/d/x.dat", "/d/x.log", "/d/out"].map(str::to_owned).into();
+    let Ok(mut collector) = Collector::of_data(&processes(1), &files, MAX_GROUPS);
+    for file in 0..3 {
+        collector.add(&call(Called::Write, file, 0, 0));
+        let output = call(Called::Write, file, 0, 1);
+        collector.add(&Call {
+            flags: output.flags.with(Flags::OUTPUT),
+            end_ns: output.start_ns + 30,
+            ..output
+        });
+    }
+    let ns = |flags: bool| if flags { 30 } else { call(Called::Write, 0, 0, 0).end_ns };
+    let LeftOut { files, ns: left_ns, all_ns } = collector.left_out();
+    assert_eq!((files, left_ns, all_ns), (3, 3 * ns(true) + ns(false), 3 * ns(true) + 3 * ns(false)));
+    let sets = collector.finish().file_sets;
+    let requests = |set: &FileSet| set.groups.iter().map(|group| group.count).sum::<u64>();
+    let planned: Vec<_> = sets.iter().map(|set| (&*set.pattern, requests(set))).collect();
+    assert_eq!(planned, [("/d/x.dat", 1), ("/d/out", 1)]);
+}
+
+#[test]
 fn a_broad_rule_heeds_mapped_files_that_have_no_rule() {
     let mut files = names(600, |name| format!("/d/{name}/f"));
     files.push("/d/map".into());

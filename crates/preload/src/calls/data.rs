@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 use libc::{iovec, off_t, size_t, ssize_t};
-use stripewise_recorder::Op;
+use stripewise_recorder::{Flags, Op};
 
 use crate::calls::piece::{Piece, move_piece};
 use crate::calls::request::{Place, Transfer};
@@ -84,15 +84,22 @@ fn tracked(fd: c_int, request: impl FnOnce() -> Transfer, real: &dyn Fn() -> isi
         Subject::Recorded(entry) => {
             let request = request();
             Some(match request.place {
-                Place::At(_) => record::timed(&entry, request.call(), real),
-                Place::Offset => record::timed_at_offset(fd, &entry, request.call(), real),
+                Place::At(_) => record::timed(&entry, call_of(fd, &request), real),
+                Place::Offset => record::timed_at_offset(fd, &entry, call_of(fd, &request), real),
             })
         }
-        Subject::Managed(managed) => Some(managed_transfer(&managed, &request())),
+        Subject::Managed(managed) => Some(managed_transfer(fd, &managed, &request())),
     }
 }
 
-fn managed_transfer(managed: &Managed, request: &Transfer) -> isize {
+/// What is recorded of a transfer.
+fn call_of(fd: c_int, request: &Transfer) -> Call {
+    let call = request.call();
+    let is_output = call.op == Op::Write && [libc::STDOUT_FILENO, libc::STDERR_FILENO].contains(&fd);
+    Call { flags: call.flags.with(if is_output { Flags::OUTPUT } else { Flags::NONE }), ..call }
+}
+
+fn managed_transfer(fd: c_int, managed: &Managed, request: &Transfer) -> isize {
     let offset = Cell::new(0);
     let note = |(at, moved): (u64, usize)| {
         offset.set(at);
@@ -112,7 +119,7 @@ fn managed_transfer(managed: &Managed, request: &Transfer) -> isize {
         })
     };
     record::timed_as(managed.entry(), run, |result| {
-        let call = request.call();
+        let call = call_of(fd, request);
         if result < 0 { call } else { Call { offset: offset.get(), ..call } }
     })
 }

@@ -11,7 +11,7 @@ fn request(i: u64) -> Request {
         tid: 7,
         file: (i % 2) as u32,
         op: Op::ALL[(i % 10) as usize],
-        flags: Flags((i % 32) as u8),
+        flags: Flags((i % 64) as u8),
         offset: i << 40,
         size: i * 3,
         result: if i.is_multiple_of(5) { -28 } else { i as i64 },
