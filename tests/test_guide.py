@@ -64,9 +64,11 @@ def simulated_s(stripewise, directory, trace, plan):
 
 
 def assert_printed(lines, out):
-    """Every line is in the output, with numbers within 2 % or 0.002 of its own."""
+    """Every line but dots is in the output, with numbers within 2 % or 0.002 of its own."""
     number = r"\d+\.\d+"
-    for line in filter(None, lines.splitlines()):
+    for line in lines.splitlines():
+        if line == "...":
+            continue
         told = [float(text) for text in re.findall(number, line)]
         alike = re.findall(f"^{number.join(map(re.escape, re.split(number, line)))}$", out, re.MULTILINE)
         printed = [[float(text) for text in re.findall(number, one)] for one in alike]

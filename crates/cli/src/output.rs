@@ -31,6 +31,22 @@ pub fn table(header: impl Into<Row>, numbers: impl IntoIterator<Item = usize>) -
     table
 }
 
+/// Columns of a text for people.
+const WIDTH: usize = 80;
+
+/// Breaks a sentence into lines for people; all but the first are indented.
+pub fn wrapped(text: &str) -> String {
+    use textwrap::{Options, WordSeparator, WordSplitter};
+    let options = Options::new(WIDTH).subsequent_indent("  ").break_words(false);
+    let options = options.word_separator(WordSeparator::AsciiSpace).word_splitter(WordSplitter::NoHyphenation);
+    textwrap::fill(text, options)
+}
+
+/// A table as text, without blanks at the ends of its lines.
+pub fn without_blanks(table: &Table) -> String {
+    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
 /// Returns a text about a file without the path that it may start with.
 pub fn without_path<'t>(text: &'t str, path: &Path) -> &'t str {
     let rest = text.strip_prefix(&*path.to_string_lossy()).and_then(|rest| rest.strip_prefix(": "));

@@ -84,7 +84,7 @@ fn replicas_for_requests_that_want_different_layouts() {
     assert!(overlay.lazy_close && overlay.background == Some(50 * MIB));
     assert_eq!(overlay.durability.name(), "each-write");
     assert_eq!(rule.copies_for("/data/shared".as_ref()).count(), 1);
-    let text = place.text("plan t --scheme replicas -o plan.toml");
+    let text = place.text("plan t --scheme replicas -o plan.toml --candidates");
     assert!(text.contains("  copy original: ") && text.contains("+ 1 copy"), "{text}");
     let serves = |of: &str| {
         text.lines().find(|line| line.trim().starts_with("read of 1M") && line.contains(of)).unwrap()
@@ -128,7 +128,7 @@ fn a_cache_of_what_gains() {
     place.run(format!("{cached} --cache-admission as-printed").as_str());
     let kind = plan_of(&place).rules[0].overlay.as_ref().unwrap().kind;
     assert!(matches!(kind, OverlayKind::Cache { admission: CacheAdmission::AsPrinted, .. }));
-    let text = place.text(cached);
+    let text = place.text(format!("{cached} --candidates").as_str());
     assert!(text.contains("are performance-critical") && text.contains("+ 3 copies"), "{text}");
     for words in ["copy original: hdd/0-7:", "gains most in", "With the cache the files take", "1/(1-x) = 1."] {
         assert!(text.contains(words), "{words}: {text}");

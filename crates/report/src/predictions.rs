@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use stripewise_cluster::{Cluster, format_cycle, size};
 use stripewise_layout::Stripe;
 use stripewise_model::Cost;
-use stripewise_plan::{ApplicationTimes, Background, Expected, Joint, Method, Native};
+use stripewise_plan::{ApplicationTimes, Background, Expected, Joint, LeftOut, Method, Native};
 
 use crate::{Candidate, InputError};
 
@@ -53,6 +53,9 @@ pub struct Predictions {
     /// What `place` moves, if it is known.
     #[serde(default)]
     pub moves: Option<Moves>,
+    /// What the plan does not concern.
+    #[serde(default)]
+    pub left_out: LeftOut,
     /// One entry per file-name pattern.
     pub files: Vec<FilesPrediction>,
 }

@@ -6,6 +6,7 @@ mod json;
 mod planned;
 mod present;
 mod table;
+mod verdict;
 
 use std::path::Path;
 
@@ -21,7 +22,7 @@ pub use planned::read_workload;
 use super::place::find;
 use crate::{files, managed, output};
 
-/// Plans, writes the plan file, and prints the candidates considered.
+/// Plans, writes the plan file, and prints what it changes and gains.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     check_output(&args.output, args.force)?;
     let planned = planned::make(args)?;
@@ -32,7 +33,11 @@ pub fn run(args: &Args) -> anyhow::Result<()> {
     if args.json {
         return output::json(&json::report(&planned, moves, args));
     }
-    table::print(&planned, moves, args);
+    print!("{}", verdict::page(&planned, moves, args));
+    if args.candidates {
+        println!();
+        table::print(&planned);
+    }
     Ok(())
 }
 

@@ -108,7 +108,8 @@ pub struct Args {
     /// Plan from a trace of a program that failed and may have done only some of its I/O
     #[arg(long, env = "STRIPEWISE_ACCEPT_FAILED")]
     pub accept_failed: bool,
-    /// Show every candidate that was tried
+    /// Show for each pattern of files what is done with them, every candidate that was tried, and
+    /// the commands that set the same layout on parallel file systems
     #[arg(long)]
     pub candidates: bool,
     /// Write the plan here

@@ -38,6 +38,7 @@ pub fn report(planned: &Planned, moves: Option<Moves>, args: &Args) -> Predictio
         emulated: emulated.map(|tier| tier.name.clone()).collect(),
         joint: planned.joint.clone(),
         moves,
+        left_out: planned.left_out,
         files: sets.map(|(set, decision)| files(set, decision, planned, args.candidates)).collect(),
     }
 }

@@ -8,7 +8,7 @@ use stripewise_cluster::Cluster;
 use stripewise_cluster::pattern::match_path;
 use stripewise_console::progress;
 use stripewise_plan::{
-    ApplicationTimes, Collector, Decision, Joint, Options, Present, Workload, plan, times_of,
+    ApplicationTimes, Collector, Decision, Joint, LeftOut, Options, Present, Workload, plan, times_of,
 };
 use stripewise_trace::Trace;
 use stripewise_trace::summary::MAX_GROUPS;
@@ -24,6 +24,8 @@ pub struct Planned {
     pub profile: Option<PathBuf>,
     pub options: Options,
     pub workload: Workload,
+    /// What the plan does not concern.
+    pub left_out: LeftOut,
     pub decisions: Vec<Decision>,
     /// All file sets together, if they were planned jointly.
     pub joint: Option<Joint>,
@@ -49,7 +51,8 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
     let (options, present) = (args.options(&cluster)?, Present::parse(&args.present, &cluster)?);
     // The times of each of several applications are those of every set.
     let sets_max = if applications.len() > 1 { MAX_GROUPS } else { options.sets_max() };
-    let mut workload = workload(&applications, args, sets_max)?.divided(&cluster, &options)?;
+    let (workload, left_out) = workload(&applications, args, sets_max)?;
+    let mut workload = workload.divided(&cluster, &options)?;
     present::find(&mut workload, &cluster, &present)?;
     if args.dont_move_more_than.is_some() {
         existing::find(&mut workload, &cluster, args.quiet)?;
@@ -62,7 +65,7 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
         applications.iter_mut().zip(times).for_each(|(of, times)| of.seconds = Some(times));
     }
     let executables = if args.native { HashMap::new() } else { present::executables(&workload) };
-    Ok(Planned { applications, cluster, profile, options, workload, decisions, joint, executables })
+    Ok(Planned { applications, cluster, profile, options, workload, left_out, decisions, joint, executables })
 }
 
 fn application(traced: &Traced, args: &Args) -> anyhow::Result<Application> {
@@ -78,40 +81,48 @@ fn application(traced: &Traced, args: &Args) -> anyhow::Result<Application> {
     Ok(Application { path, times: traced.times, trace, seconds: None })
 }
 
-/// The requests of all applications, grouped by kind.
-fn workload(applications: &[Application], args: &Args, sets_max: usize) -> anyhow::Result<Workload> {
+/// The requests of all applications, grouped by kind, and those that are left out.
+fn workload(applications: &[Application], args: &Args, sets_max: usize) -> anyhow::Result<(Workload, LeftOut)> {
+    let mut left_out = LeftOut::default();
     let read = |of: &Application| {
-        let workload = match args.only.is_empty() {
-            true => read_workload(&of.trace, sets_max, args.quiet)?,
-            false => read_only(&of.trace, &args.only, sets_max, args.quiet)?,
+        let collector = match args.only.is_empty() {
+            true => Collector::of_data(of.trace.processes(), &of.trace, sets_max)?,
+            false => only(&of.trace, &args.only, sets_max)?,
         };
+        let (workload, others) = collect(&of.trace, collector, args.quiet)?;
+        left_out.join(others, of.times);
         Ok((workload, of.times))
     };
-    let all = applications.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
+    let workload =
+        Workload::of_applications(applications.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?);
     let only = args.only.join(" ");
-    let workload = Workload::of_applications(all);
+    let is_empty = workload.file_sets.is_empty();
+    ensure!(args.only.is_empty() || !is_empty, "no file of the trace matches --only {only}");
     ensure!(
-        args.only.is_empty() || !workload.file_sets.is_empty(),
-        "no file of the trace matches --only {only}"
+        left_out.files == 0 || !is_empty,
+        "all {} files of the trace are logs, programs, sources or settings, or were written as a program's output; name \
+         those to plan for with --only",
+        left_out.files
     );
-    Ok(workload)
+    Ok((workload, left_out))
 }
 
-/// Reads the trace and groups the requests by kind, in at most `sets_max` file sets.
+/// Reads the trace and groups the requests of all files by kind, in at most `sets_max` file sets.
 pub fn read_workload(trace: &Trace, sets_max: usize, quiet: bool) -> anyhow::Result<Workload> {
-    collect(trace, Collector::new(trace.processes(), trace, sets_max)?, quiet)
+    let collector = Collector::new(trace.processes(), trace, sets_max)?;
+    Ok(collect(trace, collector, quiet)?.0)
 }
 
-/// As [`read_workload`], for the files that match one of the patterns. The others take no part in
-/// forming sets: a trace of many files may have one set for a whole directory.
-fn read_only(trace: &Trace, patterns: &[String], sets_max: usize, quiet: bool) -> anyhow::Result<Workload> {
+/// For the files that match one of the patterns. The others take no part in forming sets: a trace
+/// of many files may have one set for a whole directory.
+fn only(trace: &Trace, patterns: &[String], sets_max: usize) -> anyhow::Result<Collector> {
     let is_wanted = |name: &str| {
         patterns.iter().any(|pattern| match_path(pattern.as_bytes(), name.as_bytes(), None).is_some())
     };
-    collect(trace, Collector::only(trace.processes(), trace, is_wanted, sets_max)?, quiet)
+    Ok(Collector::only(trace.processes(), trace, is_wanted, sets_max)?)
 }
 
-fn collect(trace: &Trace, mut collector: Collector, quiet: bool) -> anyhow::Result<Workload> {
+fn collect(trace: &Trace, mut collector: Collector, quiet: bool) -> anyhow::Result<(Workload, LeftOut)> {
     let bar = progress::bar(Some(trace.len()), "{msg} [{bar:40}] {human_pos}/{human_len} {eta}", quiet);
     bar.set_message("grouping");
     let mut requests = trace.requests()?;
@@ -120,5 +131,6 @@ fn collect(trace: &Trace, mut collector: Collector, quiet: bool) -> anyhow::Resu
         bar.inc(batch.len() as u64);
     }
     bar.finish_and_clear();
-    Ok(collector.finish())
+    let left_out = collector.left_out();
+    Ok((collector.finish(), left_out))
 }

@@ -1,4 +1,4 @@
-//! Text output of `plan`.
+//! What `plan --candidates` prints of each set of files.
 
 use std::fmt::Write;
 
@@ -7,23 +7,14 @@ use stripewise_cluster::{format_cycle, size};
 use stripewise_layout::{Layout, Region};
 use stripewise_model::{Access, Op};
 use stripewise_plan::workload::FileSet;
-use stripewise_plan::{
-    ApplicationTimes, Decision, Expected, Joint, Judged, MoveLimit, Objective, RequestClass, SpaceCurve,
-    SpacePoint, StageTimes, native,
-};
-use stripewise_report::predictions::Moves;
-use stripewise_trace::summary::{LISTED_FILES_MAX, MAX_GROUPS};
+use stripewise_plan::{Decision, Expected, Judged, RequestClass, native};
 
-use super::args::Args;
-use super::planned::{Application, Planned};
-use crate::commands::place::find;
+use super::planned::Planned;
 use crate::output;
 
 /// Maximum number of lines about file sets, unless those of the first set are more.
 const LINES_MAX: usize = 180;
-/// Approximate maximum number of table rows, unless all are requested.
-const ROWS_MAX: usize = 20;
-/// Approximate maximum number of table rows if all are requested for several file sets.
+/// Approximate maximum number of table rows if there are several file sets.
 const ROWS_OF_MANY: usize = 120;
 /// Maximum number of kinds of requests.
 const GROUPS_MAX: usize = 4;
@@ -34,133 +25,16 @@ const LINE_MAX: usize = 4096;
 /// Maximum number of request classes in the table.
 const CLASSES_MAX: usize = 8;
 /// Fractions below this are not printed.
-const NEGLIGIBLE: f64 = 0.0005;
-
-pub fn print(planned: &Planned, moves: Option<Moves>, args: &Args) {
-    for Application { path, trace, .. } in &planned.applications {
-        if let Some(reason) = trace.incomplete() {
-            println!("{path}: the trace is incomplete: {reason}\n");
-        }
-        if let Some(failure) = trace.meta().failure() {
-            println!("{path}: the traced program failed: {failure}\n");
-        }
-    }
-    sets(planned, args.candidates);
-    if planned.workload.has_too_many_files() {
-        println!(
-            "Sets of files are not divided by their use, because there are more than {LISTED_FILES_MAX} files; some of a \
-             set's files stand for the others.\n"
-        );
-    }
-    if let Some(joint) = &planned.joint {
-        print!("{}", whole(joint, planned));
-    }
-    for Application { path, times, seconds, .. } in &planned.applications {
-        if let Some(ApplicationTimes { now_s, planned_s }) = seconds {
-            let runs = if *times == 1 { String::new() } else { format!(", {times} runs") };
-            println!("{path}{runs}: {now_s:.3} s now, {planned_s:.3} s planned");
-        }
-    }
-    if let Some(moves) = moves {
-        println!("`place` moves {}.", find::format(moves));
-    }
-    let emulated = planned.cluster.tiers.iter().filter(|tier| tier.emulate);
-    let emulated: Vec<&str> = emulated.map(|tier| tier.name.as_str()).collect();
-    println!(
-        "predicted s: the papers' overall cost, summed over all requests; elapsed s: expected wall-clock time."
-    );
-    if !emulated.is_empty() {
-        println!("Emulated servers: {}.", emulated.join(", "));
-    }
-    match &planned.profile {
-        Some(path) => println!("Server parameters as measured: {}", path.display()),
-        None => println!("Server parameters as written in {}", args.cluster.path.display()),
-    }
-    println!("Plan written to {}", args.output.display());
-}
-
-/// Describes the whole workload: now, planned, the bound, and what more space is worth.
-fn whole(joint: &Joint, planned: &Planned) -> String {
-    let Joint { now_s, planned_s, bound_s, space, waits, stages, moving, curves } = joint;
-    let what = match planned.options.objective {
-        Objective::Elapsed => "elapsed",
-        Objective::Cost => "overall cost",
-    };
-    let many = match planned.decisions.len() > MAX_GROUPS {
-        true => {
-            "So many sets of files are planned by what those that are used alike have in common, and as if used \
-                 one after another.\n"
-        }
-        false => "",
-    };
-    let gap = 1.0 - bound_s / planned_s.max(f64::MIN_POSITIVE);
-    let mut text = format!(
-        "{many}All files together: {now_s:.3} s {what} now, {planned_s:.3} s planned; no choice of changes worth making takes less \
-         than {bound_s:.3} s ({} less).\n",
-        percent(gap)
-    );
-    for (cause, seconds) in waits.notable(*planned_s) {
-        text += &format!("{cause}: {seconds:.3} s of the planned time.\n");
-    }
-    for StageTimes { patterns, now_s, planned_s } in stages {
-        let patterns = patterns.join(", ");
-        text += &format!(
-            "Used at the same time by different processes: {patterns}: {now_s:.3} s now, {planned_s:.3} s planned.\n"
-        );
-    }
-    for value in space {
-        let (unit, saves_s) = value.worth();
-        if saves_s > NEGLIGIBLE * planned_s {
-            text += &format!(
-                "Another {} on {} would save at most about {saves_s:.3} s.\n",
-                about(unit),
-                value.tier
-            );
-        }
-    }
-    curves.iter().for_each(|curve| text += &sizes(curve, *planned_s));
-    text += &moving.as_ref().map(|limit| held(limit, *planned_s)).unwrap_or_default();
-    text + "\n"
-}
-
-/// Describes a limit on moving that keeps files where they are, and what more moving is worth.
-fn held(limit: &MoveLimit, planned_s: f64) -> String {
-    if limit.unlimited_bytes <= limit.bytes {
-        return String::new();
-    }
-    let (unit, saves_s) = limit.worth();
-    let worth = match saves_s > NEGLIGIBLE * planned_s {
-        true => format!("; moving another {} would save at most about {saves_s:.3} s", about(unit)),
-        false => String::new(),
-    };
-    let (bytes, unlimited) = (about(limit.bytes), about(limit.unlimited_bytes));
-    format!("Moving is limited to {bytes}, and without a limit {unlimited} would be moved{worth}.\n")
-}
-
-/// Describes the sizes of a tier that change the time of all files.
-fn sizes(curve: &SpaceCurve, planned_s: f64) -> String {
-    let SpaceCurve { tier, bytes: now, .. } = curve;
-    let enough = curve.enough().map(|point| point.bytes).filter(|enough| enough > now);
-    let line = |SpacePoint { bytes, planned_s: then_s, .. }: SpacePoint| {
-        let more = if Some(bytes) == enough { "; more saves less than 1 %" } else { "" };
-        format!(
-            "With {} on {tier} (now {}) these files would take at most {then_s:.3} s (now {planned_s:.3} s){more}.\n",
-            about(bytes),
-            about(*now)
-        )
-    };
-    curve.telling().into_iter().map(line).collect()
-}
+pub const NEGLIGIBLE: f64 = 0.0005;
 
 /// Prints the file sets with the most bytes, as many as fit into [`LINES_MAX`] lines, but at least
 /// one.
-fn sets(planned: &Planned, all: bool) {
+pub fn print(planned: &Planned) {
     let sets: Vec<_> = planned.workload.file_sets.iter().zip(&planned.decisions).collect();
-    let rows = match (all, sets.len()) {
-        (true, 1) => usize::MAX,
-        (true, _) => ROWS_OF_MANY,
-        (false, _) => ROWS_MAX,
-    };
+    let rows = if sets.len() == 1 { usize::MAX } else { ROWS_OF_MANY };
+    println!(
+        "predicted s: the papers' overall cost, summed over all requests; elapsed s: expected wall-clock time.\n"
+    );
     let mut left = LINES_MAX;
     for (index, (set, decision)) in sets.iter().enumerate() {
         let mut text = String::new();
@@ -268,8 +142,8 @@ fn table(planned: &Planned, decision: &Decision, rows_max: usize) -> Table {
     }
     table.add_row(row(planned, if decision.keep { ">" } else { "now" }, &decision.present));
     if shown < decision.candidates.len() {
-        let flags = if rows_max > ROWS_MAX { "--candidates --json" } else { "--candidates" };
-        let more = format!("... and {} more ({flags} shows all)", decision.candidates.len() - shown);
+        let more =
+            format!("... and {} more (--candidates --json shows all)", decision.candidates.len() - shown);
         table.add_row(["", more.as_str(), "", "", ""]);
     }
     table
@@ -287,7 +161,7 @@ fn row(planned: &Planned, mark: &str, judged: &Judged) -> [String; 5] {
     [mark.to_owned(), name, layout, format!("{:.3}", judged.predicted_s()), format!("{:.3}", judged.elapsed_s)]
 }
 
-fn capitalised(text: &str) -> String {
+pub fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
@@ -321,7 +195,7 @@ fn cut(text: String, most: usize) -> String {
 }
 
 /// Formats a size for people, with at most one digit after the point.
-fn about(bytes: u64) -> String {
+pub fn about(bytes: u64) -> String {
     let exact = size::format(bytes);
     if exact.len() <= 5 {
         return exact;
@@ -423,6 +297,6 @@ fn print_gain(out: &mut String, decision: &Decision) -> std::fmt::Result {
     Ok(())
 }
 
-fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }

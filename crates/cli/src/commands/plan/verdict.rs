@@ -1,0 +1,260 @@
+//! The first page of `plan`'s output: what changes, what that gains, and what it does not concern,
+//! in one table of at most 80 columns for the whole workload.
+
+use std::cmp::Ordering;
+use std::fmt::Write;
+
+use stripewise_plan::{
+    ApplicationTimes, Decision, Joint, LeftOut, MoveLimit, Objective, SpaceCurve, SpacePoint, StageTimes,
+};
+use stripewise_report::predictions::Moves;
+use stripewise_trace::summary::{LISTED_FILES_MAX, MAX_GROUPS};
+
+use super::args::Args;
+use super::planned::{Application, Planned};
+use super::table::{NEGLIGIBLE, about, capitalised, percent};
+use crate::commands::place::find;
+use crate::output;
+
+/// Maximum number of rows.
+const ROWS_MAX: usize = 8;
+/// Maximum number of warnings about executable files.
+const WARNINGS_MAX: usize = 2;
+/// Maximum widths of a pattern and of the name of a layout, characters.
+const PATTERN_WIDTH: usize = 28;
+const LAYOUT_WIDTH: usize = 20;
+/// Maximum length of the lists of patterns that are used at the same time, characters.
+const STAGE_WIDTH: usize = 120;
+
+/// The whole page.
+pub fn page(planned: &Planned, moves: Option<Moves>, args: &Args) -> String {
+    let mut page = String::new();
+    write_page(&mut page, planned, moves, args).expect("a string takes any text");
+    page
+}
+
+fn write_page(out: &mut String, planned: &Planned, moves: Option<Moves>, args: &Args) -> std::fmt::Result {
+    for Application { path, trace, .. } in &planned.applications {
+        if let Some(reason) = trace.incomplete() {
+            writeln!(out, "{}\n", output::wrapped(&format!("{path}: the trace is incomplete: {reason}")))?;
+        }
+        if let Some(failure) = trace.meta().failure() {
+            writeln!(out, "{}\n", output::wrapped(&format!("{path}: the traced program failed: {failure}")))?;
+        }
+    }
+    writeln!(out, "{}", output::wrapped(&total(planned)))?;
+    changes(out, planned)?;
+    worth(out, planned)?;
+    concerning(out, planned, moves, args)
+}
+
+/// The time of all files now and planned, and the least that other choices could take.
+fn total(planned: &Planned) -> String {
+    let objective = planned.options.objective;
+    let what = match objective {
+        Objective::Elapsed => "elapsed",
+        Objective::Cost => "overall cost",
+    };
+    let (now_s, planned_s) = match &planned.joint {
+        Some(joint) => (joint.now_s, joint.planned_s),
+        None => planned.decisions.iter().fold((0.0, 0.0), |(now_s, planned_s), decision| {
+            (now_s + objective.of(&decision.present), planned_s + objective.of(decision.chosen()))
+        }),
+    };
+    let less = percent(1.0 - planned_s / now_s.max(f64::MIN_POSITIVE));
+    let mut text =
+        format!("All files together: {now_s:.3} s {what} now, {planned_s:.3} s planned ({less} less).");
+    if let Some(Joint { bound_s, .. }) = &planned.joint {
+        let gap = percent(1.0 - bound_s / planned_s.max(f64::MIN_POSITIVE));
+        text += &format!(" No choice of changes worth making takes less than {bound_s:.3} s ({gap} less).");
+    }
+    text
+}
+
+/// A row for each pattern that gets another layout, those that save the most first; the others in
+/// one line.
+fn changes(out: &mut String, planned: &Planned) -> std::fmt::Result {
+    let objective = planned.options.objective;
+    let times = |decision: &Decision| (objective.of(&decision.present), objective.of(decision.chosen()));
+    let saved = |decision: &Decision| times(decision).0 - times(decision).1;
+    let (kept, mut changed): (Vec<&Decision>, Vec<&Decision>) =
+        planned.decisions.iter().partition(|decision| decision.keep);
+    changed.sort_by(|a, b| saved(b).partial_cmp(&saved(a)).unwrap_or(Ordering::Equal));
+    if let Some(first) = changed.first().or(kept.first()) {
+        let count = if planned.decisions.len() > 1 { format!("{}: ", first.pattern) } else { String::new() };
+        writeln!(out, "{}", output::wrapped(&capitalised(&format!("{count}{}.", first.reason))))?;
+    }
+    if !changed.is_empty() {
+        let mut table = output::table(["files", "planned layout", "s now", "s then", "saves"], [2, 3, 4]);
+        for decision in changed.iter().take(ROWS_MAX) {
+            let (now_s, then_s) = times(decision);
+            let saves = format!("{:.0} %", 100.0 * saved(decision) / now_s.max(f64::MIN_POSITIVE));
+            let pattern = end_of(&decision.pattern, PATTERN_WIDTH);
+            let layout = start_of(&decision.chosen().candidate.name, LAYOUT_WIDTH);
+            table.add_row([pattern, layout, format!("{now_s:.3}"), format!("{then_s:.3}"), saves]);
+        }
+        writeln!(out, "\n{}", output::without_blanks(&table))?;
+    }
+    let more = changed.len().saturating_sub(ROWS_MAX);
+    if more > 0 {
+        let saved_s: f64 = changed.iter().skip(ROWS_MAX).map(|decision| saved(decision)).sum();
+        writeln!(
+            out,
+            "... and {more} more patterns of files, which save {saved_s:.3} s (--candidates, --json)"
+        )?;
+    }
+    if !kept.is_empty() && planned.decisions.len() > 1 {
+        let kept_s: f64 = kept.iter().map(|decision| times(decision).0).sum();
+        let plural = if kept.len() == 1 { " of files keeps its" } else { "s of files keep their" };
+        writeln!(out, "{} pattern{plural} layout ({kept_s:.3} s).", kept.len())?;
+    }
+    let mut warnings = changed.iter().filter_map(|decision| planned.executables.get(&decision.pattern));
+    for warning in warnings.by_ref().take(WARNINGS_MAX) {
+        writeln!(out, "{}", output::wrapped(&format!("WARNING: {warning}.")))?;
+    }
+    match warnings.count() {
+        0 => writeln!(out),
+        more => writeln!(out, "... and {more} more such warnings (--candidates, --json)\n"),
+    }
+}
+
+/// What waits, and what other sizes of the tiers and other limits would gain.
+fn worth(out: &mut String, planned: &Planned) -> std::fmt::Result {
+    if planned.workload.has_too_many_files() {
+        let text = format!(
+            "Sets of files are not divided by their use, because there are more than {LISTED_FILES_MAX} files; some of a \
+             set's files stand for the others."
+        );
+        writeln!(out, "{}", output::wrapped(&text))?;
+    }
+    let Some(Joint { planned_s, space, waits, stages, moving, curves, .. }) = &planned.joint else {
+        return Ok(());
+    };
+    if planned.decisions.len() > MAX_GROUPS {
+        let text = "So many sets of files are planned by what those that are used alike have in common, and as if used one \
+                    after another.";
+        writeln!(out, "{}", output::wrapped(text))?;
+    }
+    for (cause, seconds) in waits.notable(*planned_s) {
+        writeln!(out, "{cause}: {seconds:.3} s of the planned time.")?;
+    }
+    for StageTimes { patterns, now_s, planned_s } in stages {
+        let patterns = start_of(&patterns.join(", "), STAGE_WIDTH);
+        let text = format!(
+            "Used at the same time by different processes: {patterns}: {now_s:.3} s now, {planned_s:.3} s planned."
+        );
+        writeln!(out, "{}", output::wrapped(&text))?;
+    }
+    for value in space {
+        let (unit, saves_s) = value.worth();
+        if saves_s > NEGLIGIBLE * planned_s {
+            writeln!(
+                out,
+                "Another {} on {} would save at most about {saves_s:.3} s.",
+                about(unit),
+                value.tier
+            )?;
+        }
+    }
+    for line in curves.iter().filter_map(sizes).chain(moving.as_ref().and_then(|limit| held(limit, *planned_s)))
+    {
+        writeln!(out, "{}", output::wrapped(&line))?;
+    }
+    Ok(())
+}
+
+/// Describes the sizes of a tier that change the time of all files.
+fn sizes(curve: &SpaceCurve) -> Option<String> {
+    let enough = curve.enough().map(|point| point.bytes).filter(|enough| *enough > curve.bytes);
+    let other = |SpacePoint { bytes, planned_s, .. }: SpacePoint| {
+        let more = if Some(bytes) == enough { " (more saves less than 1 %)" } else { "" };
+        format!("with {} {planned_s:.3} s{more}", about(bytes))
+    };
+    let others: Vec<String> = curve.telling().into_iter().map(other).collect();
+    let now = about(curve.bytes);
+    (!others.is_empty())
+        .then(|| format!("Space on {} (now {now}): {}, at most.", curve.tier, others.join(", ")))
+}
+
+/// Describes a limit on moving that keeps files where they are, and what more moving is worth.
+fn held(limit: &MoveLimit, planned_s: f64) -> Option<String> {
+    if limit.unlimited_bytes <= limit.bytes {
+        return None;
+    }
+    let (unit, saves_s) = limit.worth();
+    let worth = match saves_s > NEGLIGIBLE * planned_s {
+        true => format!("; moving another {} would save at most about {saves_s:.3} s", about(unit)),
+        false => String::new(),
+    };
+    let (bytes, unlimited) = (about(limit.bytes), about(limit.unlimited_bytes));
+    Some(format!("Moving is limited to {bytes}, and without a limit {unlimited} would be moved{worth}."))
+}
+
+/// What each application gains, what is moved, and where all this comes from.
+fn concerning(out: &mut String, planned: &Planned, moves: Option<Moves>, args: &Args) -> std::fmt::Result {
+    for Application { path, times, seconds, .. } in &planned.applications {
+        if let Some(ApplicationTimes { now_s, planned_s }) = seconds {
+            let runs = if *times == 1 { String::new() } else { format!(", {times} runs") };
+            writeln!(out, "{path}{runs}: {now_s:.3} s now, {planned_s:.3} s planned")?;
+        }
+    }
+    if args.only.is_empty() && planned.left_out.files > 0 {
+        writeln!(out, "{}", output::wrapped(&others(planned.left_out)))?;
+    }
+    if let Some(moves) = moves {
+        writeln!(out, "`place` moves {}.", find::format(moves))?;
+    }
+    let emulated = planned.cluster.tiers.iter().filter(|tier| tier.emulate);
+    let emulated: Vec<&str> = emulated.map(|tier| tier.name.as_str()).collect();
+    if !emulated.is_empty() {
+        writeln!(out, "Emulated servers: {}.", emulated.join(", "))?;
+    }
+    match &planned.profile {
+        Some(path) => writeln!(out, "Server parameters as measured: {}", path.display())?,
+        None => writeln!(out, "Server parameters as written in {}", args.cluster.path.display())?,
+    }
+    if !args.candidates {
+        writeln!(out, "--candidates shows the requests on each pattern of files, and all candidates.")?;
+    }
+    writeln!(out, "Plan written to {}", args.output.display())
+}
+
+/// Describes what the plan does not concern.
+fn others(left_out: LeftOut) -> String {
+    let LeftOut { files, .. } = left_out;
+    let plural = if files == 1 { " stays as it is" } else { "s stay as they are" };
+    format!(
+        "{files} other file{plural}, {} of the I/O time: logs, programs, sources, settings, redirected output. --only \
+         plans them.",
+        percent(left_out.share())
+    )
+}
+
+/// The last `width` characters of a text, with dots if it has more.
+fn end_of(text: &str, width: usize) -> String {
+    let length = text.chars().count();
+    if length <= width {
+        return text.to_owned();
+    }
+    format!("...{}", text.chars().skip(length + 3 - width).collect::<String>())
+}
+
+/// The first `width` characters of a text, with dots if it has more.
+fn start_of(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    format!("{}...", text.chars().take(width.saturating_sub(3)).collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_lose_their_less_telling_end() {
+        assert_eq!(end_of("/scratch/u/run<n>/out", 12), "...n<n>/out".replace("...n", "...un"));
+        assert_eq!((end_of("/a/ü", 4), end_of("/a/üb", 4)), ("/a/ü".into(), "...b".into()));
+        assert_eq!((start_of("1-DH", 4), start_of("1-DH on ssd", 7)), ("1-DH".into(), "1-DH...".into()));
+    }
+}

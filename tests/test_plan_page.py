@@ -1,0 +1,87 @@
+"""What `plan` prints of real programs: short, and about their data only."""
+
+import json
+
+import pytest
+
+COLUMNS, LINES = 80, 24
+
+# Data in two files, and beside it what a job also writes and reads.
+JOB = """
+import os, sys
+with open("settings.ini") as settings:
+    settings.read()
+for number in range(2):
+    with open(f"out{number}.dat", "wb", buffering=0) as file:
+        for _ in range(32):
+            file.write(bytes(65536))
+with open("run.log", "w") as log:
+    for step in range(100):
+        print("step", step, file=log, flush=True)
+for step in range(100):
+    print("step", step, flush=True)
+    print("warning", step, file=sys.stderr, flush=True)
+"""
+
+
+@pytest.fixture
+def job(tmp_path, python, stripewise, cluster):
+    """The trace of a shell job whose output is in files."""
+    (tmp_path / "settings.ini").write_text("[all]")
+    (tmp_path / "job.py").write_text(JOB)
+    trace = tmp_path / "t.trace"
+    stripewise("trace", "-o", trace, "--", "sh", "-c", f"{python} job.py > job.out 2> messages", cwd=tmp_path)
+    return trace
+
+
+def test_only_data_is_planned(job, stripewise, cluster, tmp_path):
+    planned = stripewise("plan", job, "-c", cluster.toml, "-o", cluster.plan, "--json").json()
+    assert [files["pattern"] for files in planned["files"]] == [f"{escaped(tmp_path)}/out<n>.dat"]
+    others = planned["left_out"]
+    assert others["files"] >= 4 and 0 < others["ns"] < others["all_ns"]
+    page = stripewise("plan", job, "-c", cluster.toml, "-o", cluster.plan).out
+    assert f"\n{others['files']} other files stay as they are" in page
+    for name in ("job.out", "messages", "run.log", "settings.ini"):
+        assert name not in page + cluster.plan.read_text(), name
+
+
+def test_what_is_named_is_planned_whatever_it_is(job, stripewise, cluster, tmp_path):
+    pattern = f"{escaped(tmp_path)}/*.log"
+    planned = stripewise("plan", job, "-c", cluster.toml, "-o", cluster.plan, "--only", pattern, "--json").json()
+    assert [files["pattern"] for files in planned["files"]] == [f"{escaped(tmp_path)}/run.log"]
+    output = f"{escaped(tmp_path)}/job.out"
+    planned = stripewise("plan", job, "-c", cluster.toml, "-o", cluster.plan, "--only", output, "--json").json()
+    assert [files["pattern"] for files in planned["files"]] == [output]
+    assert planned["files"][0]["requests"] >= 100 and "other file" not in stripewise("plan", job, "-c", cluster.toml, "-o", cluster.plan, "--only", output).out
+
+
+def test_a_trace_without_data_says_so(python, stripewise, cluster, tmp_path):
+    trace = tmp_path / "t.trace"
+    stripewise("trace", "-o", trace, "--", "sh", "-c", "echo text > only.log", cwd=tmp_path)
+    said = stripewise("plan", trace, "-c", cluster.toml, "-o", cluster.plan, ok=False)
+    assert said.code == 1 and "--only" in said.err and "logs" in said.err
+
+
+@pytest.mark.parametrize("program", ["job", "h5py", "mpi"])
+def test_the_page_fits_a_terminal(program, request, stripewise, cluster, python, workloads, tmp_path):
+    trace = tmp_path / "t.trace"
+    if program == "job":
+        trace = request.getfixturevalue("job")
+    elif program == "h5py":
+        stripewise("trace", "-o", trace, "--", python, workloads / "h5.py", "-o", cluster.data / "f.h5")
+    else:
+        ior = [workloads / "mpich" / "ior", "-o", cluster.data / "f", "-t", "64K", "-b", "1M", "--access", "random"]
+        stripewise("trace", "-o", trace, "--", "mpirun.mpich", "-n", 4, *ior)
+    lines = stripewise("plan", trace, "-c", cluster.toml, "-o", cluster.plan).out.splitlines()
+    paths = (str(cluster.toml), str(cluster.plan))  # are not broken
+    assert len(lines) <= LINES, lines
+    assert [line for line in lines if len(line) > COLUMNS and not line.endswith(paths)] == []
+    assert lines[0].startswith("All files together: ")
+
+
+def escaped(path):
+    """The pattern of a directory: digits match any number."""
+    pattern = ""
+    for letter in json.dumps(str(path))[1:-1]:
+        pattern += letter if not letter.isdigit() else "" if pattern.endswith("<n>") else "<n>"
+    return pattern
