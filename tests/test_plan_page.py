@@ -45,6 +45,16 @@ def test_only_data_is_planned(job, stripewise, cluster, tmp_path):
         assert name not in page + cluster.plan.read_text(), name
 
 
+def test_files_that_differ_in_a_hash_have_one_rule(python, stripewise, cluster, tmp_path):
+    names = ["0a1b2c3d4e5f60718293a4b5c6d7e8f9", "f9e8d7c6b5a493827160f5e4d3c2b1a0", "550e8400-e29b-41d4-a716-446655440000"]
+    script = "import sys\nfor name in sys.argv[1:]: open(name, 'wb').write(bytes(1 << 20))"
+    trace = tmp_path / "t.trace"
+    stripewise("trace", "-o", trace, "--", python, "-c", script, *(cluster.data / f"{name}.bin" for name in names))
+    planned = stripewise("plan", trace, "-c", cluster.toml, "-o", cluster.plan, "--json").json()
+    assert [(files["pattern"], files["count"]) for files in planned["files"]] == [(f"{escaped(cluster.data)}/*.bin", 3)]
+    assert "placed: 3" in stripewise("place", cluster.plan).out
+
+
 def test_what_is_named_is_planned_whatever_it_is(job, stripewise, cluster, tmp_path):
     pattern = f"{escaped(tmp_path)}/*.log"
     planned = stripewise("plan", job, "-c", cluster.toml, "-o", cluster.plan, "--only", pattern, "--json").json()

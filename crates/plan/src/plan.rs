@@ -224,10 +224,15 @@ fn describe_alike(rules: &mut [Rule]) {
     }
 }
 
-/// The number of `*` at the end of a pattern.
+/// The number of wildcards `*` in a pattern.
 fn wildcards(pattern: &str) -> usize {
-    let stem = pattern.trim_end_matches('*');
-    (pattern.len() - stem.len()).saturating_sub(usize::from(stem.ends_with('\\')))
+    let mut is_ordinary = false;
+    let of = |letter: char| {
+        let counts = letter == '*' && !is_ordinary;
+        is_ordinary = letter == '\\' && !is_ordinary;
+        usize::from(counts)
+    };
+    pattern.chars().map(of).sum()
 }
 
 fn rule<'d>(decision: &'d Decision, built: &mut HashMap<&'d Layouts, Vec<Layout>>) -> Rule {

@@ -90,7 +90,7 @@ impl Scope {
     #[inline]
     pub fn number(&mut self, call: &Call) -> Option<u32> {
         let ns = if call.op.is_data() { call.end_ns.saturating_sub(call.start_ns) } else { 0 };
-        self.left_out.all_ns += ns;
+        self.left_out.all_ns = self.left_out.all_ns.saturating_add(ns);
         let number = self.wanted.as_ref().map_or(Some(call.file), |wanted| wanted.number(call.file));
         let is_output = self.leaves_out_output && call.flags.has(Flags::OUTPUT);
         let number = number.filter(|_| !is_output);
@@ -107,7 +107,7 @@ impl Scope {
         }
         self.left_out.files += usize::from(self.seen[word] & bit == 0);
         self.seen[word] |= bit;
-        self.left_out.ns += ns;
+        self.left_out.ns = self.left_out.ns.saturating_add(ns);
     }
 
     pub fn left_out(&self) -> LeftOut {
