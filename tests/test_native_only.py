@@ -238,7 +238,7 @@ def test_plan_native_leaves_out_what_the_file_system_has_not(site, stripewise, t
     trace = tmp_path / "job.trace"
     stripewise("synth", "ior", "--procs", "4", "--transfer", "1M", "--total", "64M", "--file", site.data / "out", "-o", trace)
     words = ["plan", trace, "-c", site.cluster, "-o", site.plan, "--min-gain", "none"]
-    text = stripewise(*words, "--native").out
+    text = stripewise(*words, "--native", "--candidates").out
     assert "Not considered:" in text and "Lustre has no such layout" in text
     assert "several copies" in stripewise(*words, "--native", "--scheme", "cache", ok=False).err
     result = site.place("--dry-run", "--json").json()

@@ -355,7 +355,7 @@ def test_root_places_the_files_of_users(shared, stripewise):
     paths = [shared.data / "plain", shared.data / "cached" / "plain"]
     for path in paths:
         shared.plain(OWNER, "tee", path, input=CONTENT)
-    stripewise("place", shared.root / "plan.toml", "-q")
+    stripewise("place", shared.root / "plan.toml", "-q", "--yes")
     for path in paths:
         assert path.stat().st_uid == OWNER and path.read_bytes().startswith(b"stripewise file")
         shared.run(OWNER, "dd", f"of={path}", "conv=notrunc", input=b"mine")

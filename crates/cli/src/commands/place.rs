@@ -1,6 +1,7 @@
 //! `stripewise place` prepares a plan's targets and moves existing files into its layouts.
 
 mod args;
+mod asking;
 pub mod find;
 mod native;
 
@@ -36,6 +37,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         show(&plan, &found, args.flags.json)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let moved: Vec<_> = found.iter().filter(|file| file.state != State::Placed).collect();
+    asking::confirm(&moved, args)?;
     let total_bytes = find::moves(&found).bytes;
     // Files that are in place are included: a run that was killed at its very end may have left
     // something to finish.

@@ -9,7 +9,8 @@ use crate::copying;
 /// Every byte is copied and verified before the file at the path is replaced in one step. An
 /// interrupted run can be repeated and continues where it stopped. Files that are already in the
 /// planned layout are left alone. So are executable files, unless they are named: the kernel cannot
-/// run a program from a managed file. No program may write to the files meanwhile. Mode, owner,
+/// run a program from a managed file. If the patterns match more than 1000 files, or files of other
+/// users, it asks first. No program may write to the files meanwhile. Mode, owner,
 /// times and attributes in the user. namespace are kept; access control lists are not.
 ///
 /// With --native, programs need no part of stripewise afterwards: directories get the native
@@ -42,6 +43,9 @@ pub struct Args {
     /// Show what would be done, and change nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Move files of other users, and any number of files, without asking
+    #[arg(short, long, conflicts_with = "dry_run")]
+    pub yes: bool,
     #[command(flatten)]
     pub flags: copying::Flags,
 }

@@ -48,6 +48,8 @@ pub struct Candidate<'a> {
     pub size_bytes: u64,
     /// Some user has permission to execute the file.
     pub executable: bool,
+    /// User id of the file's owner.
+    pub owner: u32,
     pub state: State,
 }
 
@@ -202,7 +204,8 @@ fn candidate<'a>(
         None => metadata.len(),
     };
     let executable = metadata.mode() & 0o111 != 0;
-    Some(Candidate { path: real, shape, rule, size_bytes, executable, state })
+    let owner = metadata.uid();
+    Some(Candidate { path: real, shape, rule, size_bytes, executable, owner, state })
 }
 
 /// Returns the existing paths that a pattern matches. For a pattern with `**`, returns the

@@ -20,6 +20,7 @@ use stripewise_drivers::DriverError;
 use stripewise_native::NativeLayout;
 
 use super::args::Args;
+use super::asking;
 use super::find::find_all;
 use crate::copying::{Move, migrate_all};
 use crate::managed;
@@ -51,6 +52,8 @@ pub fn run(plan: &Plan, args: &Args) -> anyhow::Result<ExitCode> {
         preview(&site, &directories, &files, args.flags.json)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let moved: Vec<_> = files.iter().filter(|planned| !planned.there).map(|planned| &planned.file).collect();
+    asking::confirm(&moved, args)?;
     remember(&site, &directories, &files)?;
     let prepared = place_directories(&site, &directories, args);
     let moves: Vec<Move<'_>> = files.iter().filter_map(Planned::as_move).collect();
