@@ -7,12 +7,12 @@ const EXTENSIONS_WITH_DIGITS: [&str; 15] = [
 
 /// Minimum length of a hash, in hexadecimal digits.
 const HASH_DIGITS: usize = 8;
-/// Minimum number of places in a hash where a letter follows a digit or a digit a letter: `face2024`
-/// is no hash.
+/// Minimum number of places in a hash where a letter follows a digit or the reverse: `face2024` is
+/// no hash.
 const HASH_CHANGES: usize = 3;
 
-/// The pattern of a path: every hash or UUID becomes `*` and every other run of digits `<n>`, except
-/// in well-known extensions (`.h5`).
+/// The pattern of a path: every hash or UUID becomes `*` and every other run of digits `<n>`,
+/// except in well-known extensions (`.h5`).
 ///
 /// Files with the same pattern form one *group*: `/data/out.0001.h5` and `/data/out.0002.h5` are
 /// both `/data/out.<n>.h5`.
