@@ -50,6 +50,8 @@ fn append(to: &Path, line: &[u8]) -> Result<()> {
     while Real.try_lock(file.as_fd(), 0, 0, LockKind::Exclusive) == Ok(false) && Real.now_ns() < end_ns {
         Real.sleep_until_ns(Real.now_ns() + TRY_NS);
     }
+    // FUSE appends at the size that the kernel remembers from the open, which this call renews.
+    Real.stat(file.as_fd())?;
     let arguments = [file.as_fd().as_raw_fd() as usize, line.as_ptr() as usize, line.len()];
     // SAFETY: the buffer lives as long as the call.
     let written = unsafe { kernel::call(libc::SYS_write, arguments) }?;
