@@ -20,6 +20,8 @@ from statistics import median
 
 ROOT = Path(__file__).resolve().parents[1]
 COUNTS = [1, 2, 4]
+# Timeout of a command, seconds; no job takes longer.
+SECONDS_MAX = 120
 # As the defaults of testbed/cephfs: seconds to start a request, and per byte.
 CLUSTER = """
 [class.hdd]
@@ -52,7 +54,11 @@ def arguments():
 
 
 def run(*words):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    """What a command prints. MPICH waits for ever if it cannot reach a node."""
+    try:
+        done = subprocess.run([str(word) for word in words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        raise SystemExit(f"{' '.join(map(str, words))}: did not end within {SECONDS_MAX} s; run the benchmark again") from None
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(map(str, words))}\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -92,8 +98,8 @@ class Site:
         args, nodes = self.args, [f"node{number}" for number in range(1, count + 1)]
         each = args.ranks // count
         hosts = ["-hosts", ",".join(nodes), "-ppn", each] if args.mpi == "mpich" else ["--host", ",".join(f"{node}:{each}" for node in nodes)]
-        self.file.unlink(missing_ok=True)
-        self.on_node(args.bin / "stripewise", "rm", "-f", self.file) if self.file.exists() else None
+        if self.file.exists():
+            self.on_node(args.bin / "stripewise", "rm", self.file)
         before = ticks()
         program = [ROOT / "build" / args.mpi / "ior", "-o", self.file, "-a", "posix", "-t", args.transfer, "-b", args.block]
         program += ["--access", args.access, "-e", "-C", "--verify", "--json"]
