@@ -326,6 +326,29 @@ fn predictions_of_the_planner_are_shown_beside_its_choice() {
 }
 
 #[test]
+fn the_page_opens_with_the_verdict() {
+    let predictions = Predictions::parse(PREDICTIONS, "plan.json").unwrap();
+    let mut view = PlanView::new("plan.toml", plan(), &[]);
+    let html = render(&report(&[], &[view.clone()], None));
+    assert!(!html.contains("Verdict"), "no times are known");
+    view.add_predictions(&predictions);
+    view.plan.rules[0].elapsed_s = 3.0;
+    let html = render(&report(&[], &[view], None));
+    let document = parse(&html);
+    let titles: Vec<String> = elements(&document, "h2").map(text).collect();
+    assert_eq!(titles[0], "Verdict");
+    let verdict = elements(&document, "section").find(|node| node.attribute("id") == Some("verdict")).unwrap();
+    let words = text(verdict);
+    assert!(
+        words.contains("All files: 9.5\u{a0}s expected now, 660\u{a0}ms planned: 93.1\u{a0}% less."),
+        "{words}"
+    );
+    let rows: Vec<String> = verdict.descendants().filter(|node| node.has_tag_name("tr")).map(text).collect();
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    assert_eq!(rows[1], "/data/shared.datPSA4\u{a0}s3\u{a0}s25\u{a0}%");
+}
+
+#[test]
 fn the_whole_workload_comes_first() {
     let predictions = Predictions::parse(PREDICTIONS, "plan.json").unwrap();
     let mut view = PlanView::new("plan.toml", plan(), &[]);

@@ -13,6 +13,7 @@ mod parts;
 mod regions;
 mod short;
 mod space;
+mod verdict;
 
 use copies::measured;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -86,10 +87,11 @@ pub fn render(report: &Report<'_>) -> String {
     })
 }
 
-/// Returns the sections in order. Those on files with several copies and on the comparison of two
-/// runs exist only if there is something to show.
+/// Returns the sections in order. The verdict and those on files with several copies and on the
+/// comparison of two runs exist only if there is something to show.
 fn sections(report: &Report<'_>) -> Vec<Section> {
     let section = |id, title, content: Content| Section { id, title, content, missing: None };
+    let verdict = section("verdict", "Verdict", verdict::section);
     let outcome = section("outcome", "Predicted and measured", outcome::section);
     let compare = section("compare", "Before and after", compare::section);
     let layouts = section("layouts", "Layouts", layouts::section);
@@ -107,6 +109,7 @@ fn sections(report: &Report<'_>) -> Vec<Section> {
     let statistics = ["No statistics were given: count with", count, "--statistics FILE"];
     let trace = ["No trace was given: record one with", "stripewise trace -o T -- COMMAND", "-t T"];
     let sections = [
+        verdict::wanted(report).then_some(verdict),
         Some(if_missing(outcome, report.results.is_none(), results)),
         report.before.map(|_| compare),
         Some(if_missing(layouts, report.plans.is_empty(), plan)),
