@@ -1,9 +1,9 @@
 //! The first page of `plan`'s output: what changes, what that gains, and what it does not concern,
 //! in one table of at most 80 columns for the whole workload.
 
-use std::cmp::Ordering;
 use std::fmt::Write;
 
+use comfy_table::Table;
 use stripewise_plan::{
     ApplicationTimes, Decision, Joint, LeftOut, MoveLimit, Objective, SpaceCurve, SpacePoint, StageTimes,
 };
@@ -61,9 +61,10 @@ fn total(planned: &Planned) -> String {
             (now_s + objective.of(&decision.present), planned_s + objective.of(decision.chosen()))
         }),
     };
-    let less = percent(1.0 - planned_s / now_s.max(f64::MIN_POSITIVE));
-    let mut text =
-        format!("All files together: {now_s:.3} s {what} now, {planned_s:.3} s planned ({less} less).");
+    let share = 1.0 - planned_s / now_s.max(f64::MIN_POSITIVE);
+    let change =
+        if share < 0.0 { format!("{} more", percent(-share)) } else { format!("{} less", percent(share)) };
+    let mut text = format!("All files together: {now_s:.3} s {what} now, {planned_s:.3} s planned ({change}).");
     if let Some(Joint { bound_s, .. }) = &planned.joint {
         let gap = percent(1.0 - bound_s / planned_s.max(f64::MIN_POSITIVE));
         text += &format!(" No choice of changes worth making takes less than {bound_s:.3} s ({gap} less).");
@@ -71,50 +72,77 @@ fn total(planned: &Planned) -> String {
     text
 }
 
-/// A row for each pattern that gets another layout, those that save the most first; the others in
-/// one line.
+/// Why the pattern that gains most does, a row for each that gets another layout, those that save
+/// the most first, and the others in one line.
 fn changes(out: &mut String, planned: &Planned) -> std::fmt::Result {
     let objective = planned.options.objective;
-    let times = |decision: &Decision| (objective.of(&decision.present), objective.of(decision.chosen()));
-    let saved = |decision: &Decision| times(decision).0 - times(decision).1;
-    let (kept, mut changed): (Vec<&Decision>, Vec<&Decision>) =
-        planned.decisions.iter().partition(|decision| decision.keep);
-    changed.sort_by(|a, b| saved(b).partial_cmp(&saved(a)).unwrap_or(Ordering::Equal));
-    if let Some(first) = changed.first().or(kept.first()) {
-        let count = if planned.decisions.len() > 1 { format!("{}: ", first.pattern) } else { String::new() };
-        writeln!(out, "{}", output::wrapped(&capitalised(&format!("{count}{}.", first.reason))))?;
+    let row = |decision| Row {
+        decision,
+        now_s: objective.of(&decision.present),
+        then_s: objective.of(decision.chosen()),
+    };
+    let (kept, mut changed): (Vec<Row<'_>>, Vec<Row<'_>>) =
+        planned.decisions.iter().map(row).partition(|row| row.decision.keep);
+    changed.sort_by(|one, other| other.saved_s().total_cmp(&one.saved_s()));
+    let is_one_of_several = planned.decisions.len() > 1;
+    if let Some(Row { decision, .. }) = changed.first().or(kept.first()) {
+        let of = if is_one_of_several { format!("{}: ", decision.pattern) } else { String::new() };
+        writeln!(out, "{}", output::wrapped(&capitalised(&format!("{of}{}.", decision.reason))))?;
     }
     if !changed.is_empty() {
-        let mut table = output::table(["files", "planned layout", "s now", "s then", "saves"], [2, 3, 4]);
-        for decision in changed.iter().take(ROWS_MAX) {
-            let (now_s, then_s) = times(decision);
-            let saves = format!("{:.0} %", 100.0 * saved(decision) / now_s.max(f64::MIN_POSITIVE));
-            let pattern = end_of(&decision.pattern, PATTERN_WIDTH);
-            let layout = start_of(&decision.chosen().candidate.name, LAYOUT_WIDTH);
-            table.add_row([pattern, layout, format!("{now_s:.3}"), format!("{then_s:.3}"), saves]);
-        }
-        writeln!(out, "\n{}", output::without_blanks(&table))?;
+        writeln!(out, "\n{}", output::without_blanks(&table(&changed)))?;
     }
-    let more = changed.len().saturating_sub(ROWS_MAX);
-    if more > 0 {
-        let saved_s: f64 = changed.iter().skip(ROWS_MAX).map(|decision| saved(decision)).sum();
+    let more = changed.get(ROWS_MAX..).unwrap_or_default();
+    if !more.is_empty() {
+        let (count, saved_s) = (more.len(), more.iter().map(Row::saved_s).sum::<f64>());
         writeln!(
             out,
-            "... and {more} more patterns of files, which save {saved_s:.3} s (--candidates, --json)"
+            "... and {count} more patterns of files, which save {saved_s:.3} s (--candidates, --json)"
         )?;
     }
-    if !kept.is_empty() && planned.decisions.len() > 1 {
-        let kept_s: f64 = kept.iter().map(|decision| times(decision).0).sum();
+    if !kept.is_empty() && is_one_of_several {
+        let kept_s: f64 = kept.iter().map(|row| row.now_s).sum();
         let plural = if kept.len() == 1 { " of files keeps its" } else { "s of files keep their" };
         writeln!(out, "{} pattern{plural} layout ({kept_s:.3} s).", kept.len())?;
     }
-    let mut warnings = changed.iter().filter_map(|decision| planned.executables.get(&decision.pattern));
+    warnings(out, planned, &changed)?;
+    writeln!(out)
+}
+
+/// A decision, and the time of its files.
+struct Row<'d> {
+    decision: &'d Decision,
+    now_s: f64,
+    then_s: f64,
+}
+
+impl Row<'_> {
+    fn saved_s(&self) -> f64 {
+        self.now_s - self.then_s
+    }
+}
+
+fn table(changed: &[Row<'_>]) -> Table {
+    let mut table = output::table(["files", "planned layout", "s now", "s then", "saves"], [2, 3, 4]);
+    for row in changed.iter().take(ROWS_MAX) {
+        let Row { decision, now_s, then_s } = row;
+        let saves = format!("{:.0} %", 100.0 * row.saved_s() / now_s.max(f64::MIN_POSITIVE));
+        let pattern = end_of(&decision.pattern, PATTERN_WIDTH);
+        let layout = start_of(&decision.chosen().candidate.name, LAYOUT_WIDTH);
+        table.add_row([pattern, layout, format!("{now_s:.3}"), format!("{then_s:.3}"), saves]);
+    }
+    table
+}
+
+/// Warnings about executable files that would be managed.
+fn warnings(out: &mut String, planned: &Planned, changed: &[Row<'_>]) -> std::fmt::Result {
+    let mut warnings = changed.iter().filter_map(|row| planned.executables.get(&row.decision.pattern));
     for warning in warnings.by_ref().take(WARNINGS_MAX) {
         writeln!(out, "{}", output::wrapped(&format!("WARNING: {warning}.")))?;
     }
     match warnings.count() {
-        0 => writeln!(out),
-        more => writeln!(out, "... and {more} more such warnings (--candidates, --json)\n"),
+        0 => Ok(()),
+        more => writeln!(out, "... and {more} more such warnings (--candidates, --json)"),
     }
 }
 
