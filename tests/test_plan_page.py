@@ -1,6 +1,7 @@
 """What `plan` prints of real programs: short, and about their data only."""
 
 import json
+import re
 
 import pytest
 
@@ -43,6 +44,26 @@ def test_only_data_is_planned(job, stripewise, cluster, tmp_path):
     assert f"\n{others['files']} other files stay as they are" in page
     for name in ("job.out", "messages", "run.log", "settings.ini"):
         assert name not in page + cluster.plan.read_text(), name
+
+
+def test_the_promise_is_held_against_the_trace(python, stripewise, cluster, tmp_path):
+    """A program that sleeps, and reads what memory has: slow servers are no reason for its time."""
+    trace, slow = tmp_path / "t.trace", tmp_path / "slow.toml"
+    (cluster.data / "f.dat").write_bytes(bytes(1 << 20))
+    script = "import os, sys, time\nfd = os.open(sys.argv[1], os.O_RDONLY)\nfor n in range(16): os.pread(fd, 65536, 65536 * n)\ntime.sleep(0.3)"
+    stripewise("trace", "-o", trace, "--", python, "-c", script, cluster.data / "f.dat")
+    slow.write_text(re.sub(r"startup_s = [^,]+", "startup_s = 1.0", cluster.text()))
+    page = " ".join(stripewise("plan", trace, "-c", slow, "-o", cluster.plan).out.split())
+    said = re.search(r"reads and writes for ([\d.]+) s of a run of ([\d.]+) s, so no layout makes the run more than ([\d.]+) times", page)
+    io_s, run_s, factor = map(float, said.groups())
+    assert run_s > 0.3 and factor == pytest.approx(run_s / (run_s - io_s), abs=0.02)
+    assert "BEWARE: the traced run took" in page
+    (traced,) = stripewise("plan", trace, "-c", slow, "-o", cluster.plan, "--json").json()["traced"]
+    assert traced["wall_s"] == pytest.approx(run_s, abs=1e-3) and traced["busiest"]["ns"] / 1e9 == pytest.approx(io_s, abs=1e-3)
+    synthetic = tmp_path / "synthetic"
+    stripewise("synth", "ior", "--procs", 2, "--transfer", "64K", "--total", "1M", "--file", cluster.data / "g", "-o", synthetic)
+    page = stripewise("plan", synthetic, "-c", slow, "-o", cluster.plan).out
+    assert "BEWARE" not in page and "of a run of" not in page, "nothing was measured"
 
 
 def test_files_that_differ_in_a_hash_have_one_rule(python, stripewise, cluster, tmp_path):

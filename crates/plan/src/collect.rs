@@ -38,7 +38,7 @@ use crate::collected::{Collected, Kind, Likeness, Size};
 use crate::limits::Limits;
 use crate::workload::{FileSet, Request, Workload};
 use files::{Files, Wanted, absolute};
-pub use scope::LeftOut;
+pub use scope::{Busiest, LeftOut};
 use scope::{Scope, Subset};
 
 /// Maximum number of sampled requests of one group; planning is exact for a group of up to this
@@ -310,6 +310,11 @@ impl Collector {
     /// What was left out so far because it is not wanted.
     pub fn left_out(&self) -> LeftOut {
         self.scope.left_out()
+    }
+
+    /// How long the busiest process has read and written so far.
+    pub fn busiest(&self) -> Busiest {
+        self.scope.busiest()
     }
 
     /// The workload, with the largest file sets first (by bytes of their requests).

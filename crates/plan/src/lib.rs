@@ -53,7 +53,7 @@ mod tests;
 pub use applications::{ApplicationTimes, times_of};
 pub use candidate::{Background, Candidate, Judged, Method, Proposal};
 pub use choose::{Decision, decide};
-pub use collect::{Collector, LeftOut};
+pub use collect::{Busiest, Collector, LeftOut};
 pub use error::PlanError;
 pub use evaluate::judge;
 pub use form::{Form, Shape};

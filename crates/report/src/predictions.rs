@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use stripewise_cluster::{Cluster, format_cycle, size};
 use stripewise_layout::Stripe;
 use stripewise_model::Cost;
-use stripewise_plan::{ApplicationTimes, Background, Expected, Joint, LeftOut, Method, Native};
+use stripewise_plan::{ApplicationTimes, Background, Busiest, Expected, Joint, LeftOut, Method, Native};
 
 use crate::{Candidate, InputError};
 
@@ -56,8 +56,22 @@ pub struct Predictions {
     /// What the plan does not concern.
     #[serde(default)]
     pub left_out: LeftOut,
+    /// What the traces say of the present time, one entry per trace.
+    #[serde(default)]
+    pub traced: Vec<Traced>,
     /// One entry per file-name pattern.
     pub files: Vec<FilesPrediction>,
+}
+
+/// The time that a trace shows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Traced {
+    /// The trace.
+    pub trace: String,
+    /// Run time of the command, seconds; `None` if it was not watched.
+    pub wall_s: Option<f64>,
+    /// How long its busiest process reads and writes.
+    pub busiest: Busiest,
 }
 
 /// The existing files that `place` moves.

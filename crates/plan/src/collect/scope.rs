@@ -28,6 +28,16 @@ impl LeftOut {
     }
 }
 
+/// The time that the reads and writes of a process take, of the process where it is longest,
+/// nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Busiest {
+    /// Of all reads and writes.
+    pub ns: u64,
+    /// Of those that are planned.
+    pub planned_ns: u64,
+}
+
 /// Some of the files of a trace, and their numbers among these. 3 bits for each file.
 #[derive(Debug, Default)]
 pub(super) struct Subset {
@@ -70,6 +80,8 @@ pub(super) struct Scope {
     wanted: Option<Subset>,
     leaves_out_output: bool,
     left_out: LeftOut,
+    /// By process: the time of its reads and writes, and of the planned ones.
+    times: Vec<Busiest>,
     /// A bit for each file of which requests were left out.
     seen: Vec<u64>,
 }
@@ -94,6 +106,7 @@ impl Scope {
         let number = self.wanted.as_ref().map_or(Some(call.file), |wanted| wanted.number(call.file));
         let is_output = self.leaves_out_output && call.flags.has(Flags::OUTPUT);
         let number = number.filter(|_| !is_output);
+        self.add_time(call.process, ns, number.is_some());
         if number.is_none() && call.op.is_data() {
             self.note(call.file, ns);
         }
@@ -110,8 +123,24 @@ impl Scope {
         self.left_out.ns = self.left_out.ns.saturating_add(ns);
     }
 
+    #[inline]
+    fn add_time(&mut self, process: u32, ns: u64, is_planned: bool) {
+        let process = process as usize;
+        if self.times.len() <= process {
+            self.times.resize(process + 1, Busiest::default());
+        }
+        let time = &mut self.times[process];
+        time.ns = time.ns.saturating_add(ns);
+        time.planned_ns = time.planned_ns.saturating_add(if is_planned { ns } else { 0 });
+    }
+
     pub fn left_out(&self) -> LeftOut {
         self.left_out
+    }
+
+    pub fn busiest(&self) -> Busiest {
+        let most = |of: fn(&Busiest) -> u64| self.times.iter().map(of).max().unwrap_or(0);
+        Busiest { ns: most(|time| time.ns), planned_ns: most(|time| time.planned_ns) }
     }
 }
 

@@ -178,6 +178,7 @@ fn logs_and_the_output_of_programs_are_left_out() {
     let ns = |flags: bool| if flags { 30 } else { call(Called::Write, 0, 0, 0).end_ns };
     let LeftOut { files, ns: left_ns, all_ns } = collector.left_out();
     assert_eq!((files, left_ns, all_ns), (3, 3 * ns(true) + ns(false), 3 * ns(true) + 3 * ns(false)));
+    assert_eq!(collector.busiest(), Busiest { ns: all_ns, planned_ns: all_ns - left_ns });
     let sets = collector.finish().file_sets;
     let requests = |set: &FileSet| set.groups.iter().map(|group| group.count).sum::<u64>();
     let planned: Vec<_> = sets.iter().map(|set| (&*set.pattern, requests(set))).collect();

@@ -8,7 +8,7 @@ use stripewise_plan::workload::FileSet;
 use stripewise_plan::{Decision, Judged, Objective, native};
 use stripewise_report::predictions::{
     FilesPrediction, Moves, PredictedApplication, PredictedCopy, PredictedLayout, PredictedRegion,
-    PredictedScheme, PredictedStripe, Predictions,
+    PredictedScheme, PredictedStripe, Predictions, Traced,
 };
 
 use super::args::Args;
@@ -39,8 +39,13 @@ pub fn report(planned: &Planned, moves: Option<Moves>, args: &Args) -> Predictio
         joint: planned.joint.clone(),
         moves,
         left_out: planned.left_out,
+        traced: planned.applications.iter().map(traced).collect(),
         files: sets.map(|(set, decision)| files(set, decision, planned, args.candidates)).collect(),
     }
+}
+
+fn traced(of: &Application) -> Traced {
+    Traced { trace: of.path.clone(), wall_s: of.trace.meta().wall_s, busiest: of.busiest }
 }
 
 /// One of several applications.

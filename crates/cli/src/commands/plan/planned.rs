@@ -8,7 +8,7 @@ use stripewise_cluster::Cluster;
 use stripewise_cluster::pattern::match_path;
 use stripewise_console::progress;
 use stripewise_plan::{
-    ApplicationTimes, Collector, Decision, Joint, LeftOut, Options, Present, Workload, plan, times_of,
+    ApplicationTimes, Busiest, Collector, Decision, Joint, LeftOut, Options, Present, Workload, plan, times_of,
 };
 use stripewise_trace::Trace;
 use stripewise_trace::summary::MAX_GROUPS;
@@ -40,6 +40,8 @@ pub struct Application {
     /// How often it runs.
     pub times: u64,
     pub trace: Trace,
+    /// How long its busiest process reads and writes.
+    pub busiest: Busiest,
     /// The time of all its runs, if there are several applications.
     pub seconds: Option<ApplicationTimes>,
 }
@@ -51,7 +53,7 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
     let (options, present) = (args.options(&cluster)?, Present::parse(&args.present, &cluster)?);
     // The times of each of several applications are those of every set.
     let sets_max = if applications.len() > 1 { MAX_GROUPS } else { options.sets_max() };
-    let (workload, left_out) = workload(&applications, args, sets_max)?;
+    let (workload, left_out) = workload(&mut applications, args, sets_max)?;
     let mut workload = workload.divided(&cluster, &options)?;
     present::find(&mut workload, &cluster, &present)?;
     if args.dont_move_more_than.is_some() {
@@ -78,23 +80,28 @@ fn application(traced: &Traced, args: &Args) -> anyhow::Result<Application> {
         );
     }
     let path = traced.path.display().to_string();
-    Ok(Application { path, times: traced.times, trace, seconds: None })
+    Ok(Application { path, times: traced.times, trace, busiest: Busiest::default(), seconds: None })
 }
 
 /// The requests of all applications, grouped by kind, and those that are left out.
-fn workload(applications: &[Application], args: &Args, sets_max: usize) -> anyhow::Result<(Workload, LeftOut)> {
+fn workload(
+    applications: &mut [Application],
+    args: &Args,
+    sets_max: usize,
+) -> anyhow::Result<(Workload, LeftOut)> {
     let mut left_out = LeftOut::default();
-    let read = |of: &Application| {
+    let read = |of: &mut Application| {
         let collector = match args.only.is_empty() {
             true => Collector::of_data(of.trace.processes(), &of.trace, sets_max)?,
             false => only(&of.trace, &args.only, sets_max)?,
         };
-        let (workload, others) = collect(&of.trace, collector, args.quiet)?;
+        let (workload, others, busiest) = collect(&of.trace, collector, args.quiet)?;
         left_out.join(others, of.times);
+        of.busiest = busiest;
         Ok((workload, of.times))
     };
     let workload =
-        Workload::of_applications(applications.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?);
+        Workload::of_applications(applications.iter_mut().map(read).collect::<anyhow::Result<Vec<_>>>()?);
     let only = args.only.join(" ");
     let is_empty = workload.file_sets.is_empty();
     ensure!(args.only.is_empty() || !is_empty, "no file of the trace matches --only {only}");
@@ -122,7 +129,11 @@ fn only(trace: &Trace, patterns: &[String], sets_max: usize) -> anyhow::Result<C
     Ok(Collector::only(trace.processes(), trace, is_wanted, sets_max)?)
 }
 
-fn collect(trace: &Trace, mut collector: Collector, quiet: bool) -> anyhow::Result<(Workload, LeftOut)> {
+fn collect(
+    trace: &Trace,
+    mut collector: Collector,
+    quiet: bool,
+) -> anyhow::Result<(Workload, LeftOut, Busiest)> {
     let bar = progress::bar(Some(trace.len()), "{msg} [{bar:40}] {human_pos}/{human_len} {eta}", quiet);
     bar.set_message("grouping");
     let mut requests = trace.requests()?;
@@ -131,6 +142,6 @@ fn collect(trace: &Trace, mut collector: Collector, quiet: bool) -> anyhow::Resu
         bar.inc(batch.len() as u64);
     }
     bar.finish_and_clear();
-    let left_out = collector.left_out();
-    Ok((collector.finish(), left_out))
+    let (left_out, busiest) = (collector.left_out(), collector.busiest());
+    Ok((collector.finish(), left_out, busiest))
 }

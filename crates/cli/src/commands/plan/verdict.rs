@@ -8,6 +8,7 @@ use stripewise_plan::{
     ApplicationTimes, Decision, Joint, LeftOut, MoveLimit, Objective, SpaceCurve, SpacePoint, StageTimes,
 };
 use stripewise_report::predictions::Moves;
+use stripewise_trace::Meta;
 use stripewise_trace::summary::{LISTED_FILES_MAX, MAX_GROUPS};
 
 use super::args::Args;
@@ -16,6 +17,10 @@ use super::table::{NEGLIGIBLE, about, capitalised, percent};
 use crate::commands::place::find;
 use crate::output;
 
+/// A model that is off by more than this factor for the present layout is not trusted.
+const TRUSTED: f64 = 2.0;
+/// The origin of traces of real runs.
+const RECORDED: &str = "recorded";
 /// Maximum number of rows.
 const ROWS_MAX: usize = 8;
 /// Maximum number of warnings about executable files.
@@ -43,6 +48,7 @@ fn write_page(out: &mut String, planned: &Planned, moves: Option<Moves>, args: &
         }
     }
     writeln!(out, "{}", output::wrapped(&total(planned)))?;
+    traced(out, planned)?;
     changes(out, planned)?;
     worth(out, planned)?;
     concerning(out, planned, moves, args)
@@ -55,12 +61,7 @@ fn total(planned: &Planned) -> String {
         Objective::Elapsed => "elapsed",
         Objective::Cost => "overall cost",
     };
-    let (now_s, planned_s) = match &planned.joint {
-        Some(joint) => (joint.now_s, joint.planned_s),
-        None => planned.decisions.iter().fold((0.0, 0.0), |(now_s, planned_s), decision| {
-            (now_s + objective.of(&decision.present), planned_s + objective.of(decision.chosen()))
-        }),
-    };
+    let (now_s, planned_s) = times(planned);
     let share = 1.0 - planned_s / now_s.max(f64::MIN_POSITIVE);
     let change =
         if share < 0.0 { format!("{} more", percent(-share)) } else { format!("{} less", percent(share)) };
@@ -70,6 +71,48 @@ fn total(planned: &Planned) -> String {
         text += &format!(" No choice of changes worth making takes less than {bound_s:.3} s ({gap} less).");
     }
     text
+}
+
+/// The time of all files in their present and in their planned layouts, seconds.
+fn times(planned: &Planned) -> (f64, f64) {
+    let objective = planned.options.objective;
+    match &planned.joint {
+        Some(joint) => (joint.now_s, joint.planned_s),
+        None => planned.decisions.iter().fold((0.0, 0.0), |(now_s, planned_s), decision| {
+            (now_s + objective.of(&decision.present), planned_s + objective.of(decision.chosen()))
+        }),
+    }
+}
+
+/// What the traces say of the promise: how much of the run it concerns, and whether the model knows
+/// the present time. Traces that were not recorded say nothing.
+fn traced(out: &mut String, planned: &Planned) -> std::fmt::Result {
+    let (mut traced_s, mut all_are_recorded) = (0.0, planned.options.objective == Objective::Elapsed);
+    for Application { path, times, trace, busiest, .. } in &planned.applications {
+        let Meta { origin, wall_s, .. } = trace.meta();
+        all_are_recorded &= origin == RECORDED;
+        traced_s += *times as f64 * busiest.planned_ns as f64 / 1e9;
+        let (io_s, wall_s) = (busiest.ns as f64 / 1e9, wall_s.unwrap_or_default());
+        if 0.0 < io_s && io_s < wall_s {
+            let of = if planned.applications.len() > 1 { format!("{path}: the") } else { "The".to_owned() };
+            let text = format!(
+                "{of} busiest process reads and writes for {io_s:.3} s of a run of {wall_s:.3} s, so no layout makes the \
+                 run more than {:.2} times as fast.",
+                wall_s / (wall_s - io_s)
+            );
+            writeln!(out, "{}", output::wrapped(&text))?;
+        }
+    }
+    let now_s = times(planned).0;
+    if all_are_recorded && traced_s > 0.0 && !(1.0 / TRUSTED..=TRUSTED).contains(&(now_s / traced_s)) {
+        let text = format!(
+            "BEWARE: the traced run took {traced_s:.3} s for this, and the model says {now_s:.3} s. If memory served the \
+             program, or it ran elsewhere, the promised times are not those of such a run: measure one before you \
+             rely on them."
+        );
+        writeln!(out, "{}", output::wrapped(&text))?;
+    }
+    Ok(())
 }
 
 /// Why the pattern that gains most does, a row for each that gets another layout, those that save
