@@ -23,6 +23,8 @@ const TRUSTED: f64 = 2.0;
 const RECORDED: &str = "recorded";
 /// Maximum number of rows.
 const ROWS_MAX: usize = 8;
+/// Maximum number of remarks on the chosen layouts.
+const REMARKS_MAX: usize = 2;
 /// Maximum number of warnings about executable files.
 const WARNINGS_MAX: usize = 2;
 /// Maximum widths of a pattern and of the name of a layout, characters.
@@ -143,6 +145,7 @@ fn changes(out: &mut String, planned: &Planned) -> std::fmt::Result {
             "... and {count} more patterns of files, which save {saved_s:.3} s (--candidates, --json)"
         )?;
     }
+    remarks(out, &changed)?;
     if !kept.is_empty() && is_one_of_several {
         let kept_s: f64 = kept.iter().map(|row| row.now_s).sum();
         let plural = if kept.len() == 1 { " of files keeps its" } else { "s of files keep their" };
@@ -175,6 +178,24 @@ fn table(changed: &[Row<'_>]) -> Table {
         table.add_row([pattern, layout, format!("{now_s:.3}"), format!("{then_s:.3}"), saves]);
     }
     table
+}
+
+/// What must be known of the chosen layouts: who picks the servers, what copies cost.
+fn remarks(out: &mut String, changed: &[Row<'_>]) -> std::fmt::Result {
+    let all = changed.iter().take(ROWS_MAX).flat_map(|row| &row.decision.chosen().candidate.remarks);
+    let mut remarks: Vec<&String> = Vec::new();
+    all.for_each(|remark| {
+        if !remarks.contains(&remark) {
+            remarks.push(remark);
+        }
+    });
+    for remark in remarks.iter().take(REMARKS_MAX) {
+        writeln!(out, "{}", output::wrapped(&capitalised(&format!("{remark}."))))?;
+    }
+    match remarks.len().saturating_sub(REMARKS_MAX) {
+        0 => Ok(()),
+        more => writeln!(out, "... and {more} more remarks (--candidates, --json)"),
+    }
 }
 
 /// Warnings about executable files that would be managed.
