@@ -7,6 +7,8 @@ use stripewise_cluster::{Cluster, Plan, Profile};
 pub use stripewise_console::files::{directory, parsed, read, write_whole};
 use stripewise_trace::Trace;
 
+use crate::darshan::open_trace;
+
 /// Reads the cluster file, applies a profile, and returns the cluster and the profile's path.
 ///
 /// `profile` is a file given by the user, or the word `none` for no profile. By default it is
@@ -31,10 +33,10 @@ pub fn plan(path: &Path) -> anyhow::Result<Plan> {
     parsed(path, Plan::parse)
 }
 
-/// Opens a trace. One that lacks calls is an error, unless `accept_incomplete`; `verb` says what
+/// Opens a trace or a Darshan log. One that lacks calls is an error, unless `accept_incomplete`; `verb` says what
 /// the command does with it.
 pub fn trace(path: &Path, accept_incomplete: bool, verb: &str) -> anyhow::Result<Trace> {
-    let trace = Trace::open(path)?;
+    let trace = open_trace(path)?;
     if let (Some(reason), false) = (trace.incomplete(), accept_incomplete) {
         bail!(
             "{}: the trace is incomplete: {reason}; trace the program again, or {verb} with --accept-incomplete",

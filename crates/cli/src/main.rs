@@ -2,6 +2,7 @@
 
 mod commands;
 mod copying;
+mod darshan;
 mod files;
 mod flags;
 mod managed;

@@ -28,6 +28,7 @@ fn run(directory: &Path, name: &str, (write_s, read_s): (u64, u64), command: &st
         exit_code: None,
         start_unix_ns: 0,
         incomplete: Vec::new(),
+        notes: Vec::new(),
     };
     let path = directory.join(name);
     write_trace(&path, meta, &sample.processes(), &["/data/out.0".into()], &requests);

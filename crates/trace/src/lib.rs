@@ -32,6 +32,8 @@ mod names;
 #[cfg(feature = "files")]
 pub mod pattern;
 #[cfg(feature = "files")]
+mod sorter;
+#[cfg(feature = "files")]
 pub mod summary;
 #[cfg(feature = "files")]
 pub mod synth;
@@ -42,12 +44,14 @@ pub use record::{Flags, Op, ProcessInfo, Request};
 #[cfg(feature = "files")]
 pub use error::TraceError;
 #[cfg(feature = "files")]
-pub use file::{Meta, Requests, Trace, TraceWriter};
+pub use file::{Meta, ORIGIN_COUNTERS, ORIGIN_DXT, Requests, Trace, TraceWriter};
 #[cfg(feature = "files")]
 pub use merge::{Correction, Merged, merge};
 #[cfg(feature = "files")]
 pub use names::FileNames;
 #[cfg(feature = "files")]
 pub use pattern::pattern_of;
+#[cfg(feature = "files")]
+pub use sorter::Sorter;
 #[cfg(feature = "files")]
 pub use summary::{Class, Classifier, Summary};

@@ -15,8 +15,9 @@ use stripewise_report::{
     Activity, Collector, MissingPart, PlanView, Predictions, Report, Results, Statistics, Workload,
     missing_parts, render, units,
 };
-use stripewise_trace::{Summary, Trace};
+use stripewise_trace::Summary;
 
+use crate::darshan::open_trace;
 use crate::{files, output};
 
 /// Writes one HTML page: what an application does, how its files are laid out, what was predicted
@@ -170,7 +171,7 @@ fn native_commands(rule: &Rule, file_bytes: Option<u64>, cluster: &Cluster) -> V
 /// Reads the trace twice: the first pass gives the axis ranges of the plots that the second pass
 /// fills.
 fn read_trace(path: &Path) -> anyhow::Result<Activity> {
-    let trace = Trace::open(path)?;
+    let trace = open_trace(path)?;
     let bar = progress::sharing("reading the trace", false);
     let summary = Summary::of(&trace)?;
     let mut collector = Collector::new(&file_name(path), trace.meta(), trace.processes(), summary);

@@ -16,6 +16,7 @@ use stripewise_console::{interrupt, progress};
 use stripewise_recorder::{ENV_DIR, ENV_EXCLUDE, ENV_LIMIT, ENV_ONLY, TEXT_BYTES};
 use stripewise_trace::{Correction, Merged, Meta, TraceWriter, merge};
 
+use crate::darshan::make_trace;
 use crate::preload::{self, ld_preload};
 use summary::print_summary;
 
@@ -25,6 +26,8 @@ use summary::print_summary;
   stripewise trace -o t -- mpirun -n 16 ./app input         record a job on this machine
   stripewise trace --only '*.h5' -o t -- python3 train.py   only files whose name ends in .h5
   stripewise trace --summary t                              what the application does
+  stripewise trace --summary job.darshan                    the same of a log of Darshan 3
+  stripewise trace --from job.darshan -o t                  a trace made of it, to keep
 A job of a launcher is recorded in a directory that all nodes have, and merged when it has ended:
   mkdir /scratch/spool
   STRIPEWISE_TRACE_DIR=/scratch/spool LD_PRELOAD=/path/libstripewise_posix.so srun ./app
@@ -37,9 +40,12 @@ pub struct Args {
     /// The trace to write
     #[arg(short, long, value_name = "TRACE")]
     output: Option<PathBuf>,
-    /// Show the statistics of this trace
-    #[arg(long, value_name = "TRACE", conflicts_with_all = ["output", "merge", "command"])]
+    /// Show the statistics of this trace, or of a Darshan log
+    #[arg(long, value_name = "TRACE", conflicts_with_all = ["output", "merge", "from", "command"])]
     summary: Option<PathBuf>,
+    /// Make a trace of this Darshan log; what it does not tell is guessed, and said
+    #[arg(long, value_name = "LOG", conflicts_with_all = ["merge", "command"], requires = "output")]
+    from: Option<PathBuf>,
     /// Merge the spool that recorded processes left in this directory
     #[arg(long, value_name = "DIR", conflicts_with = "command", requires = "output")]
     merge: Option<PathBuf>,
@@ -79,6 +85,13 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let (Some(log), Some(output)) = (&args.from, &args.output) {
+        make_trace(log, output, args.quiet)?;
+        if args.json || !args.quiet {
+            print_summary(output, args.json, SUMMARY_GROUPS)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     match (&args.summary, &args.merge, &args.output) {
         (Some(trace), ..) => print_summary(trace, args.json, SUMMARY_GROUPS)?,
         (None, Some(spool), Some(output)) => {
@@ -89,7 +102,9 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             }
         }
         (None, None, _) if args.command.is_empty() => {
-            bail!("nothing to do: give a command to record after --, or --summary TRACE, or --merge DIR")
+            bail!(
+                "nothing to do: give a command to record after --, or --summary TRACE, --merge DIR or --from LOG"
+            )
         }
         (None, None, Some(output)) => return record(args, output),
         (None, _, None) => bail!("where to? Name the trace to write with -o TRACE"),

@@ -3,6 +3,7 @@
 
 use maud::{Markup, html};
 use stripewise_trace::summary::Group;
+use stripewise_trace::{ORIGIN_COUNTERS, ORIGIN_DXT};
 
 use super::group::{self, order_of_access, sharing};
 use super::parts::{TIME, Table, anchor, contents, facts, figure, more, plot, time_ticks};
@@ -47,8 +48,13 @@ fn trace(activity: &Activity, index: usize) -> Markup {
 
 fn overview(activity: &Activity) -> Markup {
     let (summary, meta) = (&activity.summary, &activity.meta);
-    let origin = (meta.origin != "recorded")
-        .then(|| ("Origin", html! { (meta.origin) ": no program ran, times are nominal" }));
+    let origin = match meta.origin.as_str() {
+        "recorded" => None,
+        ORIGIN_DXT | ORIGIN_COUNTERS => Some(html! { (meta.origin) }),
+        other => Some(html! { (other) ": no program ran, times are nominal" }),
+    };
+    let origin = origin.map(|origin| ("Origin", origin));
+    let notes = (!meta.notes.is_empty()).then(|| ("Notes", html! { (meta.notes.join("; ")) }));
     let complete = match meta.incomplete.as_slice() {
         [] => html! { "yes, no call is missing" },
         reasons => html! { span.bad { "no: " (reasons.join("; ")) } },
@@ -60,7 +66,7 @@ fn overview(activity: &Activity) -> Markup {
         @if let Some(wall_s) = meta.wall_s { "; the command ran for " (units::seconds(wall_s)) }
     };
     let command = ("Command", html! { code { (meta.command.join(" ")) } });
-    facts([command].into_iter().chain(origin).chain([
+    facts([command].into_iter().chain(origin).chain(notes).chain([
         ("Complete", complete),
         ("Processes", html! { (units::count(summary.processes)) " on " (nodes) }),
         ("Calls", html! { (units::count(summary.calls)) " on " (files) }),

@@ -78,6 +78,7 @@ impl Sample {
             wall_s: Some(2.5),
             exit_code: Some(0),
             start_unix_ns: 1_795_222_800_000_000_000,
+            notes: vec![],
             incomplete: self.incomplete.clone(),
         };
         write_trace(&path, meta, &self.processes(), &self.files(), &self.requests());

@@ -14,16 +14,23 @@ const KEY_FORMAT: &str = "stripewise.format";
 const KEY_ORIGIN: &str = "stripewise.origin";
 const KEY_COMPLETE: &str = "stripewise.complete";
 const KEY_INCOMPLETE: &str = "stripewise.incomplete";
+const KEY_NOTES: &str = "stripewise.notes";
 const KEY_COMMAND: &str = "stripewise.command";
 const KEY_WALL: &str = "stripewise.wall_s";
 const KEY_EXIT_CODE: &str = "stripewise.exit_code";
 const KEY_START: &str = "stripewise.start_unix_ns";
 const KEY_PROCESSES: &str = "stripewise.processes";
 
+/// Origin of traces of real runs whose reads and writes Darshan's DXT recorded.
+pub const ORIGIN_DXT: &str = "Darshan DXT";
+/// Origin of traces that were made of Darshan's counters: sums are true, single calls are guessed.
+pub const ORIGIN_COUNTERS: &str = "Darshan counters";
+
 /// Everything known about a trace besides its rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meta {
-    /// Where the rows come from: `recorded`, or `synthetic` (no program ran).
+    /// Where the rows come from: `recorded`, `synthetic` (no program ran), [`ORIGIN_DXT`] or
+    /// [`ORIGIN_COUNTERS`].
     pub origin: String,
     /// The traced command with its arguments, or that of the synthetic trace.
     pub command: Vec<String>,
@@ -37,6 +44,9 @@ pub struct Meta {
     pub start_unix_ns: u64,
     /// Why calls are missing from the trace, one sentence each; empty if the trace is complete.
     pub incomplete: Vec<String>,
+    /// What is guessed or left out in a trace that was made of another tool's log, one sentence
+    /// each.
+    pub notes: Vec<String>,
 }
 
 impl Meta {
@@ -62,6 +72,9 @@ impl Meta {
             (KEY_START, self.start_unix_ns.to_string()),
             (KEY_PROCESSES, json(processes.iter().map(|process| serde_json::json!(process)).collect())),
         ];
+        if !self.notes.is_empty() {
+            entries.push((KEY_NOTES, json(serde_json::json!(self.notes))));
+        }
         if let Some(wall_s) = self.wall_s {
             entries.push((KEY_WALL, wall_s.to_string()));
         }
@@ -106,6 +119,7 @@ impl Meta {
                 .transpose()?,
             start_unix_ns: need(KEY_START)?.parse().map_err(|_| bad(KEY_START))?,
             incomplete: strings(KEY_INCOMPLETE)?,
+            notes: find(KEY_NOTES).map_or(Ok(Vec::new()), |_| strings(KEY_NOTES))?,
         };
         if need(KEY_COMPLETE)? != meta.incomplete.is_empty().to_string() {
             return Err(bad(KEY_COMPLETE));

@@ -19,6 +19,6 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use meta::Meta;
+pub use meta::{Meta, ORIGIN_COUNTERS, ORIGIN_DXT};
 pub use reader::{Requests, Trace};
 pub use writer::TraceWriter;

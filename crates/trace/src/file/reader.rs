@@ -70,6 +70,11 @@ impl Trace {
         Ok(Trace { path: path.to_path_buf(), source, meta, processes, numbers, requests })
     }
 
+    /// The same trace under another name in messages: that of the log that it was made of.
+    pub fn named(self, path: &Path) -> Trace {
+        Trace { path: path.to_path_buf(), ..self }
+    }
+
     /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path

@@ -28,6 +28,7 @@ fn meta() -> Meta {
         exit_code: Some(255),
         start_unix_ns: 1 << 60,
         incomplete: vec!["limit reached".into()],
+        notes: vec!["guessed".into()],
     }
 }
 

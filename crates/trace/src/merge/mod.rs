@@ -4,7 +4,6 @@ mod alignment;
 mod clocks;
 mod file_numbers;
 mod job;
-mod sorter;
 mod spool_reader;
 
 #[cfg(test)]
@@ -15,11 +14,10 @@ use std::fs;
 use std::path::Path;
 
 use crate::spool::{LIVE, Record};
-use crate::{Flags, Meta, Op, ProcessInfo, Request, TraceError, TraceWriter};
+use crate::{Flags, Meta, Op, ProcessInfo, Request, Sorter, TraceError, TraceWriter};
 pub use alignment::Correction;
 use clocks::{Clock, Moments, clocks};
 use file_numbers::FileNumbers;
-use sorter::{RUN_REQUESTS, Sorter};
 use spool_reader::{Item, Spool, Wanted};
 
 /// The result of a merge.
@@ -57,9 +55,7 @@ pub fn merge(
     meta.incomplete.extend(job::missing_ranks(&spools));
     count_losses(&spools, &mut meta.incomplete);
 
-    let mut path = output.as_os_str().to_os_string();
-    path.push(format!(".sort{}", std::process::id()));
-    let mut sorter = Sorter::new(path.into(), RUN_REQUESTS);
+    let mut sorter = Sorter::next_to(output);
     let mut unnamed = 0;
     for (i, spool) in spools.iter().enumerate() {
         progress(0.6 * i as f64 / spools.len() as f64);
@@ -85,7 +81,9 @@ pub fn merge(
     if unnamed > 0 {
         meta.incomplete.push(format!("{unnamed} calls are damaged or on files without a name"));
     }
-    let calls = write_sorted(sorter, &mut writer, &mut meta, output, progress)?;
+    meta.start_unix_ns =
+        sorter.write_to(&mut writer, output, &mut |fraction| progress(0.6 + 0.4 * fraction))?;
+    let calls = writer.requests();
     let incomplete = meta.incomplete.clone();
     let trace_bytes = writer.finish(&meta)?;
     Ok(Merged { processes: spools.len() as u64, calls, incomplete, trace_bytes, corrections })
@@ -215,30 +213,4 @@ fn request(
         start_ns,
         end_ns: clock.unix_ns(record.end).max(start_ns),
     })
-}
-
-/// Writes the rows in order, with times relative to the first.
-fn write_sorted(
-    sorter: Sorter,
-    writer: &mut TraceWriter,
-    meta: &mut Meta,
-    output: &Path,
-    progress: &mut dyn FnMut(f64),
-) -> Result<u64, TraceError> {
-    let io = |error| TraceError::io(output, error);
-    let total = sorter.len();
-    let mut sorted = sorter.finish().map_err(io)?;
-    let mut origin_ns = None;
-    while let Some(mut request) = sorted.next().map_err(io)? {
-        let origin_ns = *origin_ns.get_or_insert(request.start_ns);
-        request.start_ns -= origin_ns;
-        request.end_ns -= origin_ns;
-        writer.push(&request)?;
-        if writer.requests().is_multiple_of(1 << 16) {
-            progress(0.6 + 0.4 * writer.requests() as f64 / total as f64);
-        }
-    }
-    meta.start_unix_ns = origin_ns.unwrap_or(0);
-    progress(1.0);
-    Ok(writer.requests())
 }

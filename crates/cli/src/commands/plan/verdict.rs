@@ -8,8 +8,8 @@ use stripewise_plan::{
     ApplicationTimes, Decision, Joint, LeftOut, MoveLimit, Objective, SpaceCurve, SpacePoint, StageTimes,
 };
 use stripewise_report::predictions::Moves;
-use stripewise_trace::Meta;
 use stripewise_trace::summary::{LISTED_FILES_MAX, MAX_GROUPS};
+use stripewise_trace::{Meta, ORIGIN_DXT};
 
 use super::args::Args;
 use super::planned::{Application, Planned};
@@ -19,8 +19,8 @@ use crate::output;
 
 /// A model that is off by more than this factor for the present layout is not trusted.
 const TRUSTED: f64 = 2.0;
-/// The origin of traces of real runs.
-const RECORDED: &str = "recorded";
+/// The origins of traces of real runs in which the time of every call is true.
+const RECORDED: [&str; 2] = ["recorded", ORIGIN_DXT];
 /// Maximum number of rows.
 const ROWS_MAX: usize = 8;
 /// Maximum number of remarks on the chosen layouts.
@@ -47,6 +47,9 @@ fn write_page(out: &mut String, planned: &Planned, moves: Option<Moves>, args: &
         }
         if let Some(failure) = trace.meta().failure() {
             writeln!(out, "{}\n", output::wrapped(&format!("{path}: the traced program failed: {failure}")))?;
+        }
+        for note in &trace.meta().notes {
+            writeln!(out, "{}\n", output::wrapped(&format!("{path}: {note}")))?;
         }
     }
     writeln!(out, "{}", output::wrapped(&total(planned)))?;
@@ -92,7 +95,7 @@ fn traced(out: &mut String, planned: &Planned) -> std::fmt::Result {
     let (mut traced_s, mut all_are_recorded) = (0.0, planned.options.objective == Objective::Elapsed);
     for Application { path, times, trace, busiest, .. } in &planned.applications {
         let Meta { origin, wall_s, .. } = trace.meta();
-        all_are_recorded &= origin == RECORDED;
+        all_are_recorded &= RECORDED.contains(&origin.as_str());
         traced_s += *times as f64 * busiest.planned_ns as f64 / 1e9;
         let (io_s, wall_s) = (busiest.ns as f64 / 1e9, wall_s.unwrap_or_default());
         if 0.0 < io_s && io_s < wall_s {

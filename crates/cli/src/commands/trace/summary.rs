@@ -7,6 +7,7 @@ use serde::Serialize;
 use stripewise_trace::summary::{Concurrency, Direction, Group};
 use stripewise_trace::{Meta, Op, Summary, Trace};
 
+use crate::darshan::open_trace;
 use crate::output::{self, human};
 
 /// Fraction from which a property is attributed to the whole group.
@@ -20,6 +21,7 @@ struct Report<'a> {
     command: &'a [String],
     complete: bool,
     incomplete: &'a [String],
+    notes: &'a [String],
     wall_s: &'a Option<f64>,
     exit_code: &'a Option<u8>,
     start_unix_ns: &'a u64,
@@ -29,13 +31,13 @@ struct Report<'a> {
 
 /// Prints the statistics of a trace: as text, those of the first `groups` groups of files only.
 pub fn print_summary(path: &Path, json: bool, groups: usize) -> anyhow::Result<()> {
-    let trace = Trace::open(path)?;
+    let trace = open_trace(path)?;
     let summary = Summary::of(&trace)?;
     if !json {
         print_text(&trace, &summary, groups);
         return Ok(());
     }
-    let Meta { origin, command, incomplete, wall_s, exit_code, start_unix_ns } = trace.meta();
+    let Meta { origin, command, incomplete, notes, wall_s, exit_code, start_unix_ns } = trace.meta();
     let (trace, complete, summary) = (path.display().to_string(), incomplete.is_empty(), &summary);
     output::json(&Report {
         trace,
@@ -43,6 +45,7 @@ pub fn print_summary(path: &Path, json: bool, groups: usize) -> anyhow::Result<(
         command,
         complete,
         incomplete,
+        notes,
         wall_s,
         exit_code,
         start_unix_ns,
@@ -96,6 +99,9 @@ fn print_head(trace: &Trace, summary: &Summary) {
     match trace.incomplete() {
         Some(reason) => println!("INCOMPLETE: {reason}"),
         None => println!("complete: no call is missing"),
+    }
+    for note in &meta.notes {
+        println!("{}", output::wrapped(&format!("NOTE: {note}")));
     }
 }
 

@@ -1,17 +1,17 @@
 //! Sorts any number of requests by start in bounded memory: sorted runs in a temporary file, then a
-//! merge.
+//! merge. For sources of traces whose requests do not come in order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use crate::{Flags, Op, Request};
+use crate::{Flags, Op, Request, TraceError, TraceWriter};
 
 /// Requests that are sorted in memory at a time (about 120 MB).
-pub(super) const RUN_REQUESTS: usize = 2 << 20;
+const RUN_REQUESTS: usize = 2 << 20;
 
 /// Size of one request in the temporary file, bytes.
 const ROW_BYTES: usize = 56;
@@ -26,8 +26,8 @@ fn key(request: &Request) -> Key {
     (request.start_ns, request.end_ns, request.process, request.tid, request.offset, request.op as u8)
 }
 
-/// Collects and sorts requests.
-pub(super) struct Sorter {
+/// Collects and sorts requests. Memory: about 120 MB, however many requests there are.
+pub struct Sorter {
     rows: Vec<Request>,
     capacity: usize,
     path: PathBuf,
@@ -39,17 +39,56 @@ pub(super) struct Sorter {
 impl Sorter {
     /// Runs of `capacity` requests go to a temporary file at `path`, which is created when needed
     /// and unlinked at once.
-    pub(super) fn new(path: PathBuf, capacity: usize) -> Sorter {
+    fn new(path: PathBuf, capacity: usize) -> Sorter {
         Sorter { rows: Vec::new(), capacity, path, file: None, runs: Vec::new() }
     }
 
-    pub(super) fn push(&mut self, request: Request) -> io::Result<()> {
+    /// The sorter for a trace at `output`. Runs go to a temporary file next to it.
+    pub fn next_to(output: &Path) -> Sorter {
+        let mut path = output.as_os_str().to_os_string();
+        path.push(format!(".sort{}", std::process::id()));
+        Sorter::new(path.into(), RUN_REQUESTS)
+    }
+
+    /// Adds a request. Its times count from any time that all requests have in common.
+    ///
+    /// # Errors
+    /// The temporary file cannot be written.
+    pub fn push(&mut self, request: Request) -> io::Result<()> {
         self.rows.push(request);
         if self.rows.len() == self.capacity { self.spill() } else { Ok(()) }
     }
 
+    /// Writes all requests to a trace, with times relative to the first. Returns the start of the
+    /// first, or 0. `progress` receives the fraction done, 0 to 1.
+    ///
+    /// # Errors
+    /// The trace or the temporary file cannot be written; the message names `output`.
+    pub fn write_to(
+        self,
+        writer: &mut TraceWriter,
+        output: &Path,
+        progress: &mut dyn FnMut(f64),
+    ) -> Result<u64, TraceError> {
+        let io = |error| TraceError::io(output, error);
+        let total = self.len();
+        let mut sorted = self.finish().map_err(io)?;
+        let mut origin_ns = None;
+        while let Some(mut request) = sorted.next().map_err(io)? {
+            let origin_ns = *origin_ns.get_or_insert(request.start_ns);
+            request.start_ns -= origin_ns;
+            request.end_ns -= origin_ns;
+            writer.push(&request)?;
+            if writer.requests().is_multiple_of(1 << 16) {
+                progress(writer.requests() as f64 / total as f64);
+            }
+        }
+        progress(1.0);
+        Ok(origin_ns.unwrap_or(0))
+    }
+
     /// Number of requests so far.
-    pub(super) fn len(&self) -> u64 {
+    fn len(&self) -> u64 {
         self.runs.iter().sum::<usize>() as u64 + self.rows.len() as u64
     }
 
@@ -73,7 +112,7 @@ impl Sorter {
     }
 
     /// All requests, sorted.
-    pub(super) fn finish(mut self) -> io::Result<Sorted> {
+    fn finish(mut self) -> io::Result<Sorted> {
         self.rows.sort_unstable_by_key(key);
         let file = self.file.map(|file| file.into_inner().map_err(|error| error.into_error())).transpose()?;
         // The last run is in memory.
@@ -93,7 +132,7 @@ impl Sorter {
 }
 
 /// The sorted requests, merged from sorted runs.
-pub(super) struct Sorted {
+struct Sorted {
     file: Option<File>,
     runs: Vec<Run>,
     /// Key of the next request of every run that has one, and the number of the run.
@@ -109,7 +148,7 @@ struct Run {
 
 impl Sorted {
     /// The next request.
-    pub(super) fn next(&mut self) -> io::Result<Option<Request>> {
+    fn next(&mut self) -> io::Result<Option<Request>> {
         let Some(Reverse((_, run))) = self.heap.pop() else { return Ok(None) };
         let request = self.runs[run].rows.next();
         self.enter(run)?;
