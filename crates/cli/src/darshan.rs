@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use stripewise_console::{interrupt, progress};
-use stripewise_darshan::{Log, TraceFromLogError, is_darshan, trace_from_log};
+use stripewise_darshan::{CALLS_MAX, Log, TraceFromLogError, is_darshan, trace_from_log};
 use stripewise_trace::{Trace, TraceWriter};
 
 /// Opens a trace, or makes a temporary one of a Darshan log. What a file is, its first bytes tell.
@@ -31,8 +31,9 @@ pub fn make_trace(path: &Path, output: &Path, quiet: bool) -> anyhow::Result<()>
     let file = File::open(path).with_context(|| path.display().to_string())?;
     let bar = progress::sharing("reading the Darshan log", quiet);
     let opened = Log::open(BufReader::new(file)).map_err(TraceFromLogError::Log);
-    let made =
-        opened.and_then(|mut log| trace_from_log(&mut log, output, &mut |done| progress::share(&bar, done)));
+    let made = opened.and_then(|mut log| {
+        trace_from_log(&mut log, output, CALLS_MAX, &mut |done| progress::share(&bar, done))
+    });
     bar.finish_and_clear();
     match made {
         Ok(_) => Ok(()),

@@ -14,7 +14,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use common::{LogWriter, USUAL, dxt};
-use stripewise_darshan::{Layer, Log, Module, trace_from_log};
+use stripewise_darshan::{CALLS_MAX, Layer, Log, Module, trace_from_log};
 use stripewise_random::Random;
 
 #[path = "../tests/common/mod.rs"]
@@ -80,11 +80,14 @@ fn measure(step: &str, log: &Path, trace: &Path) {
     let mut opened = Log::open(BufReader::new(File::open(log).unwrap())).unwrap();
     let count = match step {
         "read" => read(&mut opened),
-        _ => trace_from_log(&mut opened, trace, &mut |_| {}).unwrap(),
+        _ => trace_from_log(&mut opened, trace, CALLS_MAX, &mut |_| {}).unwrap(),
     };
     let (wall_s, cpu_s) = (start.elapsed().as_secs_f64(), cpu_s() - before_s);
     let rate = count as f64 / cpu_s / 1e6;
-    println!("{step}: {count} in {cpu_s:.2} s of CPU ({wall_s:.2} s): {rate:.2} million per second, {} MiB", peak_mib());
+    println!(
+        "{step}: {count} in {cpu_s:.2} s of CPU ({wall_s:.2} s): {rate:.2} million per second, {} MiB",
+        peak_mib()
+    );
     if step == "trace" {
         println!("trace: {} MiB", trace.metadata().unwrap().len() >> 20);
     }

@@ -37,4 +37,4 @@ pub use lustre::{Component, LustreRecord, LustreRecords};
 pub use module::Module;
 pub use names::Names;
 pub use records::{Counters, Record, Records};
-pub use trace::{TraceFromLogError, trace_from_log};
+pub use trace::{CALLS_MAX, TraceFromLogError, trace_from_log};

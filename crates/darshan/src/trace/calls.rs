@@ -8,7 +8,7 @@ use super::covered::Covered;
 use super::files::Standard;
 use super::transfers::{Transfers, share};
 use super::usage::{self, Others};
-use super::{CALLS_MAX, Making, TraceFromLogError};
+use super::{Making, TraceFromLogError};
 use crate::{Counters, Log, Record};
 
 impl Making<'_> {
@@ -27,7 +27,7 @@ impl Making<'_> {
         }
         let made = self.count_calls(log, covered)?;
         self.say_what_is_missing(covered, made);
-        let every = made.div_ceil(CALLS_MAX).max(1);
+        let every = self.every(made);
         for of in Making::COUNTERS {
             let taken = records(log, of, &mut |record| self.take_record(of, record, every, covered));
             let left_out = *taken.as_ref().unwrap_or(&0);
@@ -46,13 +46,13 @@ impl Making<'_> {
         &mut self,
         log: &mut Log<R>,
         covered: &Covered,
-    ) -> Result<u64, TraceFromLogError> {
-        let mut made = 0_u64;
+    ) -> Result<u128, TraceFromLogError> {
+        let mut made = 0;
         for of in Making::COUNTERS {
             let counted = records(log, of, &mut |record| {
                 if covered.takes(record.id, of) {
                     let data = if covered.has(record.id, of) { 0 } else { transfers(of, record) };
-                    made = made.saturating_add(data).saturating_add(others(of, record));
+                    made += u128::from(data) + others(of, record);
                 }
                 Ok(())
             });
@@ -61,7 +61,7 @@ impl Making<'_> {
         Ok(made)
     }
 
-    fn say_what_is_missing(&mut self, covered: &Covered, made: u64) {
+    fn say_what_is_missing(&mut self, covered: &Covered, made: u128) {
         let incomplete = &mut self.meta.incomplete;
         if covered.missing() > 0 {
             incomplete.push(format!(
@@ -73,12 +73,17 @@ impl Making<'_> {
         if covered.beyond() > 0 {
             incomplete.push(format!("{} DXT records are left out, of too many files", covered.beyond()));
         }
-        if made > CALLS_MAX {
-            let every = made.div_ceil(CALLS_MAX);
-            incomplete.push(format!(
+        if made > self.calls_max.into() {
+            let every = self.every(made);
+            self.meta.incomplete.push(format!(
                 "the log counts {made} calls without telling when they were: one of {every} is in the trace"
             ));
         }
+    }
+
+    /// Of how many counted calls one is in the trace.
+    fn every(&self, made: u128) -> u64 {
+        made.div_ceil(self.calls_max.max(1).into()).clamp(1, u64::MAX.into()) as u64
     }
 
     fn take_record(
@@ -190,6 +195,6 @@ fn transfers(of: Counters, record: &Record) -> u64 {
 }
 
 /// Number of other calls that are made of a record.
-fn others(of: Counters, record: &Record) -> u64 {
-    usage::others(of, record).iter().fold(0, |sum, others| sum.saturating_add(others.calls))
+fn others(of: Counters, record: &Record) -> u128 {
+    usage::others(of, record).iter().map(|others| u128::from(others.calls)).sum()
 }

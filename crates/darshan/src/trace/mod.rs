@@ -33,13 +33,15 @@ pub enum TraceFromLogError {
     Trace(#[from] TraceError),
 }
 
-/// Maximum number of calls that are made of counters. If a log counts more, one of several stands
-/// for all of them.
-const CALLS_MAX: u64 = 1 << 24;
+/// The number of calls that programs allow [`trace_from_log`] to make of counters.
+pub const CALLS_MAX: u64 = 1 << 24;
 
 /// Makes a trace at `output` of a log. Returns the number of calls in it. Memory: 300 MB, and some
 /// 50 bytes for each of up to 4 million files; further data go through temporary files next to
 /// `output`. `progress` receives the fraction done, 0 to 1.
+///
+/// If more than `calls_max` calls are to be made of counters, one of several stands for all of them,
+/// but every record gives one of every kind.
 ///
 /// A log that is cut off or damaged gives an incomplete trace.
 ///
@@ -48,9 +50,10 @@ const CALLS_MAX: u64 = 1 << 24;
 pub fn trace_from_log<R: Read + Seek>(
     log: &mut Log<R>,
     output: &Path,
+    calls_max: u64,
     progress: &mut dyn FnMut(f64),
 ) -> Result<u64, TraceFromLogError> {
-    let mut making = Making::new(log.job()?, output)?;
+    let mut making = Making::new(log.job()?, output, calls_max)?;
     making.take(log, progress)?;
     let Making { sorter, mut writer, mut meta, .. } = making;
     meta.start_unix_ns =
@@ -63,6 +66,7 @@ pub fn trace_from_log<R: Read + Seek>(
 /// A trace that is being made.
 struct Making<'a> {
     output: &'a Path,
+    calls_max: u64,
     writer: TraceWriter,
     sorter: Sorter,
     meta: Meta,
@@ -72,7 +76,7 @@ struct Making<'a> {
 }
 
 impl Making<'_> {
-    fn new(job: Job, output: &Path) -> Result<Making<'_>, TraceError> {
+    fn new(job: Job, output: &Path, calls_max: u64) -> Result<Making<'_>, TraceError> {
         let mut meta = Meta {
             command: job.command.split_whitespace().map(str::to_owned).collect(),
             wall_s: job.runtime_s(),
@@ -87,7 +91,7 @@ impl Making<'_> {
         }
         let (writer, sorter) = (TraceWriter::create(output)?, Sorter::next_to(output));
         let (clock, processes) = (Clock::new(&job), Processes::new(&job));
-        Ok(Making { output, writer, sorter, meta, clock, files: Files::default(), processes })
+        Ok(Making { output, calls_max, writer, sorter, meta, clock, files: Files::default(), processes })
     }
 
     fn take<R: Read + Seek>(

@@ -59,7 +59,8 @@ impl Transfers {
         let mut sizes = Mix::new(self.sizes.iter().map(|(_, times)| *times));
         let jumps = self.sequential.saturating_sub(self.consecutive).min(self.calls);
         let consecutive = self.consecutive.min(self.calls);
-        let random = self.calls.saturating_sub(consecutive).saturating_sub(jumps);
+        // A process's first call follows none, and is in neither counter.
+        let random = self.calls.saturating_sub(consecutive).saturating_sub(jumps).saturating_sub(processes);
         let mut kinds = Mix::new([consecutive, jumps, random].into_iter());
         let each_s = self.busy_s.max(0.0) / self.calls.max(1) as f64;
         let span_s = (self.end_s - self.start_s - each_s).max(0.0);
