@@ -9,6 +9,7 @@ tests).
 
 import atexit
 import contextlib
+import importlib.util
 import itertools
 import json
 import os
@@ -31,6 +32,9 @@ LONG = os.environ.get("STRIPEWISE_LONG") == "1"
 BUILD = Path(os.environ.get("STRIPEWISE_BUILD_DIR", ROOT / "build")).resolve()
 LIBRARY_NAME = "libstripewise_posix.so"
 MPIS = ["mpich", "openmpi"]
+# The logs that PyDarshan brings along. It is not imported, since that takes a second.
+PYDARSHAN = importlib.util.find_spec("darshan")
+DARSHAN_LOGS = sorted(Path(PYDARSHAN.origin).parent.rglob("*.darshan")) if PYDARSHAN else []
 # Seconds after which a command counts as hung. No passing test waits for it: next to twenty busy
 # loops, a minute of work takes more than ten.
 HANGS_S = 3600

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from bad_input import assert_refused
-from conftest import ROOT, run_command
+from conftest import DARSHAN_LOGS, ROOT, run_command
 
-darshan = pytest.importorskip("darshan")
+pytest.importorskip("darshan")
 
-LOGS = sorted(Path(darshan.__file__).parent.rglob("*.darshan"))
+LOGS = list(DARSHAN_LOGS)
 # More logs than PyDarshan brings along, such as a checkout of darshan-hpc/darshan-logs.
 MORE = os.environ.get("STRIPEWISE_DARSHAN_LOGS")
 LOGS += sorted(path for path in Path(MORE).rglob("*.darshan") if path.stat().st_size) if MORE else []

@@ -5,7 +5,7 @@ import os
 import re
 
 import pytest
-from conftest import ROOT
+from conftest import DARSHAN_LOGS, ROOT
 
 NOT_RUN = "<!-- tests/test_guide.py builds in its own way -->"
 
@@ -91,6 +91,8 @@ def desk(make_cluster, tmp_path):
     (desk / "cluster.toml").write_text(make_cluster().text())
     (desk / "input").write_bytes(os.urandom(1 << 20))
     (desk / "train.py").write_text("print('trained')\n")
+    for log in (log for log in DARSHAN_LOGS if log.name == "ior_hdf5_example.darshan"):
+        (desk / "job.darshan").write_bytes(log.read_bytes())
     for path, text in ((desk / "app", APPLICATION), (desk / "job", APPLICATION), (tmp_path / "bin" / "srun", '#!/bin/sh\nexec "$@"\n')):
         path.write_text(text)
         path.chmod(0o755)

@@ -33,8 +33,8 @@ pub fn plan(path: &Path) -> anyhow::Result<Plan> {
     parsed(path, Plan::parse)
 }
 
-/// Opens a trace or a Darshan log. One that lacks calls is an error, unless `accept_incomplete`; `verb` says what
-/// the command does with it.
+/// Opens a trace or a Darshan log. One that lacks calls is an error, unless `accept_incomplete`;
+/// `verb` says what the command does with it.
 pub fn trace(path: &Path, accept_incomplete: bool, verb: &str) -> anyhow::Result<Trace> {
     let trace = open_trace(path)?;
     if let (Some(reason), false) = (trace.incomplete(), accept_incomplete) {

@@ -12,12 +12,14 @@ use stripewise_darshan::{Counters, Layer, Log, Segment};
 
 type Nothing = Result<(), Box<dyn Error>>;
 
+/// Prints a part of a log.
+type Part = fn(&mut Log<BufReader<File>>, &mut dyn Write) -> Nothing;
+
 fn main() -> Nothing {
     let path = std::env::args_os().nth(1).ok_or("usage: dump LOG")?;
     let mut log = Log::open(BufReader::new(File::open(path)?))?;
     let mut out = BufWriter::new(std::io::stdout().lock());
-    let parts: [fn(&mut Log<BufReader<File>>, &mut dyn Write) -> Nothing; 6] =
-        [modules, job, names, records, lustre, dxt];
+    let parts: [Part; 6] = [modules, job, names, records, lustre, dxt];
     for part in parts {
         // The parts behind a damaged one may be whole.
         if let Err(error) = part(&mut log, &mut out) {

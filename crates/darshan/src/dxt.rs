@@ -1,6 +1,7 @@
 //! Extended traces (DXT): every read and write of a process to a file. Source:
-//! `include/darshan-dxt-log-format.h` and `darshan-util/darshan-dxt-logutils.c` of Darshan 3.5,
-//! which reads the records of all versions since 3.1.
+//! `include/darshan-dxt-log-format.h` and `darshan-util/darshan-dxt-logutils.c` of Darshan 3.5.0,
+//! which reads the records of all versions since 3.1. The newest versions, whose segments have a
+//! thread, are those of the development branch (commit 45bcba8e).
 
 use std::io::{Read, Seek};
 

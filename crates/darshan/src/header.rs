@@ -1,5 +1,6 @@
 //! The header: the only part of a log that is never compressed. Source: Darshan 3.5
-//! `include/darshan-log-format.h` and `darshan_log_get_header` in `darshan-util/darshan-logutils.c`.
+//! `include/darshan-log-format.h` and `darshan_log_get_header` in
+//! `darshan-util/darshan-logutils.c`.
 
 use std::io::Read;
 

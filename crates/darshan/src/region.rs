@@ -1,5 +1,5 @@
-//! The decompressed bytes of a region, streamed. A region is a sequence of compressed streams: every
-//! process of a job compresses its own records. Source: Darshan 3.5 `darshan_log_dzread` in
+//! The decompressed bytes of a region, streamed. A region is a sequence of compressed streams:
+//! every process of a job compresses its own records. Source: Darshan 3.5 `darshan_log_dzread` in
 //! `darshan-util/darshan-logutils.c`.
 
 use std::io::{Read, Seek, SeekFrom};
@@ -112,8 +112,8 @@ impl<'a, R: Read + Seek> Region<'a, R> {
         })
     }
 
-    /// Makes at least `len` bytes available, at most [`BUFFER_BYTES`]. Returns `false` at the end of
-    /// the region.
+    /// Makes at least `len` bytes available, at most [`BUFFER_BYTES`]. Returns `false` at the end
+    /// of the region.
     ///
     /// # Errors
     /// The region ends or is damaged before `len` bytes. All bytes before that have been available.

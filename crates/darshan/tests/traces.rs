@@ -66,7 +66,10 @@ fn read(path: &Path) -> Made {
     Made { meta, processes, files: trace.file_names().unwrap(), requests: all }
 }
 
-fn add(log: &mut Writer, of: Counters, records: &[(u64, i64, &[(&str, f64)])]) {
+/// Id of a file, rank, and counters or segments.
+type Records<'a, T> = &'a [(u64, i64, &'a [T])];
+
+fn add(log: &mut Writer, of: Counters, records: Records<(&str, f64)>) {
     let newest = [(Counters::Posix, 4), (Counters::MpiIo, 3), (Counters::Stdio, 2)];
     let version = newest.iter().find(|(other, _)| *other == of).unwrap().1;
     let mut bytes = log.bytes();
@@ -77,7 +80,7 @@ fn add(log: &mut Writer, of: Counters, records: &[(u64, i64, &[(&str, f64)])]) {
 }
 
 /// Segments: offset, bytes, start and end.
-fn add_dxt(log: &mut Writer, records: &[(u64, i64, &[(i64, i64, f64, f64)])]) {
+fn add_dxt(log: &mut Writer, records: Records<(i64, i64, f64, f64)>) {
     let mut bytes = log.bytes();
     for (id, rank, writes) in records {
         dxt(&mut bytes, false, (*id, *rank, "node7"), writes, &[]);

@@ -1,5 +1,5 @@
-//! Which layer's calls on a file are in the trace. Each layer is built on the next lower one, so the
-//! calls of only one of them count.
+//! Which layer's calls on a file are in the trace. Each layer is built on the next lower one, so
+//! the calls of only one of them count.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -65,12 +65,8 @@ impl Covered {
 
     /// Whether calls of a module on a file are made of counters. Call it after all are counted.
     pub(super) fn takes(&self, id: u64, of: Counters) -> bool {
-        match of {
-            // Darshan does not see the system calls of C streams.
-            Counters::Stdio => true,
-            Counters::Posix => true,
-            _ => !self.system_calls.contains(&id) && self.system_calls.len() < FILES_MAX,
-        }
+        // MPI-IO makes system calls, and Darshan does not see those of C streams.
+        of != Counters::MpiIo || !self.system_calls.contains(&id) && self.system_calls.len() < FILES_MAX
     }
 
     /// Whether the reads and writes of a module on a file are not to be made of counters, since the

@@ -44,7 +44,8 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// A segment as a request; `None` if that cannot be. Segments without offsets count as in order.
+    /// A segment as a request; `None` if that cannot be. Segments without offsets count as in
+    /// order.
     #[inline]
     fn request(
         &mut self,

@@ -40,8 +40,8 @@ pub const CALLS_MAX: u64 = 1 << 24;
 /// 50 bytes for each of up to 4 million files; further data go through temporary files next to
 /// `output`. `progress` receives the fraction done, 0 to 1.
 ///
-/// If more than `calls_max` calls are to be made of counters, one of several stands for all of them,
-/// but every record gives one of every kind.
+/// If more than `calls_max` calls are to be made of counters, one of several stands for all of
+/// them, but every record gives one of every kind.
 ///
 /// A log that is cut off or damaged gives an incomplete trace.
 ///

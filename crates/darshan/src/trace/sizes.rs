@@ -64,10 +64,9 @@ fn between(calls: u64, bytes: u64, mut left: [u64; BUCKETS]) -> Vec<(u64, u64)> 
     let fraction = ((bytes as f64 - least) / (most - least).max(1.0)).clamp(0.0, 1.0);
     let size = |(smallest, largest): (u64, u64)| smallest + (fraction * (largest - smallest) as f64) as u64;
     let mut sizes: Vec<(u64, u64)> = ranges.iter().map(|(bounds, times)| (size(*bounds), *times)).collect();
-    if calls_left > 0 {
-        // Calls in no range are of one size.
-        sizes.push((bytes.saturating_sub(sum(&sizes)) / calls_left, calls_left));
-    }
+    // Calls in no range are of one size.
+    let rest = bytes.saturating_sub(sum(&sizes)).checked_div(calls_left);
+    sizes.extend(rest.map(|size| (size, calls_left)));
     let missing = bytes.saturating_sub(sum(&sizes));
     spread(missing, calls, sizes)
 }

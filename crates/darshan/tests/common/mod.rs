@@ -1,5 +1,5 @@
-//! Writes logs as `include/darshan-*-log-format.h` of Darshan says, of every version, byte order and
-//! compression: for tests, the benchmark, and the example `samples`.
+//! Writes logs as `include/darshan-*-log-format.h` of Darshan says, of every version, byte order
+//! and compression: for tests, the benchmark, and the example `samples`.
 
 #![allow(dead_code, reason = "each user needs a part")]
 
