@@ -3,8 +3,9 @@
 use std::io::Cursor;
 use std::path::Path;
 
-use common::{LogWriter, USUAL, dxt, record};
-use stripewise_darshan::{Counters, Log, Module, trace_from_log};
+use common::{LogWriter, Shape, USUAL, dxt, record, sample};
+use proptest::prelude::*;
+use stripewise_darshan::{Compression, Counters, Log, Module, TraceFromLogError, trace_from_log};
 use stripewise_trace::{Flags, Meta, ORIGIN_COUNTERS, ORIGIN_DXT, Op, ProcessInfo, Request, Trace};
 
 mod common;
@@ -45,15 +46,19 @@ fn made(log: Writer) -> Made {
 }
 
 fn made_of(bytes: &[u8]) -> Made {
+    try_made_of(bytes).unwrap()
+}
+
+fn try_made_of(bytes: &[u8]) -> Result<Made, TraceFromLogError> {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("t");
-    let mut log = Log::open(Cursor::new(bytes)).unwrap();
-    let calls = trace_from_log(&mut log, &path, CALLS, &mut |_| {}).unwrap();
+    let mut log = Log::open(Cursor::new(bytes))?;
+    let calls = trace_from_log(&mut log, &path, CALLS, &mut |_| {})?;
     let files_left: Vec<_> = std::fs::read_dir(place.path()).unwrap().collect();
     assert_eq!(files_left.len(), 1, "{files_left:?}");
     let made = read(&path);
     assert_eq!(made.requests.len() as u64, calls);
-    made
+    Ok(made)
 }
 
 fn read(path: &Path) -> Made {
@@ -251,4 +256,24 @@ fn damage_behind_records_keeps_them() {
     let made = made_of(&bytes);
     assert!(made.says("module DXT_POSIX is damaged"), "{:?}", made.meta);
     assert!(!made.requests.is_empty());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    /// The log is not compressed, so that the bytes that change are those of counters and times.
+    #[test]
+    fn flipped_bytes_give_a_trace_or_an_error(
+        flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..60),
+    ) {
+        let shape = Shape { compression: Compression::None, ..USUAL };
+        let mut bytes = sample(Cursor::new(Vec::new()), shape, 0).into_inner();
+        for (index, byte) in flips {
+            let index = index.index(bytes.len());
+            bytes[index] ^= byte;
+        }
+        if let Ok(made) = try_made_of(&bytes) {
+            prop_assert!(made.requests.len() as u64 <= CALLS + 5000, "{}", made.requests.len());
+        }
+    }
 }

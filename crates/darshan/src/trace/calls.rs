@@ -20,7 +20,7 @@ impl Making<'_> {
     ) -> Result<(), TraceFromLogError> {
         for of in Making::COUNTERS {
             let counted = records(log, of, &mut |record| {
-                covered.count(record.id, of, transfers(of, record));
+                covered.count(record.id, of, usage::calls(of, record));
                 Ok(())
             });
             self.tolerate(counted.map(|_| ()))?;
@@ -52,7 +52,7 @@ impl Making<'_> {
             let counted = records(log, of, &mut |record| {
                 if covered.takes(record.id, of) {
                     let data = if covered.has(record.id, of) { 0 } else { transfers(of, record) };
-                    made += u128::from(data) + others(of, record);
+                    made += data + others(of, record);
                 }
                 Ok(())
             });
@@ -190,8 +190,8 @@ fn records<R: Read + Seek>(
 }
 
 /// Number of reads and writes that a record counts.
-fn transfers(of: Counters, record: &Record) -> u64 {
-    usage::calls(of, record)
+fn transfers(of: Counters, record: &Record) -> u128 {
+    usage::calls(of, record).into_iter().map(u128::from).sum()
 }
 
 /// Number of other calls that are made of a record.

@@ -50,7 +50,7 @@ impl Covered {
     }
 
     /// Notes what a module counted of a file.
-    pub(super) fn count(&mut self, id: u64, of: Counters, transfers: u64) {
+    pub(super) fn count(&mut self, id: u64, of: Counters, transfers: [u64; 2]) {
         if of == Counters::Posix && self.system_calls.len() < FILES_MAX {
             self.system_calls.insert(id);
         }
@@ -59,7 +59,7 @@ impl Covered {
         if let Some(segments) = self.segments.get_mut(&id).filter(|of| of.layer == layer)
             && of != Counters::Stdio
         {
-            segments.counted = segments.counted.saturating_add(transfers);
+            segments.counted = transfers.into_iter().fold(segments.counted, u64::saturating_add);
         }
     }
 

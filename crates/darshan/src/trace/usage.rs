@@ -119,10 +119,14 @@ fn data(of: Counters) -> &'static [Indices; 2] {
     }
 }
 
-/// Number of reads and writes that a record of these modules counts.
-pub(super) fn calls(of: Counters, record: &Record) -> u64 {
-    let indices = data(of).iter().flat_map(|indices| indices.calls);
-    indices.fold(0, |sum, &index| sum.saturating_add(count(record, index)))
+/// Number of reads, and number of writes, that a record of these modules counts.
+pub(super) fn calls(of: Counters, record: &Record) -> [u64; 2] {
+    let [reads, writes] = data(of);
+    [reads, writes].map(|indices| calls_of(record, indices))
+}
+
+fn calls_of(record: &Record, indices: &Indices) -> u64 {
+    indices.calls.iter().fold(0, |sum, &index| sum.saturating_add(count(record, index)))
 }
 
 /// The reads and the writes of a record of these modules.
@@ -141,7 +145,7 @@ pub(super) fn transfers(of: Counters, record: &Record) -> [Transfers; 2] {
 }
 
 fn of_indices(record: &Record, indices: &Indices, common: Vec<(u64, u64)>) -> Transfers {
-    let calls = indices.calls.iter().fold(0_u64, |sum, &index| sum.saturating_add(count(record, index)));
+    let calls = calls_of(record, indices);
     let bytes = count(record, indices.bytes);
     let collective = indices.collective.map_or(0, |index| count(record, index));
     Transfers {
