@@ -18,7 +18,8 @@ pub fn filter(problem: &Problem<'_>, planner: &str, proposal: &mut Proposal) -> 
     if problem.cluster.has_pools() {
         let dropped = proposal.retain(|candidate| {
             let remarks = left_to_the_file_system(candidate, problem.cluster)?;
-            candidate.remarks.extend(remarks);
+            // First: it is about the prediction itself.
+            candidate.remarks.splice(0..0, remarks);
             Ok::<_, String>(())
         });
         if let Some((name, reason)) = dropped.first() {
