@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use stripewise_cluster::Counts;
+use stripewise_extents::nodes::living_node;
 use stripewise_extents::{CopyId, Counter, Journal, Map, MapError, MapSpec, Mask, Select, Span};
 use stripewise_sys::{Mode, OFlags};
 use stripewise_target::{ObjectSet, Opening, Target, TargetError, TargetRef};
@@ -101,7 +102,8 @@ pub enum Lease {
     /// This node. If no process has the file open, its processes were killed, and the next one
     /// continues.
     Here,
-    /// This node before its last boot. The next process falls back on what was synced.
+    /// This node before its last boot, or a session of any node that has died. The next process
+    /// falls back on what was synced.
     EarlierBoot,
     /// This node, but the map of unsynced writes is gone. A user has to ask for a repair.
     Lost,
@@ -180,12 +182,16 @@ fn state(
         Err(error) => return Ok(Err(error)),
     };
     let lease = match &journal.opened {
+        Some(_) if !live && journal.nodes.is_some() => match living_node(sys, spec) {
+            Ok(None) => Lease::EarlierBoot,
+            Ok(Some(node)) => Lease::Elsewhere(node.name),
+            Err(error) => return Ok(Err(error)),
+        },
         // A process in other namespaces may have named the node differently, but the shared state
         // is of this boot.
         Some(node) if live && node.boot == spec.node.boot => Lease::Here,
         Some(node) if !node.is_same_machine(&spec.node) => Lease::Elsewhere(node.name.clone()),
-        // The map is not joined where several nodes used the file: a repair recovers the sessions.
-        Some(node) if node.boot != spec.node.boot && journal.nodes.is_none() => Lease::EarlierBoot,
+        Some(node) if node.boot != spec.node.boot => Lease::EarlierBoot,
         Some(_) => Lease::Lost,
         None => Lease::Closed,
     };

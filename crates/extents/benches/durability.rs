@@ -90,6 +90,7 @@ fn journal(base: &Path) {
         default: Mask::ORIGINAL,
         node: Node::this(&(sys.clone() as stripewise_sys::SysRef)).unwrap(),
         create: true,
+        sessions: false,
     };
     let map = Map::join(sys, spec).unwrap();
     let write = |number: u64, to: CopyId| {

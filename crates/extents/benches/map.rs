@@ -43,6 +43,7 @@ fn spec(root: &Path, memory: &Path, create: bool) -> MapSpec {
         default: Mask::ORIGINAL,
         node: Node::this(&sys).expect("a node"),
         create,
+        sessions: false,
     }
 }
 

@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-use stripewise_sys::{LockKind, Mode, OFlags};
+use stripewise_sys::LockKind;
 
 use crate::error::{caller, io};
 use crate::hooks::{self, reach};
 use crate::index::Entry;
 use crate::joined::Joined;
 use crate::journal::Locked;
-use crate::shared::{self, COPIER_BYTE, Counter, Extent, SlotState, Word};
+use crate::shared::{COPIER_BYTE, Counter, Extent, SlotState, Word};
 use crate::{CopyId, Map, Mask, Result, Span};
 
 /// The right to copy and evict. One process of the node holds it per file, until it is dropped or
@@ -53,16 +53,9 @@ impl Map {
     pub fn copier(&self) -> Result<Option<Copier<'_>>> {
         let joined = self.joined()?;
         joined.ensure_opened()?;
-        let path = joined.spec.run_dir.join(shared::LOCK);
-        // A description of its own: all threads share the description that holds the block.
-        let file = joined.sys.open(None, &path, OFlags::RDWR, Mode::empty()).map_err(io(&path, "open"))?;
-        let identity =
-            |fd| joined.sys.stat(fd).map(|stat| (stat.st_dev, stat.st_ino)).map_err(io(&path, "stat"));
-        if identity(file.as_fd())? != identity(joined.block.lock.as_fd())? {
-            return Err(joined.spec.lost());
-        }
+        let file = joined.open_board_lock()?;
         let taken = joined.sys.try_lock(file.as_fd(), COPIER_BYTE, 1, LockKind::Exclusive);
-        if !taken.map_err(io(&path, "lock"))? {
+        if !taken.map_err(io(&joined.spec.run_dir, "lock"))? {
             return Ok(None);
         }
         let lock = Locked::new(&joined.place, file);
@@ -167,9 +160,9 @@ impl Copier<'_> {
         let Some(evicted) = joined.take_out(&range, copy)? else { return Ok(0) };
         // From here on writers need not wait; they only avoid the copy.
         joined.shared.slot().set(SlotState::Tainted);
-        let mut writer = commit.writer(false);
-        evicted.changed.iter().for_each(|&span| writer.change(span));
-        commit.put(writer, false)?;
+        let mut changes = commit.changes(false);
+        evicted.changed.iter().for_each(|&span| changes.add(span));
+        commit.put(changes, false, false)?;
         joined.shared.word(Word::Evictions).fetch_add(1, Ordering::SeqCst);
         reach("punch");
         if !evicted.punched.is_empty() {

@@ -60,6 +60,21 @@ pub enum MapError {
         path = path.display()
     )]
     OtherNode { path: PathBuf, node: String },
+    /// A process of another node has the file open. Only for a file with sessions.
+    #[error(
+        "{path}: in use by node {node}; close it there (if that node has crashed, open the file again once the file \
+         system has freed its locks)",
+        path = path.display()
+    )]
+    InUse { path: PathBuf, node: String },
+    /// A call of this node's session has failed in a way that the node may have been cut off from
+    /// the file system, or that what it committed last may be lost.
+    #[error(
+        "{path}: this node could not write its log, or was cut off; close the file in all processes here and open it \
+         again (what was not synced may be lost)",
+        path = path.display()
+    )]
+    Over { path: PathBuf },
     /// The journal was changed by a process that does not share the index: another node wrote it,
     /// or a backup was restored.
     #[error(
@@ -81,7 +96,7 @@ impl MapError {
     pub fn errno(&self) -> Errno {
         match self {
             Self::Io { errno, .. } | Self::Index { errno, .. } | Self::Caller { errno, .. } => *errno,
-            Self::OtherNode { .. } | Self::Foreign { .. } => Errno::BUSY,
+            Self::OtherNode { .. } | Self::InUse { .. } | Self::Foreign { .. } => Errno::BUSY,
             Self::NotOwner { .. } => Errno::PERM,
             Self::Full { .. } => Errno::USERS,
             _ => Errno::IO,

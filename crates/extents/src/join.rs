@@ -1,5 +1,6 @@
 //! Joining and leaving a map. A process that joins uses the existing index and shared state, or
-//! rebuilds missing ones from the journal. The last process that leaves removes them.
+//! rebuilds missing ones from the journal. The last process that leaves removes them. Joining the
+//! session of a node is in [`crate::session`].
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -8,15 +9,19 @@ use std::sync::Arc;
 use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, Stat, SysRef};
 
 use crate::cache::Cache;
+use crate::commit::Committing;
+use crate::commit::NodeSession;
 use crate::error::io;
 use crate::hooks::reach;
 use crate::index::Index;
 use crate::joined::{Joined, exists, put_all};
 use crate::journal::{Commit, HEADER_BYTES, Header, JOIN_BYTE, Journal, Locked, Place, Position, is_changed};
 use crate::lmdb::{self, Env, Limits, Space};
+use crate::nodes::{FileEngine, Session};
+use crate::session::Patience;
 use crate::shared::{self, Geometry, Opened, SharedState, Word};
 use crate::spec::{SHARED_FILE, is_private};
-use crate::{CopyId, MapError, MapSpec, Mask, Result, Span};
+use crate::{CopyId, MapError, MapSpec, Mask, Node, Result, Span};
 
 /// Sizes of a new index and shared state.
 #[derive(Clone, Copy, Debug)]
@@ -42,39 +47,41 @@ const PRIVATE_DIR: Mode = Mode::RWXU;
 const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 
 /// The parameters of a join.
-struct Joining<'a> {
-    sys: &'a SysRef,
-    spec: &'a MapSpec,
+pub(crate) struct Joining<'a> {
+    pub sys: &'a SysRef,
+    pub spec: &'a MapSpec,
     tuning: &'a Tuning,
-    place: &'a Place,
+    pub place: &'a Arc<Place>,
     header: Header,
+}
+
+/// What a process has of a map before it claims a block of the shared state.
+pub(crate) struct Attached {
+    /// `board.lock`.
+    pub lock: Fd,
+    pub shared: SharedState,
+    pub env: Arc<Env>,
+    pub engine: Option<FileEngine>,
+    /// A new journal, which stays locked until the block is claimed.
+    pub new: Option<Locked>,
 }
 
 pub(crate) fn join(sys: &SysRef, spec: &MapSpec, tuning: &Tuning) -> Result<Box<Joined>> {
     let header = checked(spec)?;
     spec.check_owner(sys)?;
     reach("join");
-    let place = Place::new(sys, spec)?;
+    let place = Arc::new(Place::new(sys, spec)?);
     let joining = Joining { sys, spec, tuning, place: &place, header };
-    let (shared, block, env, header) = {
-        let locked = joining.lock_journal()?;
-        let header = locked.as_ref().map_or(Ok(header), |locked| joining.header_of(locked.as_fd()))?;
-        let (lock, shared, env, _new_lock) = joining.attach(locked.as_ref())?;
-        let claimed = shared.claim(sys, lock).map_err(io(&spec.run_dir, "claim a block"))?;
-        let limit = tuning.geometry.blocks;
-        let full = || MapError::Full { path: spec.run_dir.join(SHARED_FILE), limit };
-        let block = claimed.ok_or_else(full)?;
-        reach("joined");
-        (shared, block, env, header)
-    };
-    // Dead readers would keep pages from being reused.
-    env.clear_dead_readers();
-    let index = Index::new(env, header.default);
-    let (sys, mut spec) = (sys.clone(), spec.clone());
-    if let Some(name) = shared.node_name() {
-        spec.node.name = name;
+    let mut patience = Patience::new(sys);
+    loop {
+        match joining.attempt()? {
+            Ok(joined) => return Ok(joined),
+            Err(node) if patience.is_over() => {
+                return Err(MapError::InUse { path: place.path.clone(), node: node.name });
+            }
+            Err(_) => patience.pause().map_err(io(&place.path, "wait for another node with"))?,
+        }
     }
-    Ok(Box::new(Joined { sys, spec, header, place, block, shared, index, cache: Cache::new() }))
 }
 
 /// The header of a new journal of the file.
@@ -84,7 +91,8 @@ pub(crate) fn checked(spec: &MapSpec) -> Result<Header> {
         let path = spec.journal();
         return Err(MapError::Foreign { path, problem: format!("{} copies", spec.copies) });
     }
-    Ok(Header { id: spec.id, copies: spec.copies as u8, default: spec.default, last_session: None })
+    let last_session = spec.sessions.then_some(Session::NONE.0);
+    Ok(Header { id: spec.id, copies: spec.copies as u8, default: spec.default, last_session })
 }
 
 /// Reads and checks the journal's header. Writes `new` if the journal is being created.
@@ -121,6 +129,44 @@ pub(crate) fn header_of(
 }
 
 impl Joining<'_> {
+    /// Joins, unless a session of another node is alive: `Err` names the node.
+    fn attempt(&self) -> Result<std::result::Result<Box<Joined>, Node>> {
+        let locked = self.lock_journal()?;
+        let header = match &locked {
+            Some(locked) => header_of(self.sys, self.spec, self.place, &self.header, locked.as_fd())?,
+            None => self.header,
+        };
+        let attached = match &locked {
+            Some(_) if self.has_sessions(&header)? => match self.attach_session(&header)? {
+                Ok(attached) => attached,
+                Err(alive) => return Ok(Err(alive)),
+            },
+            locked => self.attach(locked.as_ref())?,
+        };
+        self.claim(attached, header).map(Ok)
+    }
+
+    /// Claims a block. The caller has the join lock.
+    fn claim(&self, attached: Attached, header: Header) -> Result<Box<Joined>> {
+        let Attached { lock, shared, env, engine, new } = attached;
+        let claimed = shared.claim(self.sys, lock).map_err(io(&self.spec.run_dir, "claim a block"))?;
+        let limit = self.tuning.geometry.blocks;
+        let full = || MapError::Full { path: self.spec.run_dir.join(SHARED_FILE), limit };
+        let block = claimed.ok_or_else(full)?;
+        reach("joined");
+        drop(new);
+        // Dead readers would keep pages from being reused.
+        env.clear_dead_readers();
+        let index = Index::new(env, header.default);
+        let (sys, mut spec, place) = (self.sys.clone(), self.spec.clone(), self.place.clone());
+        if let Some(name) = shared.node_name() {
+            spec.node.name = name;
+        }
+        let session = engine.map(|engine| NodeSession::new(Some(engine)));
+        let cache = Cache::new();
+        Ok(Box::new(Joined { sys, spec, header, place, session, block, shared, index, cache }))
+    }
+
     /// Takes the join lock; `None` for a file that has lost its last name, and its journal with it.
     fn lock_journal(&self) -> Result<Option<Locked>> {
         match self.place.lock(JOIN_BYTE, self.spec.create) {
@@ -134,19 +180,14 @@ impl Joining<'_> {
         matches!(shared, Ok(Opened::Ready(shared)) if shared.is(Word::Unlinked))
     }
 
-    fn header_of(&self, file: BorrowedFd<'_>) -> Result<Header> {
-        let header = header_of(self.sys, self.spec, self.place, &self.header, file)?;
-        header.check_one_node(&self.place.path).map(|()| header)
-    }
-
     /// Opens the index and the shared state, or rebuilds them from the journal.
-    fn attach(&self, locked: Option<&Locked>) -> Result<(Fd, SharedState, Arc<Env>, Option<Locked>)> {
+    fn attach(&self, locked: Option<&Locked>) -> Result<Attached> {
         let run_dir = &self.spec.run_dir;
         let lock = self.open_lock(&run_dir.join(shared::LOCK))?;
         match SharedState::open(self.sys, self.spec)? {
             Opened::Ready(shared) if self.has_index() && !self.is_stale(&shared, &lock, locked)? => {
                 match Env::open(self.sys, run_dir, None) {
-                    Ok(env) => return Ok((lock, shared, env, None)),
+                    Ok(env) => return Ok(Attached { lock, shared, env, engine: None, new: None }),
                     Err(error) if self.is_used(&lock)? => return Err(error),
                     Err(_) => {}
                 }
@@ -158,7 +199,10 @@ impl Joining<'_> {
             _ => {}
         }
         match locked {
-            Some(locked) => self.rebuild(locked.as_fd()).map(|(shared, env, new)| (lock, shared, env, new)),
+            Some(locked) => {
+                let (shared, env, new) = self.rebuild(locked.as_fd())?;
+                Ok(Attached { lock, shared, env, engine: None, new })
+            }
             None => Err(self.spec.lost()),
         }
     }
@@ -177,18 +221,18 @@ impl Joining<'_> {
     }
 
     /// Opens `board.lock`. Creates it and the run directory if they are missing.
-    fn open_lock(&self, path: &Path) -> Result<Fd> {
+    pub fn open_lock(&self, path: &Path) -> Result<Fd> {
         self.make_run_dir()?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
         self.sys.open(None, path, flags, PRIVATE_FILE).map_err(io(path, "open"))
     }
 
-    fn has_index(&self) -> bool {
+    pub fn has_index(&self) -> bool {
         [lmdb::DATA, lmdb::LOCK].iter().all(|name| exists(self.sys, &self.spec.run_dir.join(name)))
     }
 
     /// Whether a live process owns a block.
-    fn is_used(&self, lock: &Fd) -> Result<bool> {
+    pub fn is_used(&self, lock: &Fd) -> Result<bool> {
         is_used(self.sys, lock.as_fd()).map_err(io(&self.spec.run_dir, "lock"))
     }
 
@@ -227,9 +271,7 @@ impl Joining<'_> {
             Some(node) if node.boot == self.spec.node.boot => return Err(self.spec.lost()),
             Some(_) => (collapsed(&read), true),
         };
-        self.wipe()?;
-        let shared = SharedState::create(self.sys, self.spec, self.tuning.geometry)?;
-        let env = self.make_index(&shared, &spans, read.default)?;
+        let (shared, env) = self.make(&spans, read.default)?;
         let stat = self.sys.stat(journal).map_err(io(path, "stat"))?;
         Position { end: read.valid_bytes, next: read.next }.store(&shared);
         // The needed length instead of the actual one: otherwise a journal that is never rewritten
@@ -248,6 +290,14 @@ impl Joining<'_> {
         reach("ready");
         shared.set(Word::Ready, 1);
         Ok((shared, env, new_lock))
+    }
+
+    /// Makes a shared state, not yet ready, and an index that lists `spans`.
+    pub fn make(&self, spans: &[Span], default: Mask) -> Result<(SharedState, Arc<Env>)> {
+        self.wipe()?;
+        let shared = SharedState::create(self.sys, self.spec, self.tuning.geometry)?;
+        let env = self.make_index(&shared, spans, default)?;
+        Ok((shared, env))
     }
 
     /// Removes what an earlier boot, another version or an incomplete rebuild has left. No process
@@ -308,6 +358,11 @@ pub(crate) fn collapsed(journal: &Journal) -> Vec<Span> {
 /// [`crate::Map::leave`], apart from the prefetch hints.
 pub(crate) fn leave(joined: Box<Joined>, sync_data: impl FnOnce() -> stripewise_sys::Result<()>) -> Result<()> {
     reach("leave");
+    if joined.is_over() {
+        // Without the join lock: another node may wait, with that lock, until this process no
+        // longer holds what it holds after a failed append.
+        return Err(joined.spec.over());
+    }
     let _join = match joined.place.lock(JOIN_BYTE, false) {
         // The file or its journal was removed.
         Err(MapError::Missing { .. }) => None,
@@ -328,6 +383,9 @@ pub(crate) fn leave(joined: Box<Joined>, sync_data: impl FnOnce() -> stripewise_
     let is_closed = !joined.shared.is(Word::Opened) && !pending && !commit.is_broken();
     if !is_closed && !joined.shared.is(Word::Unlinked) {
         joined.sync_with(&mut commit, sync_data, true)?;
+    } else if let Committing::Session(_) = commit {
+        let nothing = commit.changes(false);
+        commit.put(nothing, false, true)?;
     }
     reach("clean");
     joined.shared.set(Word::Ready, 0);

@@ -1,18 +1,20 @@
 //! The state that a process keeps for a map that it has joined.
 
 use std::ops::Range;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::Path;
+use std::sync::Arc;
 
-use stripewise_sys::SysRef;
+use stripewise_sys::{Fd, Mode, OFlags, SysRef};
 
 use crate::cache::{Cache, Known};
+use crate::commit::{Committing, NodeSession};
 use crate::error::io;
 use crate::hooks::{self, reach};
 use crate::index::{Entry, Index};
-use crate::journal::{Commit, Header, Place, Writer};
+use crate::journal::{Header, Place, Writer};
 use crate::lmdb::{CHANGE, ReadTxn, Space, WriteTxn};
-use crate::shared::{Block, OPENED, Pin, SharedState, Stamp, Word, of_segment, segments};
+use crate::shared::{self, Block, OPENED, Pin, SharedState, Stamp, Word, of_segment, segments};
 use crate::spec::SHARED_FILE;
 use crate::wait::Wait;
 use crate::{MapSpec, Mask, Result, Span};
@@ -28,7 +30,9 @@ pub(crate) struct Joined {
     /// have it.
     pub spec: MapSpec,
     pub header: Header,
-    pub place: Place,
+    pub place: Arc<Place>,
+    /// `None`: the one-node protocol.
+    pub session: Option<NodeSession>,
     pub block: Block,
     pub shared: SharedState,
     pub index: Index,
@@ -175,19 +179,14 @@ impl Joined {
         }
     }
 
-    /// Takes the commit lock.
-    pub fn commit(&self, has_join_lock: bool) -> Result<Commit<'_, '_>> {
-        Commit::begin(&self.place, &self.shared, self.header, &self.spec.node, has_join_lock)
-    }
-
-    /// Takes the commit lock for a sync. A broken journal has to be rewritten; then this waits
-    /// until no process is joining or leaving.
-    pub fn commit_to_sync(&self) -> Result<Commit<'_, '_>> {
+    /// The right to commit, for a sync. A broken journal has to be rewritten; then this waits until
+    /// no process is joining or leaving.
+    pub fn commit_to_sync(&self) -> Result<Committing<'_>> {
         let mut wait = Wait::new(&self.sys);
         reach("commit lock");
         loop {
             let mut commit = self.commit(false)?;
-            if !commit.is_broken() || commit.may_rewrite()? {
+            if !commit.must_rewrite() || commit.may_rewrite()? {
                 return Ok(commit);
             }
             // A leaving process holds the join lock and waits for the commit lock.
@@ -204,16 +203,35 @@ impl Joined {
             return Ok(());
         }
         self.shared_state_has_its_name()?;
-        let mut commit = self.commit_to_sync()?;
+        let commit = self.commit_to_sync()?;
         if is_opened() {
             return Ok(());
         }
+        let mut commit = match commit {
+            Committing::OneNode(commit) => commit,
+            Committing::Session(commit) => {
+                commit.open();
+                return Ok(());
+            }
+        };
         if commit.is_broken() {
             return commit.reopen();
         }
         let mut writer = commit.writer(false);
         writer.opened(&self.spec.node);
         commit.put(writer, false)
+    }
+
+    /// Opens `board.lock` with a description of its own, because all threads share the one that
+    /// holds the block.
+    pub fn open_board_lock(&self) -> Result<Fd> {
+        let path = self.spec.run_dir.join(shared::LOCK);
+        let file = self.sys.open(None, &path, OFlags::RDWR, Mode::empty()).map_err(io(&path, "open"))?;
+        let identity = |fd| self.sys.stat(fd).map(|stat| (stat.st_dev, stat.st_ino)).map_err(io(&path, "stat"));
+        if identity(file.as_fd())? != identity(self.block.lock.as_fd())? {
+            return Err(self.spec.lost());
+        }
+        Ok(file)
     }
 
     /// Checks that the shared state still has its name. If it was removed, other processes cannot

@@ -20,6 +20,7 @@
 )]
 
 mod cache;
+mod commit;
 mod copy;
 mod error;
 mod hooks;
@@ -34,6 +35,7 @@ pub mod nodes;
 mod prefetch;
 mod read;
 pub mod repair;
+mod session;
 mod shared;
 mod spec;
 mod sync;

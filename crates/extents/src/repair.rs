@@ -4,7 +4,7 @@
 //! All functions hold the join lock. The repairs are refused while a process of this node or a
 //! session of another one has the file open, and hold all session bytes.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use stripewise_sys::{Errno, Mode, OFlags, SysRef};
@@ -42,7 +42,7 @@ pub fn collapse(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
     let repair = Repair::begin(sys, spec)?;
     let (locked, journal) = repair.journal()?;
     if let Some(log) = &journal.nodes {
-        return repair.recover(&locked, &journal, log);
+        return repair.sessions(&locked, &journal, log);
     }
     let here = |node: &Node| node.is_same_machine(&spec.node) && node.boot == spec.node.boot;
     let lost = match repair.live()? {
@@ -64,7 +64,7 @@ pub fn take_over(sys: &SysRef, spec: &MapSpec) -> Result<Report> {
     let repair = Repair::begin(sys, spec)?;
     let (locked, journal) = repair.journal()?;
     if let Some(log) = &journal.nodes {
-        return repair.recover(&locked, &journal, log);
+        return repair.sessions(&locked, &journal, log);
     }
     let others = journal.opened.as_ref().is_some_and(|node| !node.is_same_machine(&spec.node));
     if others { repair.collapse(&locked, &journal) } else { Ok(Report::default()) }
@@ -157,15 +157,22 @@ pub fn forget(sys: &SysRef, spec: &MapSpec, copy: CopyId, size: u64, drop_dirty:
 /// state are removed now, or by the last of these processes.
 ///
 /// # Errors
-/// As unlink(2).
+/// As unlink(2). EBUSY while another node's session is alive.
 pub fn remove(sys: &SysRef, spec: &MapSpec) -> Result<()> {
     let place = Place::new(sys, spec)?;
-    let _join = match place.lock(JOIN_BYTE, false) {
+    let join = match place.lock(JOIN_BYTE, false) {
         Err(MapError::Missing { .. }) => None,
         lock => Some(lock?),
     };
     // Root may also remove other users' files; their processes will find the journal missing.
     let shared = spec.is_owners(sys).then(|| SharedState::open(sys, spec));
+    let own = match &shared {
+        Some(Ok(Opened::Ready(shared))) => Session(shared.get(Word::Session) as u32),
+        _ => Session::NONE,
+    };
+    if let Some(node) = join.as_ref().map_or(Ok(None), |join| living(&place, join.as_fd(), own))? {
+        return Err(MapError::InUse { path: place.path, node: node.name });
+    }
     if let Some(Ok(Opened::Ready(shared))) = &shared {
         shared.set(Word::Unlinked, 1);
     }
@@ -185,6 +192,16 @@ pub fn remove(sys: &SysRef, spec: &MapSpec) -> Result<()> {
         remove_run_dir(sys, &spec.run_dir);
     }
     Ok(())
+}
+
+/// The node of a session that is alive, other than `own`. A journal that cannot be read has none.
+fn living(place: &Place, journal: BorrowedFd<'_>, own: Session) -> Result<Option<Node>> {
+    let log = match Journal::read_from(&place.sys, journal, &place.path) {
+        Ok(journal) => journal.nodes,
+        Err(MapError::Damaged { .. }) => None,
+        Err(error) => return Err(error),
+    };
+    log.map_or(Ok(None), |log| nodes::living(place, &log, own))
 }
 
 /// Whether a process of this node has joined the map.
@@ -264,6 +281,16 @@ impl<'a> Repair<'a> {
         self.write(locked, &journal.header(), &spans).map(|report| Report { fell_back, ..report })
     }
 
+    /// Recovers the sessions of all nodes, unless this node can go on with its own.
+    fn sessions(&self, locked: &Locks, journal: &Journal, log: &Log) -> Result<Report> {
+        let own = self.live()?.map(|(shared, _)| shared).filter(|shared| !shared.is(Word::Over));
+        let own = own.map_or(Session::NONE, |shared| Session(shared.get(Word::Session) as u32));
+        match log.member(own) {
+            Some(member) if member.node == self.spec.node => Ok(Report::default()),
+            _ => self.recover(locked, journal, log),
+        }
+    }
+
     /// Recovers the sessions of all nodes. An intent to truncate stays: the next program that opens
     /// the file finishes that before anything is written.
     fn recover(&self, locked: &Locks, journal: &Journal, log: &Log) -> Result<Report> {
@@ -285,6 +312,8 @@ impl<'a> Repair<'a> {
         let several = journal.parts().into_iter().filter(|span| span.mask.len() > 1);
         let fell_back = several.flat_map(|span| after.spans(&span.range()));
         let fell_back = fell_back.filter(|span| span.mask.len() == 1).collect();
+        // Of a session that is recovered.
+        remove_run_dir(self.sys, &self.spec.run_dir);
         self.write(locked, &journal.header(), &after.listed()).map(|report| Report { fell_back, ..report })
     }
 

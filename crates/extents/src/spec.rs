@@ -130,6 +130,10 @@ pub struct MapSpec {
     /// that a journal that is missing later must have been removed. Without this flag a missing
     /// journal is [`crate::MapError::Missing`].
     pub create: bool,
+    /// Whether the file system of the journal gives what sessions of several nodes need (E1, E3 and
+    /// E4 in `docs/formats/nodes.md`). A journal that has version 2 is used with sessions in any
+    /// case.
+    pub sessions: bool,
 }
 
 impl MapSpec {
@@ -150,6 +154,11 @@ impl MapSpec {
     /// The error of a map whose index or shared state is gone.
     pub(crate) fn lost(&self) -> MapError {
         MapError::Lost { path: self.journal(), run_dir: self.run_dir.clone() }
+    }
+
+    /// The error of a session that is over on this node.
+    pub(crate) fn over(&self) -> MapError {
+        MapError::Over { path: self.journal() }
     }
 
     /// Whether this process may join the map.

@@ -1,19 +1,19 @@
 //! Making the map durable.
 
+use crate::commit::{Changes, Committing};
 use crate::error::{caller, io};
 use crate::hooks::reach;
 use crate::index::SEGMENTS_AT_ONCE;
 use crate::joined::Joined;
-use crate::journal::{Commit, Writer};
 use crate::shared::Word;
 use crate::{Map, Result};
 
 /// A list of pending changes: the number of the last transaction that it includes, the segments
-/// that it was taken from, and the journal batches.
+/// that it was taken from, and the changes.
 struct List {
     synced: u64,
     segments: Vec<u64>,
-    writer: Writer,
+    changes: Changes,
 }
 
 impl Map {
@@ -39,11 +39,11 @@ impl Map {
 }
 
 impl Joined {
-    /// Performs a sync; the caller holds the commit lock. With `closing`, no other process of this
+    /// Performs a sync. With `closing`, no other process of this
     /// node has the file open, and the journal records that the file is closed.
     pub fn sync_with(
         &self,
-        commit: &mut Commit<'_, '_>,
+        commit: &mut Committing<'_>,
         sync_data: impl FnOnce() -> stripewise_sys::Result<()>,
         closing: bool,
     ) -> Result<()> {
@@ -57,38 +57,35 @@ impl Joined {
             reach("sync data");
             sync_data().map_err(caller("sync the data"))
         };
-        let mut list = self.list(commit, whole)?;
+        let list = self.list(commit, whole)?;
         sync_data()?;
-        if closing {
-            list.writer.clean();
-        }
-        commit.put(list.writer, whole)?;
+        commit.put(list.changes, whole, closing)?;
         reach("synced");
         self.forget_pending(list.synced, &list.segments)?;
         self.shared.set(Word::SyncsDone, number);
         Ok(())
     }
 
-    fn list(&self, commit: &Commit<'_, '_>, whole: bool) -> Result<List> {
+    fn list(&self, commit: &Committing<'_>, whole: bool) -> Result<List> {
         reach("list pending");
         let txn = self.read()?;
         let state = self.index.state(&txn)?;
         let segments = self.index.pending_segments(&txn)?;
-        let mut writer = commit.writer(whole);
+        let mut changes = commit.changes(whole);
         if whole {
             let default = self.index.map.default;
             self.index.map.visit(&txn, 0..u64::MAX, |entry| {
                 if entry.mask != default {
-                    writer.change(entry.span());
+                    changes.add(entry.span());
                 }
                 true
             })?;
         } else {
             for &segment in &segments {
-                self.index.pending_in(&txn, segment, state.committed, |entry| writer.change(entry.span()))?;
+                self.index.pending_in(&txn, segment, state.committed, |entry| changes.add(entry.span()))?;
             }
         }
-        Ok(List { synced: txn.id(), segments, writer })
+        Ok(List { synced: txn.id(), segments, changes })
     }
 
     /// Marks the changes in `segments` up to transaction `synced` as no longer pending.

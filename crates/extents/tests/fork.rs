@@ -12,6 +12,22 @@ use stripewise_sys::{Real, SysRef};
 /// A wait that takes longer than this is considered hung.
 const HANGS: Duration = Duration::from_secs(1800);
 
+/// A file that shows that the processes share a session of their node.
+const SESSIONS: &str = "sessions";
+
+/// Directories of a file with the one-node protocol, and of one with sessions.
+fn places() -> [tempfile::TempDir; 2] {
+    let place = |sessions| {
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        std::fs::write(dir.path().join("f.manifest"), b"").unwrap();
+        if sessions {
+            std::fs::write(dir.path().join(SESSIONS), b"").unwrap();
+        }
+        dir
+    };
+    [place(false), place(true)]
+}
+
 fn join(root: &Path) -> Map {
     let sys: SysRef = Arc::new(Real);
     let node = Node::this(&sys).unwrap();
@@ -26,6 +42,7 @@ fn join(root: &Path) -> Map {
         default: Mask::ORIGINAL,
         node,
         create: true,
+        sessions: root.join(SESSIONS).exists(),
     };
     Map::join(sys, spec).unwrap()
 }
@@ -73,8 +90,10 @@ fn open_below(root: &Path) -> usize {
 
 #[test]
 fn children_join_by_themselves_and_parents_go_on() {
-    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let root = dir.path();
+    places().iter().for_each(|dir| children_join(dir.path()));
+}
+
+fn children_join(root: &Path) {
     let map = join(root);
     write(&map, 0);
     assert!(is_cached(&map, 0));
@@ -111,8 +130,10 @@ fn children_join_by_themselves_and_parents_go_on() {
 /// A child that lives on must not keep the locks of its dead parent.
 #[test]
 fn a_child_does_not_hold_its_parents_block() {
-    let dir = tempfile::tempdir_in("/dev/shm").unwrap();
-    let root = dir.path();
+    places().iter().for_each(|dir| holds_no_block(dir.path()));
+}
+
+fn holds_no_block(root: &Path) {
     let map = join(root);
     let mut pipe = [0; 2];
     // SAFETY: an out pointer of this frame.

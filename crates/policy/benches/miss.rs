@@ -55,6 +55,7 @@ fn map(memory: &std::path::Path) -> Map {
         default: Mask::ORIGINAL,
         node: Node::this(&sys).expect("a node"),
         create: true,
+        sessions: false,
     };
     Map::join(sys, spec).expect("a map")
 }

@@ -24,6 +24,8 @@ struct Marker {
     format: u32,
     name: String,
     id: String,
+    #[serde(default)]
+    sessions: bool,
 }
 
 impl Target {
@@ -74,8 +76,9 @@ impl Target {
         }
     }
 
-    fn of(sys: &SysRef, path: &Path, Marker { name, id, .. }: Marker, dir: Fd) -> Self {
-        Self { sys: sys.clone(), name, path: path.to_owned(), id, dir, homes: Homes::default() }
+    fn of(sys: &SysRef, path: &Path, Marker { name, id, sessions, .. }: Marker, dir: Fd) -> Self {
+        let (sys, path, homes) = (sys.clone(), path.to_owned(), Homes::default());
+        Self { sys, name, path, id, sessions, dir, homes }
     }
 }
 
@@ -194,7 +197,7 @@ fn place_marker(sys: &SysRef, path: &Path, dir: &Fd, temporary: &Path, text: &st
 /// Refuses objects without a marker: the target's marker was lost, and it must not get another id.
 fn refuse_objects(sys: &SysRef, path: &Path, dir: &Fd) -> Result<(), TargetError> {
     let dir = Fd::duplicate(dir.as_fd()).map_err(io(path, "dup"))?;
-    let none = Marker { format: FORMAT, name: String::new(), id: String::new() };
+    let none = Marker { format: FORMAT, name: String::new(), id: String::new(), sessions: false };
     let found = Target::of(sys, path, none, dir).list_objects()?.len();
     if found == 0 {
         return Ok(());

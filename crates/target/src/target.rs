@@ -27,6 +27,7 @@ pub struct Target {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) id: String,
+    pub(crate) sessions: bool,
     pub(crate) dir: Fd,
     pub(crate) homes: Homes,
 }
@@ -45,6 +46,13 @@ impl Target {
     /// The random id in the marker, 32 hexadecimal digits.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Whether the marker says that the file system gives what sessions of several nodes need: its
+    /// locks and data are coherent between nodes, and a node whose locks it has freed changes
+    /// nothing any more (`docs/formats/nodes.md`).
+    pub fn has_sessions(&self) -> bool {
+        self.sessions
     }
 
     /// The reference that a manifest records.

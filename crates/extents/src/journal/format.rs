@@ -73,18 +73,6 @@ impl Header {
         }
         Ok(header)
     }
-
-    /// Refuses the journal at `path` if it is that of several nodes.
-    pub fn check_one_node(&self, path: &Path) -> Result<()> {
-        match self.last_session {
-            None => Ok(()),
-            Some(_) => Err(MapError::Version {
-                path: path.to_owned(),
-                found: VERSION_NODES.into(),
-                known: VERSION.into(),
-            }),
-        }
-    }
 }
 
 /// A decoded batch.

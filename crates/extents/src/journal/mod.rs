@@ -20,7 +20,7 @@ pub(crate) use commit::{Commit, Position, is_changed, limit_bytes, write_new};
 use format::{Batch, decode_batch};
 pub(crate) use format::{HEADER_BYTES, Header, Writer};
 pub(crate) use format::{number, put_changes, put_varint, take_changes, take_varint};
-pub(crate) use place::{COMMIT_BYTE, JOIN_BYTE, Locked, Place};
+pub(crate) use place::{COMMIT_BYTE, JOIN_BYTE, Kept, Locked, Place};
 
 /// A journal as read: the map as of the last commit.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -17,8 +17,8 @@ pub(crate) const JOIN_BYTE: u64 = 0;
 /// Locked while a process changes the journal.
 pub(crate) const COMMIT_BYTE: u64 = 1;
 
-/// Descriptors that threads of this process hold locks with. A forked child closes its duplicates,
-/// because they would keep the locks alive after the parent's death.
+/// Descriptors that threads of this process open and close while another one may fork. A forked
+/// child closes its duplicates, because they would keep locks alive after the parent's death.
 #[derive(Debug, Default)]
 pub(crate) struct Held([AtomicI32; 16]);
 
@@ -47,18 +47,42 @@ impl Held {
     }
 }
 
+/// An open file that a forked child closes.
+pub(crate) struct Kept {
+    held: Arc<Held>,
+    file: Fd,
+}
+
+impl Kept {
+    pub fn new(place: &Place, file: Fd) -> Self {
+        place.held.add(file.as_raw_fd());
+        Self { held: place.held.clone(), file }
+    }
+}
+
+impl AsFd for Kept {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // The descriptor is closed after this.
+        self.held.remove(self.file.as_raw_fd());
+    }
+}
+
 /// A lock of bytes of a file, held by an open file description of its own and released on drop.
 pub(crate) struct Locked {
     sys: SysRef,
-    held: Arc<Held>,
-    file: Fd,
+    file: Kept,
 }
 
 impl Locked {
     /// Takes over a description that already holds its locks.
     pub fn new(place: &Place, file: Fd) -> Self {
-        place.held.add(file.as_raw_fd());
-        Self { sys: place.sys.clone(), held: place.held.clone(), file }
+        Self { sys: place.sys.clone(), file: Kept::new(place, file) }
     }
 }
 
@@ -75,8 +99,6 @@ impl Drop for Locked {
             // descriptor.
             let _ = self.sys.unlock(self.file.as_fd(), 0, 0);
         }
-        // The descriptor is closed after this.
-        self.held.remove(self.file.as_raw_fd());
     }
 }
 

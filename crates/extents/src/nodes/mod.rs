@@ -15,8 +15,8 @@ mod rules;
 pub(crate) mod tests;
 
 pub use engine::Engine;
-pub(crate) use files::lock_all_sessions;
-pub use files::{FileEngine, lock_sessions};
+pub use files::{FileEngine, living_node, lock_sessions};
+pub(crate) use files::{JoinLock, living, lock_all_sessions};
 pub use log::{Log, Member};
 pub use member::Own;
 pub use ranges::Ranges;

@@ -36,8 +36,10 @@ const MAGIC: u64 = u64::from_le_bytes(*b"swboard\0");
 /// Name of the lock file in the run directory.
 pub(crate) const LOCK: &str = "board.lock";
 
-/// Bytes of `board.lock` that are locked: the copier's, and the first of the blocks'.
+/// Bytes of `board.lock` that are locked: the copier's, that of a session's commits, and the first
+/// of the blocks'.
 pub(crate) const COPIER_BYTE: u64 = 0;
+pub(crate) const SYNC_BYTE: u64 = 1;
 pub(crate) const FIRST_BLOCK_BYTE: u64 = 64;
 
 const HEADER_WORDS: usize = 64;
@@ -100,6 +102,13 @@ pub(crate) enum Word {
     /// The first of [`CopyId::LIMIT`] words: bytes of each copy that could be evicted, as of the
     /// last change of the index.
     Clean,
+    /// The number of the session of this node; 0 for the one-node protocol.
+    Session = 61,
+    /// 1 once the session is over: no process of the node writes or commits any more.
+    Over,
+    /// 1 while a process of the session appends to the log, and if it died then: what this machine
+    /// reads at the end of the log may not be on disk.
+    Appending,
 }
 
 /// First word of the node's name: its length in bytes (0 if an earlier version created the shared
@@ -108,7 +117,8 @@ pub(crate) enum Word {
 const NODE_NAME: usize = Word::Clean as usize + CopyId::LIMIT;
 const NODE_NAME_WORDS: usize = 25;
 
-const _: () = assert!(NODE_NAME + 1 + NODE_NAME_WORDS <= HEADER_WORDS);
+const _: () = assert!(NODE_NAME + 1 + NODE_NAME_WORDS <= Word::Session as usize);
+const _: () = assert!((Word::Appending as usize) < HEADER_WORDS);
 
 /// Size of the shared state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

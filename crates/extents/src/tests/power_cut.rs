@@ -19,8 +19,9 @@ use stripewise_faulty::{Disk, Faulty, Journal as Names};
 use stripewise_sys::{Errno, Fd, Mode, OFlags, SysRef};
 use tempfile::TempDir;
 
-use super::support::{ID, SMALL, copy, node};
-use crate::{CopyId, Map, MapError, MapSpec, Mask, Span};
+use super::support::{ID, SMALL, copy, node, real};
+use crate::shared::{Opened, SharedState, Word};
+use crate::{CopyId, Map, MapError, MapSpec, Mask};
 
 /// Bytes of a block. Four blocks share a page, which a power cut keeps or loses as a whole.
 const BLOCK: u64 = 1024;
@@ -70,6 +71,7 @@ struct World {
     value: u8,
     boot: u8,
     default: Mask,
+    sessions: bool,
 }
 
 struct Process {
@@ -90,11 +92,13 @@ impl World {
             std::fs::write(dir.path().join(format!("copy{number}")), vec![0; SIZE as usize]).unwrap();
         }
         let names = if random.one_in(2) { Names::Posix } else { Names::Ordered };
+        std::fs::write(dir.path().join("f.manifest"), b"").unwrap();
         let disk = Disk::new(dir.path(), names).unwrap();
         let default = if random.one_in(2) { Mask::ORIGINAL } else { Mask::all(COPIES) };
         let block = Byte { now: BTreeSet::from([0]), durable: BTreeSet::from([0]) };
         let memory = tempfile::tempdir_in("/dev/shm").unwrap();
-        Self { dir, memory, disk, random, blocks: vec![block; BLOCKS as usize], value: 0, boot: 1, default }
+        let (blocks, sessions) = (vec![block; BLOCKS as usize], seed.is_multiple_of(2));
+        Self { dir, memory, disk, random, blocks, value: 0, boot: 1, default, sessions }
     }
 
     fn spec(&self) -> MapSpec {
@@ -109,6 +113,7 @@ impl World {
             default: self.default,
             node: node("here", self.boot),
             create: self.boot == 1,
+            sessions: self.sessions,
         }
     }
 
@@ -117,6 +122,35 @@ impl World {
     }
 
     fn start(&mut self) -> Process {
+        let falls_back = self.is_over();
+        let process = self.join();
+        if falls_back {
+            self.check(&process.map, read_plain(self), true);
+            self.rebase(&process.map, false);
+        }
+        process
+    }
+
+    /// Whether the session of the node is over. The next one goes on with what was committed.
+    fn is_over(&self) -> bool {
+        matches!(SharedState::open(&real(), &self.spec()), Ok(Opened::Ready(shared)) if shared.is(Word::Over))
+    }
+
+    /// The values found now must persist; with `durable`, also in a power cut.
+    fn rebase(&mut self, map: &Map, durable: bool) {
+        let read = read_plain(self);
+        for span in map.begin_read(0..SIZE).unwrap().spans() {
+            for block in Self::of(&span.range()) {
+                let value = read(span.mask.lowest().unwrap(), block as u64 * BLOCK);
+                if durable {
+                    self.blocks[block].durable = value.clone();
+                }
+                self.blocks[block].now = value;
+            }
+        }
+    }
+
+    fn join(&mut self) -> Process {
         let faulty = Faulty::new(&self.disk, self.random.below(u64::MAX));
         let sys: SysRef = faulty.clone();
         let open = |number| sys.open(None, &self.path(number), OFlags::RDWR, Mode::empty()).unwrap();
@@ -260,6 +294,11 @@ fn one_boot(world: &mut World) {
             processes[which].faulty.fail(call, "f.extents", Errno::IO, 1);
         }
         let _ = work(world, &processes[which]);
+        if world.is_over() {
+            processes.clear();
+            processes.extend([world.start(), world.start()]);
+            continue;
+        }
         if world.random.one_in(25) {
             processes[which].map.joined().unwrap().shared.set(crate::shared::Word::JournalBase, 0);
         }
@@ -300,6 +339,9 @@ fn leave_and_come_back(world: &mut World, processes: &mut Vec<Process>, which: u
         faulty.crash_at(faulty.calls() + world.random.below(40));
     }
     let _ = map.leave(|| copies.iter().try_for_each(|file| sys.sync_data(file.as_fd())));
+    if world.is_over() {
+        processes.clear();
+    }
     while processes.len() < 2 {
         let new = world.start();
         processes.push(new);
@@ -317,15 +359,7 @@ fn run(seed: u64) {
         world.boot = boot + 1;
         let process = world.start();
         world.check(&process.map, read_plain(&world), true);
-        // The values found now must persist.
-        let read = read_plain(&world);
-        let spans: Vec<Span> = process.map.begin_read(0..SIZE).unwrap().spans().to_vec();
-        for span in spans {
-            for block in World::of(&span.range()) {
-                let value = read(span.mask.lowest().unwrap(), block as u64 * BLOCK);
-                world.blocks[block] = Byte { now: value.clone(), durable: value };
-            }
-        }
+        world.rebase(&process.map, true);
     }
 }
 

@@ -52,6 +52,7 @@ impl Stage {
     }
 
     fn at(disk: TempDir, memory: Option<TempDir>, copies: usize, default: Mask) -> Self {
+        std::fs::write(disk.path().join("f.manifest"), b"").unwrap();
         let spec = MapSpec {
             owner: None,
             run_dir: memory.as_ref().unwrap_or(&disk).path().join("user/file"),
@@ -63,6 +64,7 @@ impl Stage {
             default,
             node: node("here", 1),
             create: true,
+            sessions: false,
         };
         Self { disk, _memory: memory, spec }
     }

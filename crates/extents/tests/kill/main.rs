@@ -39,9 +39,18 @@ fn is_long() -> bool {
 
 #[test]
 fn acknowledged_writes_survive_kill_9() {
+    rounds(false);
+}
+
+#[test]
+fn acknowledged_writes_survive_kill_9_in_a_session() {
+    rounds(true);
+}
+
+fn rounds(sessions: bool) {
     let rounds = if is_long() { 500 } else { 15 };
     let root = tempfile::tempdir_in("/dev/shm").unwrap();
-    let stage = Stage::make(root.path());
+    let stage = Stage::make(root.path(), sessions);
     let (mut operations, mut random) = (0, Random(1));
     for round in 0..rounds {
         one_round(&stage, round, &mut random);

@@ -39,14 +39,21 @@ pub fn owner(number: usize) -> Option<usize> {
     (number < SLOTS - SHARED).then_some(number % WRITERS)
 }
 
+/// A file that shows that the processes share a session of their node.
+const SESSIONS: &str = "sessions";
+
 pub struct Stage {
     pub root: PathBuf,
     pub sys: SysRef,
 }
 
 impl Stage {
-    pub fn make(root: &Path) -> Self {
+    pub fn make(root: &Path, sessions: bool) -> Self {
         let stage = Self { root: root.to_owned(), sys: Arc::new(Real) };
+        std::fs::write(root.join("f.manifest"), b"").unwrap();
+        if sessions {
+            std::fs::write(root.join(SESSIONS), b"").unwrap();
+        }
         for copy in 0..COPIES {
             File::create(stage.copy(copy)).unwrap().set_len(size()).unwrap();
         }
@@ -81,6 +88,7 @@ impl Stage {
             default: Mask::ORIGINAL,
             node,
             create: true,
+            sessions: self.root.join(SESSIONS).exists(),
         };
         Map::join(sys, spec).unwrap_or_else(|error| panic!("{error}"))
     }

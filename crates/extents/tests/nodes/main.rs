@@ -42,6 +42,7 @@ pub fn spec(root: &Path, node: usize) -> MapSpec {
         default: Mask::ORIGINAL,
         node: Node { name: format!("node{node}"), boot: [node as u8; 16] },
         create: true,
+        sessions: false,
     }
 }
 

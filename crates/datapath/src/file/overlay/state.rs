@@ -106,6 +106,7 @@ impl Context {
             default: if is_cache { Mask::ORIGINAL } else { Mask::all(copies) },
             owner: Some(owner),
             create: false,
+            sessions: target.has_sessions(),
         })
     }
 }

@@ -8,19 +8,21 @@ mod tail;
 pub(crate) mod tests;
 
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
 
 use stripewise_sys::{Errno, SysRef};
 
-use super::{Batch, Engine, Log, Record, Session, rules};
+use super::{Batch, Engine, Hold, HoldKind, Log, Record, Session, rules};
 use crate::error::io;
 use crate::hooks::reach;
 use crate::join::{checked, header_of};
-use crate::journal::{COMMIT_BYTE, JOIN_BYTE, Locked, Place};
-use crate::{MapError, MapSpec, Node, Result};
-use tail::{JoinLock, Tail};
+use crate::journal::{COMMIT_BYTE, Header, JOIN_BYTE, Locked, Place};
+use crate::{MapError, MapSpec, Node, Result, Span};
+use tail::Tail;
 
-pub(crate) use sessions::lock_all_sessions;
-pub use sessions::lock_sessions;
+pub(crate) use sessions::{living, lock_all_sessions};
+pub use sessions::{living_node, lock_sessions};
+pub(crate) use tail::JoinLock;
 
 /// A session's access to the journal of a file that several nodes use. It holds the session byte
 /// until it is dropped; a session that is dropped without [`FileEngine::leave`] is dead.
@@ -30,7 +32,7 @@ pub use sessions::lock_sessions;
 /// more, and join anew. Until then other nodes do not recover the session, and after a failed
 /// append they do not append.
 pub struct FileEngine {
-    place: Place,
+    place: Arc<Place>,
     tail: Tail,
     session: Session,
     _byte: Locked,
@@ -72,23 +74,62 @@ impl FileEngine {
         let new = checked(spec)?;
         spec.check_owner(sys)?;
         reach("join");
-        let place = Place::new(sys, spec)?;
+        let place = Arc::new(Place::new(sys, spec)?);
         let joining = place.lock(JOIN_BYTE, spec.create)?;
         let header = header_of(sys, spec, &place, &new, joining.as_fd())?;
-        let commit = match header.last_session {
-            Some(_) => place.lock(COMMIT_BYTE, false)?,
-            None => convert::convert(sys, spec, &place)?,
-        };
-        let mut tail = Tail::open(&place, spec.id)?;
+        let commit = lock_log(sys, spec, &place, &header)?;
+        let tail = Tail::open(&place, spec.id)?;
         let (session, records) = next_session(&tail.log, &spec.node, &place)?;
-        let byte = sessions::lock_own(&place, session)?;
-        reach("session byte");
-        // What a failed append of this machine has left may look as if it were on disk.
         let suspects = sessions::has_dead_of(&place, &tail.log, &spec.node)?;
+        Self::begin(&place, tail, commit, (session, records), suspects).map(|(engine, _)| engine)
+    }
+
+    /// Begins a session that is alone, and recovers all others, if they are dead. The caller has
+    /// the join lock. `suspects`: an append of this machine has failed whose session the log does
+    /// not show. Returns the journal as well, which stays locked against other joins; `Err` names
+    /// the node of a session that is alive.
+    ///
+    /// # Errors
+    /// As [`FileEngine::join`].
+    pub(crate) fn join_alone(
+        sys: &SysRef,
+        spec: &MapSpec,
+        place: &Arc<Place>,
+        header: &Header,
+        suspects: bool,
+    ) -> Result<std::result::Result<(Self, Locked), Node>> {
+        let commit = lock_log(sys, spec, place, header)?;
+        let tail = Tail::open(place, spec.id)?;
+        let dead = match sessions::lock_all_dead(place, &tail.log)? {
+            Ok(dead) => dead,
+            Err(alive) => return Ok(Err(alive)),
+        };
+        let suspects = suspects || tail.log.members().any(|(_, member)| member.node.boot == spec.node.boot);
+        let joining = records_alone(&tail.log, &spec.node, place)?;
+        let begun = Self::begin(place, tail, commit, joining, suspects)?;
+        drop(dead);
+        Ok(Ok(begun))
+    }
+
+    /// Appends the `records` by which a session joins. `suspects`: what a failed append of this
+    /// machine has left may look as if it were on disk.
+    fn begin(
+        place: &Arc<Place>,
+        mut tail: Tail,
+        commit: Locked,
+        (session, records): (Session, Vec<Record>),
+        suspects: bool,
+    ) -> Result<(Self, Locked)> {
+        let byte = sessions::lock_own(place, session)?;
+        reach("session byte");
         let lock = if suspects { JoinLock::Suspects } else { JoinLock::Callers };
-        tail.put(&place, &commit, &Batch::by(session, records), lock)?;
+        let new = tail.put(place, &commit, &Batch::by(session, records), lock)?;
         reach("joined");
-        Ok(Self { place, tail, session, _byte: byte, dead: None, _failed: None, is_over: false })
+        Ok((Self::new(place.clone(), tail, session, byte), new.unwrap_or(commit)))
+    }
+
+    fn new(place: Arc<Place>, tail: Tail, session: Session, byte: Locked) -> Self {
+        Self { place, tail, session, _byte: byte, dead: None, _failed: None, is_over: false }
     }
 
     /// Goes on with a session of this node, for another of its processes. `None` if the session is
@@ -98,20 +139,16 @@ impl FileEngine {
     /// As [`Engine::read`].
     pub fn attach(sys: &SysRef, spec: &MapSpec, session: Session) -> Result<Option<Self>> {
         spec.check_owner(sys)?;
-        let place = Place::new(sys, spec)?;
+        Self::attach_at(&Arc::new(Place::new(sys, spec)?), spec, session)
+    }
+
+    /// As [`FileEngine::attach`].
+    pub(crate) fn attach_at(place: &Arc<Place>, spec: &MapSpec, session: Session) -> Result<Option<Self>> {
         // The byte first: from then on no other node recovers the session.
-        let byte = sessions::lock_own(&place, session)?;
-        let tail = Tail::open(&place, spec.id)?;
+        let byte = sessions::lock_own(place, session)?;
+        let tail = Tail::open(place, spec.id)?;
         let is_in = tail.log.member(session).is_some_and(|member| member.node == spec.node);
-        Ok(is_in.then_some(Self {
-            place,
-            tail,
-            session,
-            _byte: byte,
-            dead: None,
-            _failed: None,
-            is_over: false,
-        }))
+        Ok(is_in.then(|| Self::new(place.clone(), tail, session, byte)))
     }
 
     /// The session's number in the log.
@@ -130,17 +167,34 @@ impl FileEngine {
     /// # Errors
     /// As [`Engine::append`]; other nodes then recover the session.
     pub fn leave(mut self) -> Result<()> {
-        let session = self.session;
-        self.append(&mut |_| Batch::by(session, vec![Record::Left(session)]))
+        let _join = self.place.lock(JOIN_BYTE, false)?;
+        self.commit(Vec::new(), true, JoinLock::Callers).map(drop)
+    }
+
+    /// Appends changes of the session and, with `closing`, its end. Returns the journal, with both
+    /// locks, if it was written anew.
+    ///
+    /// # Errors
+    /// As [`Engine::append`].
+    pub(crate) fn commit(
+        &mut self,
+        changes: Vec<Span>,
+        closing: bool,
+        lock: JoinLock,
+    ) -> Result<Option<Locked>> {
+        self.check()?;
+        let changes = Some(Record::Changes(changes)).filter(|changes| *changes != Record::Changes(Vec::new()));
+        let left = closing.then_some(Record::Left(self.session));
+        let batches = Batch::by(self.session, changes.into_iter().chain(left).collect());
+        let done = self.change(&mut |_| batches.clone(), lock);
+        self.judged(done)
     }
 
     /// Closes what a forked child has inherited. The child's only thread calls this before anything
     /// else, and joins or attaches by itself if it needs an engine.
     pub fn abandon(self) {
         self.place.held.close_inherited();
-        [self.place.dir.as_raw_fd(), self.tail.raw_fd()]
-            .into_iter()
-            .for_each(stripewise_sys::fd::close_inherited);
+        stripewise_sys::fd::close_inherited(self.place.dir.as_raw_fd());
         // Its locks and memory belong to the parent.
         std::mem::forget(self);
     }
@@ -160,19 +214,51 @@ impl FileEngine {
         done
     }
 
-    fn change(&mut self, decide: &mut dyn FnMut(&Log) -> Vec<Batch>) -> Result<()> {
+    /// Returns the new journal, with both locks, if it was written anew.
+    fn change(&mut self, decide: &mut dyn FnMut(&Log) -> Vec<Batch>, lock: JoinLock) -> Result<Option<Locked>> {
         let commit = self.place.lock(COMMIT_BYTE, false)?;
         self.tail.read(&self.place)?;
         let batches = decide(&self.tail.log);
+        let mut new = None;
         if !batches.is_empty() {
-            let done = self.tail.put(&self.place, &commit, &batches, JoinLock::Perhaps);
-            self._failed = self.tail.is_broken.then_some(commit);
-            done?;
+            let done = self.tail.put(&self.place, &commit, &batches, lock);
+            if self.tail.is_broken {
+                // It may have been taken to write the journal anew.
+                let _ = self.place.sys.unlock(commit.as_fd(), JOIN_BYTE, 1);
+                self._failed = Some(commit);
+            }
+            new = done?;
         }
         // A session that was recovered is no longer this engine's to recover.
         self.dead.take_if(|(dead, _)| self.tail.log.member(*dead).is_none());
-        Ok(())
+        Ok(new)
     }
+}
+
+/// The commit lock of the log. A journal of version 1 is first written anew as version 2. The
+/// caller has the join lock.
+fn lock_log(sys: &SysRef, spec: &MapSpec, place: &Place, header: &Header) -> Result<Locked> {
+    match header.last_session {
+        Some(_) => place.lock(COMMIT_BYTE, false),
+        None => convert::convert(sys, spec, place),
+    }
+}
+
+/// The number of a new session, and the records by which it joins after it has recovered all
+/// sessions of the log.
+fn records_alone(log: &Log, node: &Node, place: &Place) -> Result<(Session, Vec<Record>)> {
+    let (session, mut records) = next_session(log, node, place)?;
+    let mut after = log.clone();
+    for (dead, _) in log.members() {
+        let recovered = rules::recover(&after, dead);
+        Batch::by(Session::NONE, recovered.clone()).iter().for_each(|batch| after.apply(batch));
+        records.extend(recovered);
+    }
+    let alone = Record::Holds(session, vec![Hold { range: 0..u64::MAX, kind: HoldKind::Alone }]);
+    if !records.contains(&alone) {
+        records.push(alone);
+    }
+    Ok((session, records))
 }
 
 /// The number of a new session and the records by which it joins.
@@ -199,7 +285,7 @@ impl Engine for FileEngine {
 
     fn append(&mut self, decide: &mut dyn FnMut(&Log) -> Vec<Batch>) -> Result<()> {
         self.check()?;
-        let done = self.change(decide);
+        let done = self.change(decide, JoinLock::Perhaps).map(drop);
         self.judged(done)
     }
 
@@ -209,7 +295,7 @@ impl Engine for FileEngine {
             let _join = self.place.lock(JOIN_BYTE, false)?;
             let commit = self.place.lock(COMMIT_BYTE, false)?;
             self.tail.read(&self.place)?;
-            self.tail.rewrite(&self.place, &commit, &[])
+            self.tail.rewrite(&self.place, &commit, &[]).map(drop)
         })();
         self.judged(done)
     }

@@ -6,8 +6,8 @@ use stripewise_sys::{Errno, LockKind, SysRef};
 
 use super::super::{Log, Session};
 use crate::error::io;
-use crate::journal::{Locked, Place};
-use crate::{MapError, Node, Result};
+use crate::journal::{Journal, Locked, Place};
+use crate::{MapError, MapSpec, Node, Result};
 
 /// The byte of session 0, which is no session.
 const FIRST_BYTE: u64 = 1 << 32;
@@ -31,6 +31,41 @@ pub(super) fn lock_own(place: &Place, session: Session) -> Result<Locked> {
 pub(super) fn lock_dead(place: &Place, session: Session) -> Result<Option<Locked>> {
     let take = |fd: BorrowedFd<'_>| place.sys.try_lock(fd, byte_of(session), 1, LockKind::Exclusive);
     place.lock_named(&place.manifest_name(), false, take)
+}
+
+/// The node that has the file open by a session that is alive.
+///
+/// # Errors
+/// As [`Journal::read`]; EPERM and EACCES for another user.
+pub fn living_node(sys: &SysRef, spec: &MapSpec) -> Result<Option<Node>> {
+    let log = Journal::read(sys, spec)?.nodes;
+    let place = Place::new(sys, spec)?;
+    log.map_or(Ok(None), |log| living(&place, &log, Session::NONE))
+}
+
+/// The node of a session of the log that is alive, other than `own`. Without `ID.manifest` none is.
+pub(crate) fn living(place: &Place, log: &Log, own: Session) -> Result<Option<Node>> {
+    for (session, member) in log.members().filter(|&(session, _)| session != own) {
+        match lock_dead(place, session) {
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(Some(member.node.clone())),
+            Err(MapError::Io { errno: Errno::NOENT, .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// Locks the bytes of all sessions of the log; `Err` names the node of one that lives.
+pub(super) fn lock_all_dead(place: &Place, log: &Log) -> Result<std::result::Result<Vec<Locked>, Node>> {
+    let mut dead = Vec::new();
+    for (session, member) in log.members() {
+        match lock_dead(place, session)? {
+            Some(lock) => dead.push(lock),
+            None => return Ok(Err(member.node.clone())),
+        }
+    }
+    Ok(Ok(dead))
 }
 
 /// Whether the log has a dead session of this boot, whose processes had the same page cache as this

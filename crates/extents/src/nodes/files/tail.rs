@@ -1,13 +1,13 @@
 //! The journal as an engine has read it, and how it grows.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use stripewise_sys::{Errno, Fd, LockKind, OFlags};
+use stripewise_sys::{Errno, LockKind, OFlags};
 
 use crate::error::io;
 use crate::hooks::reach;
-use crate::journal::{HEADER_BYTES, Header, JOIN_BYTE, Locked, Place, Position, limit_bytes, write_new};
+use crate::journal::{HEADER_BYTES, Header, JOIN_BYTE, Kept, Locked, Place, Position, limit_bytes, write_new};
 use crate::nodes::record::{encode_batches, is_readable};
 use crate::nodes::{Batch, Log, Session};
 use crate::{MapError, Result};
@@ -15,7 +15,7 @@ use crate::{MapError, Result};
 /// The journal as far as it was read.
 pub(super) struct Tail {
     /// Stays open so that its inode is not used again, by which a new journal is recognized.
-    file: Fd,
+    file: Kept,
     identity: Identity,
     header: Header,
     position: Position,
@@ -43,7 +43,7 @@ impl Tail {
         let path = &place.path;
         let file = match place.open(Path::new(&place.name), OFlags::RDONLY) {
             Err(Errno::NOENT) => return Err(MapError::Missing { path: path.clone() }),
-            file => file.map_err(io(path, "open"))?,
+            file => Kept::new(place, file.map_err(io(path, "open"))?),
         };
         let stat = place.sys.stat(file.as_fd()).map_err(io(path, "stat"))?;
         let head = place.sys.read_start(file.as_fd(), HEADER_BYTES).map_err(io(path, "read"))?;
@@ -64,11 +64,6 @@ impl Tail {
         tail.read_on(place)?;
         tail.needed = (HEADER_BYTES + restated(&tail.log).0.len()) as u64;
         Ok(tail)
-    }
-
-    /// The descriptor of the journal, for a forked child to close.
-    pub fn raw_fd(&self) -> RawFd {
-        self.file.as_raw_fd()
     }
 
     /// Reads the journal to its end, from the start if it was replaced.
@@ -102,8 +97,15 @@ impl Tail {
     }
 
     /// Makes batches durable. `commit` is the locked journal, which was read to its end; `lock`
-    /// says what else the caller has.
-    pub fn put(&mut self, place: &Place, commit: &Locked, batches: &[Batch], lock: JoinLock) -> Result<()> {
+    /// says what else the caller has. Returns the new journal, with both locks, if it was written
+    /// anew.
+    pub fn put(
+        &mut self,
+        place: &Place,
+        commit: &Locked,
+        batches: &[Batch],
+        lock: JoinLock,
+    ) -> Result<Option<Locked>> {
         let (bytes, _) = encode_batches(batches, self.position.next);
         if !is_readable(&bytes, self.position.next, self.header.copies) {
             return Err(io(&place.path, "encode a change of the log")(Errno::INVAL));
@@ -113,13 +115,13 @@ impl Tail {
             match self.rewrite(place, commit, batches) {
                 // The old journal is still the journal, and is no worse than before.
                 Err(_) if lock != JoinLock::Suspects && !self.is_broken => {}
-                done => return done,
+                new => return new.map(Some),
             }
         }
         match self.append(place, commit.as_fd(), &bytes) {
             // A new journal does not depend on what is on disk of this one.
-            Err(_) if lock.is_taken(place, commit) => self.rewrite(place, commit, batches),
-            done => done,
+            Err(_) if lock.is_taken(place, commit) => self.rewrite(place, commit, batches).map(Some),
+            done => done.map(|()| None),
         }
     }
 
@@ -150,8 +152,8 @@ impl Tail {
     }
 
     /// Replaces the journal by one with the log's state and then `batches`. The caller has both
-    /// locks.
-    pub fn rewrite(&mut self, place: &Place, old: &Locked, batches: &[Batch]) -> Result<()> {
+    /// locks. Returns the new journal, with both locks.
+    pub fn rewrite(&mut self, place: &Place, old: &Locked, batches: &[Batch]) -> Result<Locked> {
         let (mut bytes, next) = restated(&self.log);
         bytes.extend(encode_batches(batches, next).0);
         let header = Header { last_session: Some(self.log.last_session().0), ..self.header };
@@ -167,15 +169,13 @@ impl Tail {
         self.is_broken = true;
         *self = Self::open(place, self.header.id)?;
         self.is_name_durable = true;
-        // Nothing replaces the journal before this has read it.
-        drop(new);
-        Ok(())
+        Ok(new)
     }
 }
 
 /// What the caller of [`Tail::put`] has besides the commit lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum JoinLock {
+pub(crate) enum JoinLock {
     /// Nothing. Another process may have the join lock.
     Perhaps,
     /// The join lock.

@@ -59,6 +59,8 @@ pub type Work = fn(&Process);
 pub struct Scenario {
     pub name: &'static str,
     pub copies: usize,
+    /// Whether the processes share a session of their node.
+    pub sessions: bool,
     pub default: Mask,
     pub size: u64,
     /// Program that produces the initial state, before the other processes start.
@@ -141,7 +143,8 @@ struct Place {
 
 impl Place {
     fn new(scenario: &Scenario) -> Self {
-        let stage = Stage::in_memory(scenario.copies, scenario.default);
+        let mut stage = Stage::in_memory(scenario.copies, scenario.default);
+        stage.spec.sessions = scenario.sessions;
         let images = Images::new(stage.journal());
         let world = Arc::new(World::new(scenario.size, scenario.copies, scenario.default));
         Self { stage, world, images }

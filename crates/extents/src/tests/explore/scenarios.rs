@@ -13,6 +13,7 @@ fn nothing(_: &Process) {}
 pub const WRITE_BACK: Scenario = Scenario {
     name: "two writers and a write-back",
     copies: 2,
+    sessions: false,
     default: Mask::ORIGINAL,
     size: 4,
     before: |process| process.write(0..3, 1),
@@ -28,6 +29,7 @@ pub const WRITE_BACK: Scenario = Scenario {
 pub const WRITES_IN_TURN: Scenario = Scenario {
     name: "writes in turn, and a reader",
     copies: 2,
+    sessions: false,
     default: Mask::ORIGINAL,
     size: 2,
     before: nothing,
@@ -48,6 +50,7 @@ pub const WRITES_IN_TURN: Scenario = Scenario {
 pub const REPLICAS: Scenario = Scenario {
     name: "two writers of replicas and a synchronisation",
     copies: 3,
+    sessions: false,
     default: Mask::all(3),
     size: 3,
     before: |process| process.write(1..2, 2),
@@ -62,6 +65,7 @@ pub const REPLICAS: Scenario = Scenario {
 pub const EVICTION: Scenario = Scenario {
     name: "an eviction, a writer and a reader",
     copies: 2,
+    sessions: false,
     default: Mask::ORIGINAL,
     size: 3,
     before: |process| {
@@ -79,6 +83,7 @@ pub const EVICTION: Scenario = Scenario {
 pub const CLEAN: Scenario = Scenario {
     name: "a write-back of what is clean, and two writers",
     copies: 2,
+    sessions: false,
     default: Mask::ORIGINAL,
     size: 1,
     before: |process| {
@@ -96,6 +101,7 @@ pub const CLEAN: Scenario = Scenario {
 pub const EVICTED_AND_FETCHED: Scenario = Scenario {
     name: "a reader of what is evicted and fetched again",
     copies: 2,
+    sessions: false,
     default: Mask::ORIGINAL,
     size: 1,
     before: |process| {
@@ -117,6 +123,7 @@ pub const EVICTED_AND_FETCHED: Scenario = Scenario {
 pub const EVICTION_AND_SYNC: Scenario = Scenario {
     name: "an eviction of what was written back, a writer and a sync",
     copies: 3,
+    sessions: false,
     default: Mask::ORIGINAL,
     size: 2,
     before: |process| {
@@ -136,6 +143,7 @@ pub const EVICTION_AND_SYNC: Scenario = Scenario {
 pub const EVICTION_OF_THE_FIRST: Scenario = Scenario {
     name: "an eviction of the first of two valid copies, a writer and a sync",
     copies: 3,
+    sessions: false,
     default: Mask::ORIGINAL,
     size: 2,
     before: |process| {
@@ -154,6 +162,7 @@ pub const EVICTION_OF_THE_FIRST: Scenario = Scenario {
 pub const SYNCS: Scenario = Scenario {
     name: "two syncs and a writer",
     copies: 2,
+    sessions: false,
     default: Mask::ORIGINAL,
     size: 2,
     before: nothing,
@@ -173,6 +182,7 @@ pub const SYNCS: Scenario = Scenario {
 pub const FETCH_AND_SYNC: Scenario = Scenario {
     name: "a fetch, a writer and a sync",
     copies: 2,
+    sessions: false,
     default: Mask::ORIGINAL,
     size: 2,
     before: nothing,
@@ -187,6 +197,7 @@ pub const FETCH_AND_SYNC: Scenario = Scenario {
 pub const COMING_AND_GOING: Scenario = Scenario {
     name: "two leave, one of them comes back",
     copies: 2,
+    sessions: false,
     default: Mask::all(2),
     size: 2,
     before: nothing,
@@ -208,6 +219,7 @@ pub const COMING_AND_GOING: Scenario = Scenario {
 pub const REOPENING: Scenario = Scenario {
     name: "one closes, another comes and writes",
     copies: 2,
+    sessions: false,
     default: Mask::all(2),
     size: 2,
     before: |process| process.write(0..1, 1),
@@ -225,6 +237,7 @@ pub const REOPENING: Scenario = Scenario {
 pub const REWRITE: Scenario = Scenario {
     name: "a new journal, a sync and one who comes",
     copies: 2,
+    sessions: false,
     default: Mask::all(2),
     size: 2,
     before: |process| {
@@ -251,6 +264,7 @@ pub const REWRITE: Scenario = Scenario {
 pub const CACHES: Scenario = Scenario {
     name: "one who knows the map, and one who changes it and dies",
     copies: 2,
+    sessions: false,
     default: Mask::ORIGINAL,
     size: 1,
     before: nothing,
@@ -270,6 +284,7 @@ pub const CACHES: Scenario = Scenario {
 pub const TRUNCATE: Scenario = Scenario {
     name: "a truncate, a writer and a copier",
     copies: 2,
+    sessions: false,
     default: Mask::ORIGINAL,
     size: 3,
     before: |process| process.write(0..3, 1),
@@ -287,6 +302,7 @@ pub const TRUNCATE: Scenario = Scenario {
 pub const COPIERS: Scenario = Scenario {
     name: "two copiers and a writer",
     copies: 3,
+    sessions: false,
     default: Mask::ORIGINAL,
     size: 2,
     before: nothing,
@@ -304,6 +320,11 @@ fn all(scenario: &Scenario) {
     if let Ok(which) = std::env::var("STRIPEWISE_EXPLORE") {
         return as_asked(scenario, &which);
     }
+    in_budgets(scenario);
+    in_budgets(&Scenario { sessions: true, ..*scenario });
+}
+
+fn in_budgets(scenario: &Scenario) {
     let long = std::env::var_os("STRIPEWISE_LONG").is_some();
     let budgets: &[(usize, usize)] = if long { &[(1, 1), (2, 0)] } else { &[(1, 0), (0, 1)] };
     for &(preemptions, kills) in budgets {
@@ -329,11 +350,15 @@ fn as_asked(scenario: &Scenario, which: &str) {
 
 fn report(scenario: &Scenario, budget: Budget, which: &str, outcome: Outcome) {
     let Outcome { runs, steps, kills, failure, .. } = &outcome;
-    println!("{}: {which} schedules with {budget:?}: {runs} runs, {steps} steps, {kills} kills", scenario.name);
+    let protocol = if scenario.sessions { "a session" } else { "the one-node protocol" };
+    println!(
+        "{protocol}, {}: {which} schedules with {budget:?}: {runs} runs, {steps} steps, {kills} kills",
+        scenario.name
+    );
     if outcome.is_cut_off {
         println!("    that is not all of them");
     }
-    assert!(failure.is_none(), "{}: {}", scenario.name, failure.as_deref().unwrap_or_default());
+    assert!(failure.is_none(), "{protocol}, {}: {}", scenario.name, failure.as_deref().unwrap_or_default());
 }
 
 macro_rules! explored {
@@ -349,6 +374,7 @@ macro_rules! explored {
 pub const EVERYBODY: Scenario = Scenario {
     name: "two writers, a copier, an evictor and a sync",
     copies: 3,
+    sessions: false,
     default: Mask::ORIGINAL,
     size: 4,
     before: |process| {

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod faults;
+mod maps;
 mod model;
 mod power_cut;
 mod sessions;

@@ -81,6 +81,7 @@ pub fn spec_in(dir: &Path, number: u8) -> MapSpec {
         default: Mask::ORIGINAL,
         node: node(&format!("node{number}"), number),
         create: false,
+        sessions: false,
     }
 }
 

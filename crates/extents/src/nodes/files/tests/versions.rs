@@ -75,13 +75,6 @@ fn a_reader_of_one_node_does_not_write_to_the_journal_of_several() {
 }
 
 #[test]
-fn the_map_refuses_a_journal_of_several_nodes_by_name() {
-    let bed = Bed::new();
-    let error = Map::join_tuned(real(), bed.spec(1), SMALL).unwrap_err();
-    assert!(error.to_string().contains("has version 2, this program reads version 1"), "{error}");
-}
-
-#[test]
 fn a_journal_of_another_file_is_refused() {
     let bed = Bed::new();
     let foreign = MapSpec { id: [9; 16], ..bed.spec(1) };

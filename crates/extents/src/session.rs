@@ -1,0 +1,120 @@
+//! Joining the session of a node (`docs/formats/nodes.md`, "Joining").
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stripewise_sys::{Errno, Fd, SysRef, asking};
+
+use crate::hooks::{blocked, reach};
+use crate::join::{Attached, Joining};
+use crate::journal::Header;
+use crate::lmdb::Env;
+use crate::nodes::{Engine, FileEngine, JoinLock, Session};
+use crate::shared::{self, Opened, SharedState, Word};
+use crate::spec::SHARED_FILE;
+use crate::{MapError, Node, Result};
+
+/// Time for which an open waits for a node that has the file open. Zero in tests: they wait for
+/// conditions.
+const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 30 });
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// A wait for another node.
+pub(crate) struct Patience<'a> {
+    sys: &'a SysRef,
+    since_ns: u64,
+    next: Duration,
+}
+
+impl<'a> Patience<'a> {
+    pub fn new(sys: &'a SysRef) -> Self {
+        Self { sys, since_ns: sys.now_ns(), next: Duration::from_millis(1) }
+    }
+
+    pub fn is_over(&self) -> bool {
+        u128::from(self.sys.now_ns() - self.since_ns) >= PATIENCE.as_nanos()
+    }
+
+    /// # Errors
+    /// EINTR: a signal ends the call that waits.
+    pub fn pause(&mut self) -> stripewise_sys::Result<()> {
+        if blocked() {
+            return Ok(());
+        }
+        if asking::is_interrupted() {
+            return Err(Errno::INTR);
+        }
+        self.sys.sleep_until_ns(self.sys.now_ns() + self.next.as_nanos() as u64);
+        self.next = (self.next * 2).min(LONGEST_PAUSE);
+        Ok(())
+    }
+}
+
+impl Joining<'_> {
+    /// Whether the file is used with sessions. What the processes of this node have left of the
+    /// one-node protocol is first taken over by it.
+    pub fn has_sessions(&self, header: &Header) -> Result<bool> {
+        Ok(header.last_session.is_some() || self.spec.sessions && !self.spec.has_shared_state(self.sys)?)
+    }
+
+    /// Goes on with the session of this node, or begins one. The caller has the join lock. `Err`
+    /// names the node of another session that is alive.
+    pub fn attach_session(&self, header: &Header) -> Result<std::result::Result<Attached, Node>> {
+        let lock = self.open_lock(&self.spec.run_dir.join(shared::LOCK))?;
+        let is_used = self.is_used(&lock)?;
+        let mut suspects = false;
+        match SharedState::open(self.sys, self.spec)? {
+            Opened::Ready(shared) => {
+                if let Some((env, engine)) = self.go_on(&shared)? {
+                    return Ok(Ok(Attached { lock, shared, env, engine: Some(engine), new: None }));
+                }
+                if is_used {
+                    return Err(self.ended(&shared));
+                }
+                suspects = shared.is(Word::Over) || shared.is(Word::Appending);
+            }
+            Opened::Other { version } if is_used => {
+                let path = self.spec.run_dir.join(SHARED_FILE);
+                return Err(MapError::Version { path, found: version, known: shared::VERSION });
+            }
+            _ => {}
+        }
+        self.begin(lock, header, suspects)
+    }
+
+    /// The session that `shared` names. `None` if nothing of that counts any more: the session is
+    /// over, or another node has recovered it, or its index is gone, or the journal had no sessions
+    /// when `shared` was made.
+    fn go_on(&self, shared: &SharedState) -> Result<Option<(Arc<Env>, FileEngine)>> {
+        let session = Session(shared.get(Word::Session) as u32);
+        if session == Session::NONE || shared.is(Word::Over) || !self.has_index() {
+            return Ok(None);
+        }
+        let Some(engine) = FileEngine::attach_at(self.place, self.spec, session)? else { return Ok(None) };
+        Env::open(self.sys, &self.spec.run_dir, None).map(|env| Some((env, engine)))
+    }
+
+    /// The error of a process that joins while others still use what does not count any more.
+    fn ended(&self, shared: &SharedState) -> MapError {
+        match shared.get(Word::Session) {
+            0 => MapError::Changed { path: self.place.path.clone() },
+            _ => self.spec.over(),
+        }
+    }
+
+    fn begin(&self, lock: Fd, header: &Header, suspects: bool) -> Result<std::result::Result<Attached, Node>> {
+        let begun = FileEngine::join_alone(self.sys, self.spec, self.place, header, suspects)?;
+        let (mut engine, new) = match begun {
+            Ok(begun) => begun,
+            Err(alive) => return Ok(Err(alive)),
+        };
+        let log = engine.log();
+        let made = self.make(&log.listed(), log.default_mask());
+        // So that nobody has to recover the session.
+        let (shared, env) = made.inspect_err(|_| drop(engine.commit(Vec::new(), true, JoinLock::Callers)))?;
+        shared.set(Word::Session, engine.session().0.into());
+        reach("ready");
+        shared.set(Word::Ready, 1);
+        Ok(Ok(Attached { lock, shared, env, engine: Some(engine), new: Some(new) }))
+    }
+}
