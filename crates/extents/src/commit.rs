@@ -4,18 +4,16 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
-use stripewise_sys::{Errno, ForkLock, LockKind};
+use stripewise_sys::{Errno, LockKind};
 
 use crate::error::io;
-use crate::joined::Joined;
+use crate::hooks::reach;
+use crate::joined::{Joined, NodeSession};
 use crate::journal::{Commit, JOIN_BYTE, Locked, Writer};
-use crate::nodes::{FileEngine, JoinLock};
+use crate::nodes::JoinLock;
 use crate::shared::{OPENED, PERHAPS_OPENED, SYNC_BYTE, Word};
+use crate::wait::Wait;
 use crate::{MapError, Result, Span};
-
-/// This process's access to the session of its node. Empty in a forked child that found the lock
-/// taken by its parent.
-pub(crate) type NodeSession = ForkLock<Option<FileEngine>>;
 
 /// The right to commit: no other process of the node commits meanwhile.
 pub(crate) enum Committing<'j> {
@@ -59,7 +57,7 @@ impl Committing<'_> {
         matches!(self, Self::OneNode(commit) if commit.is_due())
     }
 
-    /// As [`Commit::may_rewrite`].
+    /// Whether this commit has the join lock, which it takes if it can.
     pub fn may_rewrite(&mut self) -> Result<bool> {
         match self {
             Self::OneNode(commit) => commit.may_rewrite(),
@@ -188,5 +186,48 @@ impl Joined {
             None => Commit::begin(&self.place, &self.shared, self.header, &self.spec.node, has_join_lock)
                 .map(Committing::OneNode),
         }
+    }
+
+    /// The right to commit, for a sync. A broken journal has to be rewritten; then this waits until
+    /// no process is joining or leaving.
+    pub fn commit_to_sync(&self) -> Result<Committing<'_>> {
+        let mut wait = Wait::new(&self.sys);
+        reach("commit lock");
+        loop {
+            let mut commit = self.commit(false)?;
+            if !commit.must_rewrite() || commit.may_rewrite()? {
+                return Ok(commit);
+            }
+            // A leaving process holds the join lock and waits for the commit lock.
+            drop(commit);
+            wait.pause();
+        }
+    }
+
+    /// Declares the write intent: the journal records that this node writes the file before it
+    /// does.
+    pub fn ensure_opened(&self) -> Result<()> {
+        let is_opened = || self.shared.get(Word::Opened) == OPENED;
+        if is_opened() {
+            return Ok(());
+        }
+        self.shared_state_has_its_name()?;
+        let commit = self.commit_to_sync()?;
+        if is_opened() {
+            return Ok(());
+        }
+        let mut commit = match commit {
+            Committing::OneNode(commit) => commit,
+            Committing::Session(commit) => {
+                commit.open();
+                return Ok(());
+            }
+        };
+        if commit.is_broken() {
+            return commit.reopen();
+        }
+        let mut writer = commit.writer(false);
+        writer.opened(&self.spec.node);
+        commit.put(writer, false)
     }
 }

@@ -2,19 +2,18 @@
 
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::Path;
 use std::sync::Arc;
 
-use stripewise_sys::{Fd, Mode, OFlags, SysRef};
+use stripewise_sys::{Fd, ForkLock, Mode, OFlags, SysRef};
 
 use crate::cache::{Cache, Known};
-use crate::commit::{Committing, NodeSession};
 use crate::error::io;
 use crate::hooks::{self, reach};
 use crate::index::{Entry, Index};
 use crate::journal::{Header, Place, Writer};
 use crate::lmdb::{CHANGE, ReadTxn, Space, WriteTxn};
-use crate::shared::{self, Block, OPENED, Pin, SharedState, Stamp, Word, of_segment, segments};
+use crate::nodes::FileEngine;
+use crate::shared::{self, Block, Pin, SharedState, Stamp, Word, of_segment, segments};
 use crate::spec::SHARED_FILE;
 use crate::wait::Wait;
 use crate::{MapSpec, Mask, Result, Span};
@@ -23,6 +22,10 @@ use crate::{MapSpec, Mask, Result, Span};
 const SEGMENTS_MAX: u64 = 256;
 /// Maximum number of entries that [`Joined::each_part`] visits in one read transaction.
 const LISTED_AT_ONCE: usize = 4096;
+
+/// This process's access to the session of its node. Empty in a forked child that found the lock
+/// taken by its parent.
+pub(crate) type NodeSession = ForkLock<Option<FileEngine>>;
 
 pub(crate) struct Joined {
     pub sys: SysRef,
@@ -179,49 +182,6 @@ impl Joined {
         }
     }
 
-    /// The right to commit, for a sync. A broken journal has to be rewritten; then this waits until
-    /// no process is joining or leaving.
-    pub fn commit_to_sync(&self) -> Result<Committing<'_>> {
-        let mut wait = Wait::new(&self.sys);
-        reach("commit lock");
-        loop {
-            let mut commit = self.commit(false)?;
-            if !commit.must_rewrite() || commit.may_rewrite()? {
-                return Ok(commit);
-            }
-            // A leaving process holds the join lock and waits for the commit lock.
-            drop(commit);
-            wait.pause();
-        }
-    }
-
-    /// Declares the write intent: the journal records that this node writes the file before it
-    /// does.
-    pub fn ensure_opened(&self) -> Result<()> {
-        let is_opened = || self.shared.get(Word::Opened) == OPENED;
-        if is_opened() {
-            return Ok(());
-        }
-        self.shared_state_has_its_name()?;
-        let commit = self.commit_to_sync()?;
-        if is_opened() {
-            return Ok(());
-        }
-        let mut commit = match commit {
-            Committing::OneNode(commit) => commit,
-            Committing::Session(commit) => {
-                commit.open();
-                return Ok(());
-            }
-        };
-        if commit.is_broken() {
-            return commit.reopen();
-        }
-        let mut writer = commit.writer(false);
-        writer.opened(&self.spec.node);
-        commit.put(writer, false)
-    }
-
     /// Opens `board.lock` with a description of its own, because all threads share the one that
     /// holds the block.
     pub fn open_board_lock(&self) -> Result<Fd> {
@@ -236,7 +196,7 @@ impl Joined {
 
     /// Checks that the shared state still has its name. If it was removed, other processes cannot
     /// find it and would create their own, so no process may begin to write under this one.
-    fn shared_state_has_its_name(&self) -> Result<()> {
+    pub fn shared_state_has_its_name(&self) -> Result<()> {
         let path = self.spec.run_dir.join(SHARED_FILE);
         let named = self.sys.stat_at(None, &path, false).map_err(|_| self.spec.lost())?;
         let own = self.shared.identity(&self.sys).map_err(io(&path, "stat"))?;
@@ -274,11 +234,6 @@ pub(crate) fn put_all(writer: &mut Writer, spans: &[Span], default: Mask) {
     for span in spans.iter().filter(|span| span.mask != default) {
         writer.change(*span);
     }
-}
-
-/// Whether `path` exists.
-pub(crate) fn exists(sys: &SysRef, path: &Path) -> bool {
-    sys.stat_at(None, path, false).is_ok()
 }
 
 impl Drop for Joined {

@@ -27,6 +27,7 @@ mod hooks;
 mod index;
 mod join;
 mod joined;
+mod joining;
 mod journal;
 mod lists;
 mod lmdb;

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use stripewise_sys::{ForkLock, LockKind, SysRef};
 
 use crate::hooks::reach;
-use crate::join::{self, Tuning};
+use crate::join;
 use crate::joined::Joined;
+use crate::joining::Tuning;
 use crate::shared::{COPIER_BYTE, Counter, Met, SlotState, Word, Working};
 use crate::wait::Wait;
 use crate::{MapSpec, Result, prefetch};

@@ -11,8 +11,8 @@ use stripewise_sys::{Errno, Mode, OFlags, SysRef};
 
 use crate::error::{caller, io};
 use crate::index::Index;
-use crate::join::{checked, collapsed, is_used, remove_run_dir};
 use crate::joined::{collect, put_all};
+use crate::joining::{checked, collapsed, is_used, remove_run_dir};
 use crate::journal::{COMMIT_BYTE, Header, JOIN_BYTE, Journal, Locked, Place, Writer, is_changed, write_new};
 use crate::lmdb::Env;
 use crate::nodes::{self, Batch, Log, Record, Session};

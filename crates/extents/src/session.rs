@@ -6,8 +6,8 @@ use std::time::Duration;
 use stripewise_sys::{Errno, Fd, SysRef, asking};
 
 use crate::hooks::{blocked, reach};
-use crate::join::{Attached, Joining};
-use crate::journal::Header;
+use crate::joining::Joining;
+use crate::journal::{Header, Locked};
 use crate::lmdb::Env;
 use crate::nodes::{Engine, FileEngine, JoinLock, Session};
 use crate::shared::{self, Opened, SharedState, Word};
@@ -48,6 +48,17 @@ impl<'a> Patience<'a> {
         self.next = (self.next * 2).min(LONGEST_PAUSE);
         Ok(())
     }
+}
+
+/// What a process has of a map before it claims a block of the shared state.
+pub(crate) struct Attached {
+    /// `board.lock`.
+    pub lock: Fd,
+    pub shared: SharedState,
+    pub env: Arc<Env>,
+    pub engine: Option<FileEngine>,
+    /// A new journal, which stays locked until the block is claimed.
+    pub new: Option<Locked>,
 }
 
 impl Joining<'_> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use stripewise_sys::{Errno, Real, Sys, SysRef};
 use tempfile::TempDir;
 
-use crate::join::Tuning;
+use crate::joining::Tuning;
 use crate::lmdb::Limits;
 use crate::shared::Geometry;
 use crate::{CopyId, Map, MapSpec, Mask, Node};

@@ -7,7 +7,7 @@ use stripewise_sys::{Errno, SysRef};
 use super::super::record::encode_batches;
 use super::super::{Batch, Record, Session};
 use crate::error::io;
-use crate::join::collapsed;
+use crate::joining::collapsed;
 use crate::journal::{COMMIT_BYTE, Header, Journal, Locked, Place, write_new};
 use crate::{MapError, MapSpec, Result};
 

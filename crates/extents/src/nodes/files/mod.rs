@@ -15,7 +15,7 @@ use stripewise_sys::{Errno, SysRef};
 use super::{Batch, Engine, Hold, HoldKind, Log, Record, Session, rules};
 use crate::error::io;
 use crate::hooks::reach;
-use crate::join::{checked, header_of};
+use crate::joining::{checked, header_of};
 use crate::journal::{COMMIT_BYTE, Header, JOIN_BYTE, Locked, Place};
 use crate::{MapError, MapSpec, Node, Result, Span};
 use tail::Tail;
@@ -142,7 +142,7 @@ impl FileEngine {
         Self::attach_at(&Arc::new(Place::new(sys, spec)?), spec, session)
     }
 
-    /// As [`FileEngine::attach`].
+    /// [`FileEngine::attach`], of a place that is known.
     pub(crate) fn attach_at(place: &Arc<Place>, spec: &MapSpec, session: Session) -> Result<Option<Self>> {
         // The byte first: from then on no other node recovers the session.
         let byte = sessions::lock_own(place, session)?;

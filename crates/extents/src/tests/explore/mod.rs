@@ -43,7 +43,7 @@ pub use world::World;
 
 use super::support::{SMALL, Stage, node};
 use crate::index::Index;
-use crate::join::collapsed;
+use crate::joining::collapsed;
 use crate::journal::Journal;
 use crate::lmdb::Env;
 use crate::{Map, Mask};

@@ -1,0 +1,122 @@
+"""A file with several copies on targets whose marker says `sessions = true`: one node at a time has
+it open, another one waits for it, and goes on by itself if the first one died."""
+
+import errno
+import os
+import time
+
+import pytest
+from conftest import BIN
+from copies import KINDS, write_plan
+
+from .conftest import ACTOR, Actor, Refused, environment
+from .test_striped import pattern
+
+RW, CREATE = os.O_RDWR, os.O_CREAT
+# The file system frees the locks of a dead node within a minute (CephFS); an open waits for 30 s.
+DEAD_WITHIN_S = 300
+
+
+@pytest.fixture(params=KINDS)
+def shared(request, bed, worlds_of):
+    """(actors on two nodes, the path of a file that does not exist yet, its cluster)."""
+    worlds = worlds_of("[]")
+    write_plan(worlds.cluster, request.param)
+    env = environment(worlds)
+    maker = Actor(bed, "node1", env)
+    maker.close(maker.open(worlds.managed / "first", RW | CREATE, 0o666))
+    maker.end()
+    for marker in worlds.cluster.root.glob("**/stripewise-target.toml"):
+        marker.write_text(marker.read_text() + "sessions = true\n")
+    actors = [Actor(bed, node, env) for node in ("node1", "node2")]
+    yield actors, worlds.managed / "f", worlds.cluster
+    for actor in actors:
+        actor.end()
+
+
+def opened(actor, path):
+    """Opens the file; waits as long as the file system may take for the locks of a dead node."""
+    until = time.monotonic() + DEAD_WITHIN_S
+    while True:
+        try:
+            fd = actor.open(path, RW)
+            actor.pread(fd, 1, 0)
+            return fd
+        except Refused as refused:
+            assert refused.errno == errno.EBUSY and time.monotonic() < until, refused
+
+
+def version_of(cluster):
+    """The version of the journal that was written last."""
+    journals = [p for target in cluster.targets for p in target.glob("stripewise/*/*.extents")]
+    newest = max(journals, key=lambda journal: journal.stat().st_ctime_ns)
+    return newest.read_bytes()[8]
+
+
+def test_a_second_node_waits_until_the_first_has_closed_the_file(shared):
+    (first, second), path, cluster = shared
+    fd = first.open(path, RW | CREATE, 0o666)
+    first.pwrite(fd, pattern(1, 100_000), 0)
+    assert version_of(cluster) == 2
+    second.ask("open", path, RW)
+    first.pwrite(fd, b"last", 99_996)
+    first.close(fd)
+    its = second.answer()
+    assert second.pread(its, 100_001, 0) == pattern(1, 99_996) + b"last"
+    second.pwrite(its, b"second", 50_000)
+    second.close(its)
+    again = first.open(path, RW)
+    assert first.pread(again, 6, 50_000) == b"second"
+
+
+def test_another_node_goes_on_after_one_has_died(shared, bed):
+    (first, second), path, cluster = shared
+    fd = first.open(path, RW | CREATE, 0o666)
+    first.pwrite(fd, pattern(1, 100_000), 0)
+    first.fsync(fd)
+    first.pwrite(fd, b"not synced", 70_000)
+    bed("kill", "node1")
+    try:
+        its = opened(second, path)
+        read = second.pread(its, 100_001, 0)
+        expected = pattern(1, 100_000)
+        assert read[:70_000] == expected[:70_000] and read[70_010:] == expected[70_010:]
+        second.pwrite(its, b"second", 0)
+        second.close(its)
+        bed.on("node2", BIN / "stripewise", "fsck", "-p", cluster.plan, path, "--compare")
+    finally:
+        bed("start", "node1")
+    again = Actor(bed, "node1", second.env)
+    assert again.pread(again.open(path, RW), 6, 0) == b"second"
+    again.end()
+
+
+def test_a_node_whose_programs_were_killed_sees_what_another_wrote_since(shared, bed):
+    (first, second), path, cluster = shared
+    maker = first.open(path, RW | CREATE, 0o666)
+    first.pwrite(maker, pattern(1, 100_000), 0)
+    first.close(maker)
+    fd = second.open(path, RW)
+    second.pwrite(fd, pattern(2, 100_000), 0)
+    bed.on("node2", "pkill", "-KILL", "-f", ACTOR)
+    second.process.wait()
+    its = opened(first, path)
+    first.pwrite(its, pattern(3, 100_000), 0)
+    first.close(its)
+    again = Actor(bed, "node2", second.env)
+    assert again.pread(opened(again, path), 100_001, 0) == pattern(3, 100_000)
+    again.end()
+
+
+def test_a_node_goes_on_with_what_it_had_not_synced(shared, bed):
+    (first, second), path, _ = shared
+    fd = second.open(path, RW | CREATE, 0o666)
+    second.pwrite(fd, pattern(2, 100_000), 0)
+    bed.on("node2", "pkill", "-KILL", "-f", ACTOR)
+    second.process.wait()
+    again = Actor(bed, "node2", second.env)
+    fd = again.open(path, RW)
+    assert again.pread(fd, 100_001, 0) == pattern(2, 100_000)
+    again.close(fd)
+    again.end()
+    assert first.pread(opened(first, path), 100_001, 0) == pattern(2, 100_000)
