@@ -44,8 +44,17 @@ pub fn make_trace(path: &Path, output: &Path, quiet: bool) -> anyhow::Result<()>
     }
 }
 
-/// Whether the file is a Darshan log. One that cannot be read is left to who opens it.
-fn is_log(path: &Path) -> bool {
+/// Opens a Darshan log.
+///
+/// # Errors
+/// The log is none or cannot be read. The message names the file.
+pub fn open_log(path: &Path) -> anyhow::Result<Log<BufReader<File>>> {
+    let file = File::open(path).with_context(|| path.display().to_string())?;
+    Log::open(BufReader::new(file)).with_context(|| path.display().to_string())
+}
+
+/// Whether the file is a Darshan log. One that cannot be read is no log.
+pub fn is_log(path: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(path).and_then(|file| file.take(16).read_to_end(&mut start));
     read.is_ok() && is_darshan(&start)

@@ -1,6 +1,33 @@
 //! Names of the counters, in the order of the newest records. Source: Darshan 3.5
 //! `include/darshan-*-log-format.h`.
 
+/// Index of a name in one of these lists; for constants, where a name that is not there is an error
+/// of the compiler.
+///
+/// # Panics
+/// The list does not have the name.
+pub const fn index_of(names: &[&str], name: &str) -> usize {
+    let mut index = 0;
+    while !is_equal(names[index].as_bytes(), name.as_bytes()) {
+        index += 1;
+    }
+    index
+}
+
+const fn is_equal(a: &[u8], b: &[u8]) -> bool {
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut index = 0;
+    while index < a.len() {
+        if a[index] != b[index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
+}
+
 /// Integers of a POSIX record.
 pub const POSIX: [&str; 69] = [
     "POSIX_OPENS",

@@ -49,6 +49,8 @@ pub struct LustreRecord {
     pub components: Vec<Component>,
     /// The OSTs of the stripes, of one component after the other.
     pub osts: Vec<i64>,
+    /// Number of OSTs of the file system; `None` if the record does not say (version 2).
+    pub all_osts: Option<u32>,
 }
 
 /// The layouts in a log, streamed.
@@ -78,8 +80,9 @@ impl<'a, R: Read + Seek> LustreRecords<'a, R> {
         let mut fields = Fields::new(self.order, self.region.bytes());
         let mut record = LustreRecord { id: fields.u64(), rank: fields.i64(), ..LustreRecord::default() };
         if self.version == 1 {
-            let [_osts, _mdts, _offset, stripe_bytes, stripes] = std::array::from_fn(|_| fields.i64());
+            let [osts, _mdts, _offset, stripe_bytes, stripes] = std::array::from_fn(|_| fields.i64());
             self.region.consume(fixed);
+            record.all_osts = u32::try_from(osts).ok().filter(|&osts| osts > 0);
             record.components = vec![whole(stripe_bytes, stripes)];
             record.osts = self.osts(stripes)?;
             return Ok(Some(record));

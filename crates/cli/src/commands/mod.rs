@@ -1,5 +1,6 @@
 //! One module per command: its flags, and how its result is printed.
 
+pub mod advise;
 pub mod calibrate;
 pub mod cat;
 pub mod cost;

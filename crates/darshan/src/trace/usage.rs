@@ -4,7 +4,7 @@ use stripewise_trace::{Flags, Op};
 
 use super::sizes;
 use super::transfers::Transfers;
-use crate::counters::{MPIIO, MPIIO_TIMES, POSIX, POSIX_TIMES, STDIO, STDIO_TIMES};
+use crate::counters::{MPIIO, MPIIO_TIMES, POSIX, POSIX_TIMES, STDIO, STDIO_TIMES, index_of as at};
 use crate::{Counters, Record};
 
 /// Where a record has what it counts of its reads, or of its writes.
@@ -24,29 +24,6 @@ struct Indices {
     start: usize,
     end: usize,
     busy: usize,
-}
-
-/// Index of a name.
-const fn at(names: &[&str], name: &str) -> usize {
-    let mut index = 0;
-    while !is_equal(names[index].as_bytes(), name.as_bytes()) {
-        index += 1;
-    }
-    index
-}
-
-const fn is_equal(a: &[u8], b: &[u8]) -> bool {
-    if a.len() != b.len() {
-        return false;
-    }
-    let mut index = 0;
-    while index < a.len() {
-        if a[index] != b[index] {
-            return false;
-        }
-        index += 1;
-    }
-    true
 }
 
 /// The indices of the reads or the writes of a module: what all modules have, by the module's name.
