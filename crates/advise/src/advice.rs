@@ -126,6 +126,9 @@ impl Advice {
 fn own_notes(facts: &Facts, storage: &Storage, layouts: &[LayoutAdvice]) -> Vec<String> {
     let mut notes: Vec<String> =
         facts.incomplete.iter().map(|reason| format!("the log is incomplete: {reason}")).collect();
+    if facts.source == Source::Synthetic {
+        notes.push("the trace is synthetic: no program ran, and nothing is known of times".into());
+    }
     if facts.source == Source::Counters {
         notes.push(
             "the log has sums, no single calls: for a surer advice, run with DXT_ENABLE_IO_TRACE=1".into(),
@@ -143,7 +146,11 @@ fn own_notes(facts: &Facts, storage: &Storage, layouts: &[LayoutAdvice]) -> Vec<
             facts.waits.files
         ));
     }
-    if storage.parallel().is_none() && facts.has_io() {
+    if let (Origin::Cluster(name), None) = (&storage.origin, storage.parallel()) {
+        notes.push(format!(
+            "only stripewise stripes over the servers of {name}: `stripewise plan` plans for them"
+        ));
+    } else if storage.parallel().is_none() && facts.has_io() {
         notes.push(format!(
             "the files are on {}, whose layouts stripewise does not set; name another with --fs",
             storage.title()

@@ -12,9 +12,12 @@ pub const RANKS_MAX: usize = 1 << 20;
 pub const SMALL_BYTES: u64 = 1 << 20;
 /// Waiting for an open longer than this is no metadata operation but the wait for a peer: a named
 /// pipe or a lock, seconds.
-const WAIT_S: f64 = 10.0;
+const WAIT_S: f64 = 1.0;
 /// Maximum number of bytes that go through a file whose opens wait.
 const WAIT_BYTES: u64 = 64 << 10;
+
+/// A process that moves this many times the mean's bytes has no larger share.
+const EVEN: f64 = 1.15;
 
 /// Where the facts come from, which decides how sure an advice is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -52,6 +55,8 @@ pub struct Facts {
     pub waits: Excluded,
     /// By rank: time in files of its own, seconds.
     pub rank_s: Vec<f64>,
+    /// By rank: bytes of files of its own.
+    pub rank_bytes: Vec<u64>,
     /// Why the log lacks calls, one sentence each.
     pub incomplete: Vec<String>,
 }
@@ -88,6 +93,8 @@ pub struct FileFacts {
     pub alignment: u64,
     /// The slowest process's time in a file of several, seconds; 0 if it is not known.
     pub slowest_s: f64,
+    /// The bytes of that process; 0 if they are not known.
+    pub slowest_bytes: u64,
     /// Bytes that went through C streams.
     pub stdio_bytes: u64,
     /// Calls of MPI-IO, if there are any.
@@ -118,12 +125,21 @@ pub struct Transfers {
 }
 
 /// The calls of MPI-IO on a file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MpiUse {
     /// Reads and writes by one process alone.
     pub independent: [u64; 2],
     /// Reads and writes by all processes together.
     pub collective: [u64; 2],
+    /// Bytes read and written.
+    pub bytes: [u64; 2],
+    /// Time of reads, of writes and of other calls, summed over processes, seconds. It includes
+    /// that of the system calls that they make.
+    pub time_s: [f64; 3],
+    /// The same of the system calls alone.
+    pub below_s: [f64; 3],
+    /// There are records of the system calls.
+    pub has_below: bool,
 }
 
 /// A layout that Lustre reported.
@@ -168,9 +184,14 @@ impl FileFacts {
     }
 
     /// Whether its opens wait for a peer, as those of a named pipe do.
-    fn waits(&self) -> bool {
-        self.bytes() <= WAIT_BYTES && self.meta_s > WAIT_S * self.opens.max(1) as f64
+    pub(crate) fn waits(&self) -> bool {
+        is_waiting(self.bytes(), self.opens, self.meta_s)
     }
+}
+
+/// Whether opens that take `meta_s` seconds in all wait for a peer, as those of a named pipe do.
+pub(crate) fn is_waiting(bytes: u64, opens: u64, meta_s: f64) -> bool {
+    bytes <= WAIT_BYTES && meta_s > WAIT_S * opens.max(1) as f64
 }
 
 impl Excluded {
@@ -225,6 +246,24 @@ impl Facts {
         let busiest_s = own_s + shared.map(|file| file.slowest_s).sum::<f64>();
         let busiest_s = busiest_s.max(self.mean_s());
         self.runtime_s.map_or(busiest_s, |runtime_s| busiest_s.min(runtime_s))
+    }
+
+    /// Whether [`Facts::busiest_s`] may be too long, because the slowest processes of several files
+    /// may be different ones.
+    pub fn is_busiest_a_bound(&self) -> bool {
+        self.files.iter().filter(|file| file.is_shared() && file.slowest_s > 0.0).nth(1).is_some()
+    }
+
+    /// Whether the busiest processes move no more bytes than the mean, so that their time is due to
+    /// the servers.
+    pub fn is_evenly_shared(&self) -> bool {
+        let (most, sum) = (self.rank_bytes.iter().max(), self.rank_bytes.iter().sum::<u64>());
+        let is_even =
+            |most: u64, sum: u64, processes: u64| most as f64 <= EVEN * sum as f64 / processes.max(1) as f64;
+        let own = most.is_none_or(|&most| most == 0 || is_even(most, sum, self.processes));
+        let mut shared = self.files.iter().filter(|file| file.is_shared() && file.slowest_s > 0.0);
+        own && shared
+            .all(|file| file.slowest_bytes > 0 && is_even(file.slowest_bytes, file.bytes(), file.processes))
     }
 
     /// The share of the run in which the busiest process does I/O, 0 to 1; `None` if the run time

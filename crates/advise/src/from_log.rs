@@ -7,7 +7,7 @@ use stripewise_darshan::counters::{
 };
 use stripewise_darshan::{Counters, Error, Layer, Log, LustreRecord, Module, Record};
 
-use crate::facts::{Facts, FileFacts, MpiUse, Source, Striping, Transfers};
+use crate::facts::{self, Facts, FileFacts, MpiUse, Source, Striping, Transfers};
 use crate::table::Table;
 
 /// Number of Darshan's counters of sizes below [`crate::facts::SMALL_BYTES`].
@@ -72,13 +72,13 @@ fn mpi_io<R: Read + Seek>(log: &mut Log<R>, table: &mut Table, processes: u64) -
     let mut records = log.records(Counters::MpiIo)?;
     while let Some(record) = records.next_record()? {
         // Its calls become system calls, which have been counted if there are records of them.
-        if let Some(file) = table.known(record.id).filter(|file| file.calls() > 0) {
-            add_mpi(file, record);
-        } else {
-            add(table, record, processes, |file, record| {
-                add_mpi(file, record);
-                add_mpi_data(file, record);
-            });
+        let has_below = table
+            .known(record.id)
+            .is_some_and(|file| file.calls() > 0 && file.mpi.is_none_or(|mpi| mpi.has_below));
+        let counted_before = table.known(record.id).map_or(0, |file| file.processes);
+        add(table, record, processes, |file, record| add_mpi(file, record, has_below));
+        if let Some(file) = table.known(record.id).filter(|_| has_below) {
+            file.processes = counted_before;
         }
     }
     Ok(())
@@ -128,15 +128,16 @@ fn striping(record: &LustreRecord) -> Option<Striping> {
 /// Adds a record to its file, and its time to its process. A record of rank -1 is one of all
 /// processes.
 fn add(table: &mut Table, record: &Record, processes: u64, of: impl FnOnce(&mut FileFacts, &Record)) {
-    let mut added_s = 0.0;
+    let (mut time_s, mut bytes, mut is_waiting) = (0.0, 0, false);
     table.update(record.id, |file| {
         file.processes += if record.rank < 0 { processes } else { 1 };
-        let before_s = file.time_s();
+        let before = (file.time_s(), file.bytes(), file.opens, file.meta_s);
         of(file, record);
-        added_s = file.time_s() - before_s;
+        (time_s, bytes) = (file.time_s() - before.0, file.bytes().saturating_sub(before.1));
+        is_waiting = facts::is_waiting(bytes, file.opens.saturating_sub(before.2), file.meta_s - before.3);
     });
-    if record.rank >= 0 && table.is_data(record.id) {
-        table.add_rank(record.rank, added_s);
+    if record.rank >= 0 && !is_waiting && table.is_data(record.id) {
+        table.add_rank(record.rank, time_s, bytes);
     }
 }
 
@@ -192,7 +193,8 @@ fn add_posix(file: &mut FileFacts, record: &Record) {
     file.meta_s += time(record, at(&POSIX_TIMES, "POSIX_F_META_TIME"));
     file.unaligned = file.unaligned.saturating_add(count(record, at(&POSIX, "POSIX_FILE_NOT_ALIGNED")));
     file.alignment = file.alignment.max(count(record, at(&POSIX, "POSIX_FILE_ALIGNMENT")));
-    file.slowest_s = file.slowest_s.max(time(record, at(&POSIX_TIMES, "POSIX_F_SLOWEST_RANK_TIME")));
+    let slowest_s = time(record, at(&POSIX_TIMES, "POSIX_F_SLOWEST_RANK_TIME"));
+    slowest(file, slowest_s, count(record, at(&POSIX, "POSIX_SLOWEST_RANK_BYTES")));
     file.is_renamed |= count(record, at(&POSIX, "POSIX_RENAME_SOURCES")) > 0;
 }
 
@@ -210,27 +212,20 @@ fn join(data: &mut Transfers, more: &Transfers) {
     data.time_s += more.time_s;
 }
 
-fn add_mpi(file: &mut FileFacts, record: &Record) {
+/// Adds what MPI-IO counts. Its time is that of the file if it is longer than that of the system
+/// calls below, if there are records of these.
+fn add_mpi(file: &mut FileFacts, record: &Record, has_below: bool) {
     let sum = |names: &[usize]| names.iter().fold(0, |sum: u64, &at| sum.saturating_add(count(record, at)));
-    let mpi = file.mpi.get_or_insert_default();
-    let more = MpiUse {
-        independent: [
-            sum(&[at(&MPIIO, "MPIIO_INDEP_READS"), at(&MPIIO, "MPIIO_NB_READS")]),
-            sum(&[at(&MPIIO, "MPIIO_INDEP_WRITES"), at(&MPIIO, "MPIIO_NB_WRITES")]),
-        ],
-        collective: [
-            sum(&[at(&MPIIO, "MPIIO_COLL_READS"), at(&MPIIO, "MPIIO_SPLIT_READS")]),
-            sum(&[at(&MPIIO, "MPIIO_COLL_WRITES"), at(&MPIIO, "MPIIO_SPLIT_WRITES")]),
-        ],
-    };
-    for side in 0..2 {
-        mpi.independent[side] = mpi.independent[side].saturating_add(more.independent[side]);
-        mpi.collective[side] = mpi.collective[side].saturating_add(more.collective[side]);
-    }
-}
-
-/// Reads and writes of a file of which only MPI-IO has records.
-fn add_mpi_data(file: &mut FileFacts, record: &Record) {
+    let below_s = [file.data[0].time_s, file.data[1].time_s, file.meta_s];
+    let mpi = file.mpi.get_or_insert_with(|| MpiUse { below_s, has_below, ..MpiUse::default() });
+    let independent = [
+        sum(&[at(&MPIIO, "MPIIO_INDEP_READS"), at(&MPIIO, "MPIIO_NB_READS")]),
+        sum(&[at(&MPIIO, "MPIIO_INDEP_WRITES"), at(&MPIIO, "MPIIO_NB_WRITES")]),
+    ];
+    let collective = [
+        sum(&[at(&MPIIO, "MPIIO_COLL_READS"), at(&MPIIO, "MPIIO_SPLIT_READS")]),
+        sum(&[at(&MPIIO, "MPIIO_COLL_WRITES"), at(&MPIIO, "MPIIO_SPLIT_WRITES")]),
+    ];
     const SIDES: [[usize; 3]; 2] = [
         [
             at(&MPIIO, "MPIIO_BYTES_READ"),
@@ -243,16 +238,33 @@ fn add_mpi_data(file: &mut FileFacts, record: &Record) {
             at(&MPIIO_TIMES, "MPIIO_F_WRITE_TIME"),
         ],
     ];
-    let mpi = file.mpi.unwrap_or_default();
     for (side, [bytes, sizes, time_s]) in SIDES.into_iter().enumerate() {
-        let small =
-            (sizes..sizes + SMALL_BUCKETS).fold(0, |sum: u64, at| sum.saturating_add(count(record, at)));
-        let calls = mpi.independent[side].saturating_add(mpi.collective[side]);
-        let (bytes, time_s) = (count(record, bytes), time(record, time_s));
-        join(&mut file.data[side], &Transfers { calls, bytes, small, time_s, ..Transfers::default() });
+        mpi.independent[side] = mpi.independent[side].saturating_add(independent[side]);
+        mpi.collective[side] = mpi.collective[side].saturating_add(collective[side]);
+        mpi.bytes[side] = mpi.bytes[side].saturating_add(count(record, bytes));
+        mpi.time_s[side] += time(record, time_s);
+        if !has_below {
+            let small =
+                (sizes..sizes + SMALL_BUCKETS).fold(0, |sum: u64, at| sum.saturating_add(count(record, at)));
+            let calls = independent[side].saturating_add(collective[side]);
+            join(
+                &mut file.data[side],
+                &Transfers { calls, bytes: count(record, bytes), small, ..Transfers::default() },
+            );
+        }
+        file.data[side].time_s = mpi.time_s[side].max(mpi.below_s[side]);
     }
-    file.meta_s += time(record, at(&MPIIO_TIMES, "MPIIO_F_META_TIME"));
-    file.slowest_s = file.slowest_s.max(time(record, at(&MPIIO_TIMES, "MPIIO_F_SLOWEST_RANK_TIME")));
+    mpi.time_s[2] += time(record, at(&MPIIO_TIMES, "MPIIO_F_META_TIME"));
+    file.meta_s = mpi.time_s[2].max(mpi.below_s[2]);
+    let slowest_s = time(record, at(&MPIIO_TIMES, "MPIIO_F_SLOWEST_RANK_TIME"));
+    slowest(file, slowest_s, count(record, at(&MPIIO, "MPIIO_SLOWEST_RANK_BYTES")));
+}
+
+/// Notes the slowest process of a record.
+fn slowest(file: &mut FileFacts, time_s: f64, bytes: u64) {
+    if time_s > file.slowest_s {
+        (file.slowest_s, file.slowest_bytes) = (time_s, bytes);
+    }
 }
 
 fn add_stdio(file: &mut FileFacts, record: &Record) {
@@ -281,5 +293,6 @@ fn add_stdio(file: &mut FileFacts, record: &Record) {
     }
     file.opens = file.opens.saturating_add(count(record, at(&STDIO, "STDIO_OPENS")));
     file.meta_s += time(record, at(&STDIO_TIMES, "STDIO_F_META_TIME"));
-    file.slowest_s = file.slowest_s.max(time(record, at(&STDIO_TIMES, "STDIO_F_SLOWEST_RANK_TIME")));
+    let slowest_s = time(record, at(&STDIO_TIMES, "STDIO_F_SLOWEST_RANK_TIME"));
+    slowest(file, slowest_s, count(record, at(&STDIO, "STDIO_SLOWEST_RANK_BYTES")));
 }

@@ -18,8 +18,8 @@ pub struct TraceFacts {
     table: Table,
     /// By process and file: the ends of the last read and of the last write.
     ends: FxHashMap<(u32, u32), [u64; 2]>,
-    /// By file and process: the time of its calls, seconds.
-    users: FxHashMap<u32, FxHashMap<u32, f64>>,
+    /// By file and process: the time of its calls, seconds, and their bytes.
+    users: FxHashMap<u32, FxHashMap<u32, (f64, u64)>>,
     outputs: FxHashSet<u32>,
     last_ns: u64,
 }
@@ -64,14 +64,18 @@ impl TraceFacts {
             self.outputs.insert(call.file);
             return;
         }
-        let time_s = call.end_ns.saturating_sub(call.start_ns) as f64 / 1e9;
+        let time_s = match self.facts.source {
+            Source::Synthetic => 0.0,
+            _ => call.end_ns.saturating_sub(call.start_ns) as f64 / 1e9,
+        };
         let is_random = call.op.is_data() && self.is_random(call);
         self.table.update(call.file.into(), |file| add_call(file, call, time_s, is_random));
         if call.op == Op::Mark {
             return;
         }
         if self.users.len() < FILES_MAX || self.users.contains_key(&call.file) {
-            *self.users.entry(call.file).or_default().entry(call.process).or_default() += time_s;
+            let user = self.users.entry(call.file).or_default().entry(call.process).or_default();
+            *user = (user.0 + time_s, user.1.saturating_add(call.bytes()));
         }
     }
 
@@ -91,13 +95,19 @@ impl TraceFacts {
     pub fn finish(mut self) -> Facts {
         for (file, users) in std::mem::take(&mut self.users) {
             let count = users.len() as u64;
-            let slowest_s = users.values().copied().fold(0.0, f64::max);
+            let slowest = users.values().copied().max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default();
+            let mut waits = false;
             if let Some(file) = self.table.known(file.into()) {
                 file.processes = count;
-                file.slowest_s = if count > 1 { slowest_s } else { 0.0 };
+                if count > 1 {
+                    (file.slowest_s, file.slowest_bytes) = slowest;
+                }
+                waits = file.waits();
             }
-            if count == 1 && self.table.is_data(file.into()) {
-                users.iter().for_each(|(&process, &time_s)| self.table.add_rank(process.into(), time_s));
+            if count == 1 && !waits && self.table.is_data(file.into()) {
+                for (&process, &(time_s, bytes)) in &users {
+                    self.table.add_rank(process.into(), time_s, bytes);
+                }
             }
         }
         self.table.finish(&mut self.facts);

@@ -24,6 +24,12 @@ pub fn collective_hints(side: usize) -> Vec<Command> {
     vec![Command::new(text, "collective buffering, for MPICH and its kin (no effect without collective calls)")]
 }
 
+/// Hints that keep ROMIO from reading what it is to write.
+pub fn without_sieving() -> Vec<Command> {
+    let text = format!("printf 'romio_ds_write disable\\n' >> {HINTS}; export ROMIO_HINTS=$PWD/{HINTS}");
+    vec![Command::new(text, "no data sieving for writes, for MPICH and its kin")]
+}
+
 /// Hints for the stripes of files that MPI-IO creates.
 pub fn stripe_hints(stripe: u64) -> Vec<Command> {
     let text = format!("printf 'striping_unit {stripe}\\n' >> {HINTS}; export ROMIO_HINTS=$PWD/{HINTS}");

@@ -12,8 +12,9 @@ use stripewise_plan::{Decision, OnlyNative, Options, PlanError, Workload, plan};
 
 use crate::commands::{self, Command};
 use crate::facts::{Facts, FileFacts};
+use crate::findings::thresholds::NEGLIGIBLE_SHARE;
 use crate::present::{Now, set_present};
-use crate::storage::{Storage, is_no_pool};
+use crate::storage::{Storage, is_mount, is_no_pool};
 
 /// A change must save this fraction of the time that the model predicts for servers that were not
 /// measured. What it saves less is within the error of such parameters.
@@ -24,6 +25,9 @@ const MODEL_ERROR: f64 = 0.1;
 const WHOLE_BYTES: u64 = 4 << 20;
 /// Stripe widths to try: powers of two from 64 KiB to 64 MiB.
 const STRIPES: std::ops::RangeInclusive<u32> = 16..=26;
+/// Narrower stripes split the requests that clients send. Source: the Lustre manual, "Choosing a
+/// Stripe Size".
+const WIDTH_MIN: u64 = 1 << 20;
 /// Maximum number of directories that get commands of their own.
 const DIRECTORIES_MAX: usize = 3;
 
@@ -101,9 +105,9 @@ fn one_per_directory(advised: &mut [LayoutAdvice]) {
     let mut seen = BTreeSet::new();
     for advice in advised {
         advice.commands.retain(|command| command.directory.as_ref().is_none_or(|dir| seen.insert(dir.clone())));
-        if advice.proposed.is_some() && advice.commands.is_empty() {
-            advice.proposed = None;
-            advice.reason = "new files of the directory get the layout of other files".into();
+        if let Some(layout) = advice.proposed.take_if(|_| advice.commands.is_empty()) {
+            advice.reason =
+                format!("{layout} would be faster, in a directory that has no other files or layout");
         }
     }
 }
@@ -135,6 +139,10 @@ impl Subject<'_> {
             speedup: 1.0,
             ..LayoutAdvice::default()
         };
+        if self.facts.share_of(advice.time_s).is_some_and(|share| share < NEGLIGIBLE_SHARE) {
+            advice.reason = "its reads and writes take hardly any of the run".into();
+            return advice;
+        }
         match self.proposal(min_gain) {
             Ok((layout, speedup)) => {
                 advice.proposed = Some(layout.to_string());
@@ -165,8 +173,8 @@ impl Subject<'_> {
         Ok((layout, now_s / elapsed_s.max(f64::MIN_POSITIVE)))
     }
 
-    /// Of the candidates that are as good as the best, the one with fewest components, then fewest
-    /// servers, then the widest stripes.
+    /// Of the candidates that are as good as the best, the one with fewest components, then one
+    /// without narrow stripes, then fewest servers, then the widest stripes.
     fn simplest(&self) -> Option<(NativeLayout, f64)> {
         let limit_s = self.decision.best().elapsed_s * (1.0 + MODEL_ERROR);
         let good = self.decision.competing().filter(|judged| judged.elapsed_s <= limit_s);
@@ -177,7 +185,7 @@ impl Subject<'_> {
         });
         native.min_by_key(|(layout, _)| {
             let (width, count) = layout.components.last().map_or((0, 0), |last| stripes(&last.stripe));
-            (layout.components.len(), count, Reverse(width))
+            (layout.components.len(), width < WIDTH_MIN, count, Reverse(width))
         })
     }
 
@@ -204,7 +212,9 @@ impl Subject<'_> {
         let names = || self.set.files.iter().map(|file| &*file.name);
         let directories: BTreeSet<&str> =
             names().filter_map(|name| name.rsplit_once('/')).map(|(dir, _)| dir).collect();
-        let directories = directories.into_iter().map(|dir| if dir.is_empty() { "/" } else { dir });
+        // The root of a file system belongs to the site.
+        let directories =
+            directories.into_iter().filter(|dir| !dir.is_empty() && !is_mount(&self.facts.mounts, dir));
         let mut all: Vec<Command> = directories
             .take(DIRECTORIES_MAX)
             .flat_map(|directory| commands::of_directory(self.system, layout, directory))

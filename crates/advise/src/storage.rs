@@ -12,7 +12,7 @@ use crate::facts::{Facts, FileFacts};
 /// Number of servers where neither the user nor the log tells it.
 pub const SERVERS_ASSUMED: u32 = 8;
 /// The name of the pool of servers that are in none. No file system has a pool of this name.
-const NO_POOL: &str = "any";
+const NO_POOL: &str = "(none)";
 /// Space of a server, of which advice knows nothing.
 const CAPACITY: u64 = 1 << 50;
 /// Maximum number of servers that the planner computes with; a larger file system is planned as one
@@ -190,6 +190,11 @@ impl Storage {
 /// Whether a pool of the planner's is the one of servers that are in none.
 pub(crate) fn is_no_pool(name: &str) -> bool {
     name == NO_POOL
+}
+
+/// Whether a directory is the root of a mounted file system.
+pub(crate) fn is_mount(mounts: &[(String, String)], directory: &str) -> bool {
+    mounts.iter().any(|(_, point)| point.trim_end_matches('/') == directory)
 }
 
 /// The mount that a path is on: the longest directory, and of equal ones the last.

@@ -15,6 +15,7 @@ pub(crate) struct Table {
     other: FileFacts,
     beyond: Excluded,
     rank_s: Vec<f64>,
+    rank_bytes: Vec<u64>,
 }
 
 impl Table {
@@ -56,13 +57,15 @@ impl Table {
         name.is_some_and(|name| may_hold_data(name))
     }
 
-    /// Adds to the time of a process in files of its own, seconds.
-    pub fn add_rank(&mut self, rank: i64, time_s: f64) {
+    /// Adds to the time and the bytes of a process in files of its own, seconds.
+    pub fn add_rank(&mut self, rank: i64, time_s: f64, bytes: u64) {
         let Some(rank) = usize::try_from(rank).ok().filter(|rank| *rank < RANKS_MAX) else { return };
         if self.rank_s.len() <= rank {
             self.rank_s.resize(rank + 1, 0.0);
+            self.rank_bytes.resize(rank + 1, 0);
         }
         self.rank_s[rank] += time_s;
+        self.rank_bytes[rank] = self.rank_bytes[rank].saturating_add(bytes);
     }
 
     /// Moves the files into the facts, those without data apart.
@@ -77,6 +80,7 @@ impl Table {
             .for_each(|file| file.processes = file.processes.clamp(1, facts.processes.max(1)));
         facts.beyond = self.beyond;
         facts.rank_s = self.rank_s;
+        facts.rank_bytes = self.rank_bytes;
         facts.leave_out_waits();
     }
 }

@@ -4,10 +4,10 @@
 use serde::Serialize;
 
 use crate::facts::{Facts, FileFacts, Source};
-use crate::findings::thresholds::NOTABLE_SHARE;
+use crate::findings::thresholds::{CALLS_JUDGED, NOTABLE_SHARE, TIME_JUDGED_S};
 use crate::findings::{Finding, Severity};
 use crate::storage::{Origin, Storage};
-use crate::text::{bytes, number, percent, seconds, shortened};
+use crate::text::{bytes, count, number, percent, seconds, shortened};
 
 /// Columns of a line.
 pub const WIDTH: usize = 80;
@@ -68,7 +68,8 @@ pub fn verdict(facts: &Facts, storage: &Storage, findings: &[Finding]) -> Verdic
     if !facts.has_io() {
         return without_io(facts);
     }
-    let is_short = facts.io_share().is_some_and(|share| share < NOTABLE_SHARE);
+    let is_short = facts.io_share().is_some_and(|share| share < NOTABLE_SHARE)
+        || (facts.runtime_s.is_some() && facts.busiest_s() < TIME_JUDGED_S);
     match findings.first() {
         Some(_) if is_short => hardly(facts),
         Some(finding) => of_finding(facts, storage, finding),
@@ -101,18 +102,32 @@ fn hardly(facts: &Facts) -> Verdict {
     let runtime_s = facts.runtime_s.unwrap_or(0.0);
     Verdict {
         slow: format!("nothing much: I/O takes {} of the run ({})", percent(share), seconds(runtime_s)),
-        why: format!("the busiest process does I/O for {} only", seconds(facts.busiest_s())),
-        todo: "nothing: look at the program's other work first".into(),
+        why: match share < NOTABLE_SHARE {
+            true => format!("the busiest process does I/O for {} only", seconds(facts.busiest_s())),
+            false => format!("{} of I/O is no more than runs differ by", seconds(facts.busiest_s())),
+        },
+        todo: match share < NOTABLE_SHARE {
+            true => "nothing: look at the program's other work first".into(),
+            false => "nothing: take the log of a longer run".into(),
+        },
         gain: format!("at most {} of the run, with all I/O gone", percent(share)),
-        confidence: if facts.incomplete.is_empty() { Confidence::High } else { Confidence::Low },
+        confidence: match (facts.incomplete.is_empty(), share < NOTABLE_SHARE) {
+            (true, true) => Confidence::High,
+            (true, false) => Confidence::Fair,
+            (false, _) => Confidence::Low,
+        },
         sure: incomplete(facts).unwrap_or_else(|| "times are those in the log".into()),
     }
 }
 
 fn without_cause(facts: &Facts) -> Verdict {
+    let calls = facts.files.iter().map(FileFacts::calls).fold(0, u64::saturating_add);
     Verdict {
         slow: slow(facts),
-        why: "no known cause: requests are large, in order and shared out evenly".into(),
+        why: match calls < CALLS_JUDGED {
+            true => format!("no known cause: {} show no pattern", count(calls, "request")),
+            false => "no known cause: requests are large, in order and shared out evenly".into(),
+        },
         todo: "nothing known; compare with the file system's peak rate".into(),
         gain: bound(facts.io_share()),
         confidence: Confidence::Fair,
@@ -124,8 +139,9 @@ fn without_cause(facts: &Facts) -> Verdict {
 fn of_finding(facts: &Facts, storage: &Storage, finding: &Finding) -> Verdict {
     let todo = match finding.commands.first() {
         Some(command) if command.text.len() <= WIDTH - LABEL => command.text.clone(),
-        Some(_) => format!("the first command below; {}", finding.remedy),
-        None => finding.remedy.clone(),
+        // The remedy of a layout is the command.
+        Some(command) if finding.speedup.is_some() => format!("(whole below) {}", command.text),
+        _ => finding.remedy.clone(),
     };
     let gain = match finding.speedup {
         Some(speedup) if finding.at_most_share.is_none() => {
@@ -174,7 +190,8 @@ fn slow(facts: &Facts) -> String {
         }
         None => String::new(),
     };
-    format!("{name}: {}{of_run} in the busiest process{moved}", seconds(time_s))
+    let up_to = if facts.is_busiest_a_bound() { "up to " } else { "" };
+    format!("{name}: {up_to}{}{of_run} in the busiest process{moved}", seconds(time_s))
 }
 
 fn incomplete(facts: &Facts) -> Option<String> {
@@ -184,6 +201,9 @@ fn incomplete(facts: &Facts) -> Option<String> {
 fn sure(facts: &Facts, storage: &Storage, finding: &Finding) -> (Confidence, String) {
     if let Some(reason) = incomplete(facts) {
         return (Confidence::Low, reason);
+    }
+    if facts.source == Source::Synthetic && finding.speedup.is_none() {
+        return (Confidence::Low, "a synthetic trace: no program ran".into());
     }
     if finding.severity == Severity::Note && finding.speedup.is_none() {
         return (Confidence::Low, "the log counts it, but does not tell that it costs time".into());
@@ -202,7 +222,11 @@ fn sure(facts: &Facts, storage: &Storage, finding: &Finding) -> (Confidence, Str
         Some(_) if single => (Confidence::Fair, speed),
         Some(_) => {
             let how = if storage.origin == Origin::Deduced { "deduced; " } else { "" };
-            (Confidence::Low, format!("{how}{speed}; calls guessed from counters"))
+            let calls = match facts.source {
+                Source::Synthetic => "no program ran",
+                _ => "calls guessed from counters",
+            };
+            (Confidence::Low, format!("{how}{speed}; {calls}"))
         }
     }
 }

@@ -17,7 +17,7 @@ pub(super) fn stragglers(job: &Job<'_>) -> Vec<Finding> {
     if facts.processes < 2 || busiest_s - mean_s <= STRAGGLER_SHARE * busiest_s || slowest(job).is_some() {
         return Vec::new();
     }
-    let idle = facts.rank_s.len() < 2 && facts.files.iter().all(|file| !file.is_shared());
+    let is_even = facts.is_evenly_shared();
     let said = Said {
         code: "stragglers",
         what: format!(
@@ -26,11 +26,13 @@ pub(super) fn stragglers(job: &Job<'_>) -> Vec<Finding> {
             number(facts.processes),
             seconds(mean_s)
         ),
-        why: "the others wait for it at the next collective call".into(),
-        remedy: if idle {
-            "let all processes, or some on each node, do a share of the I/O".into()
-        } else {
-            "give all processes the same share of the I/O".into()
+        why: match is_even {
+            true => "all move about as many bytes, so servers or links differ in speed or load".into(),
+            false => "it moves more bytes than others, which wait for it".into(),
+        },
+        remedy: match is_even {
+            true => "compare another run; if the same servers are slow, report them to the site".into(),
+            false => "give all processes, or some on each node, the same share of the I/O".into(),
         },
         commands: Vec::new(),
     };

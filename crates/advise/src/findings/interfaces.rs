@@ -1,10 +1,12 @@
 //! How a program reaches its files: MPI-IO, collective or not, system calls, C streams.
 
-use super::thresholds::{COLLECTIVE_CALLS, COLLECTIVE_SHARE, STDIO_SHARE};
+use super::thresholds::{
+    ABOVE_SYSTEM_CALLS, COLLECTIVE_CALLS, COLLECTIVE_SHARE, NOTABLE_SHARE, SIEVED_SHARE, STDIO_SHARE,
+};
 use super::{Finding, Job, Said};
 use crate::facts::{FileFacts, Source};
 use crate::interface;
-use crate::text::{bytes, count, number, percent};
+use crate::text::{bytes, count, number, percent, seconds};
 
 /// Shared files that processes access with MPI-IO, each on its own.
 pub(super) fn independent(job: &Job<'_>) -> Vec<Finding> {
@@ -33,6 +35,89 @@ fn independent_of(job: &Job<'_>, side: usize) -> Option<Finding> {
         commands: interface::collective_hints(side),
     };
     Some(job.finding(said, job.facts.of_busiest_s(files.iter().map(|file| time_s(file)).sum())))
+}
+
+/// Files that MPI-IO reads back while it writes pieces with gaps (ROMIO's data sieving).
+pub(super) fn sieving(job: &Job<'_>) -> Vec<Finding> {
+    let is_so = |file: &&FileFacts| {
+        file.mpi.is_some_and(|mpi| {
+            let own = file.data[0].bytes.saturating_sub(mpi.bytes[0]);
+            mpi.has_below && mpi.bytes[1] > 0 && own as f64 > SIEVED_SHARE * mpi.bytes[1] as f64
+        })
+    };
+    let files: Vec<&FileFacts> = job.facts.files.iter().filter(is_so).collect();
+    let time_s = |file: &FileFacts| file.data[0].time_s + file.data[1].time_s;
+    let Some(first) = files.iter().copied().max_by(|a, b| time_s(a).total_cmp(&time_s(b))) else {
+        return Vec::new();
+    };
+    let mpi = first.mpi.unwrap_or_default();
+    let said = Said {
+        code: "data-sieving",
+        what: format!(
+            "{}: {} were read and {} written for {} of the program's",
+            job.named(&files, time_s),
+            bytes(first.data[0].bytes),
+            bytes(first.data[1].bytes),
+            bytes(mpi.bytes[1])
+        ),
+        why: "MPI-IO reads, changes and writes back whole buffers, under a lock (data sieving)".into(),
+        remedy: interface::collective_call(first, 1),
+        commands: interface::without_sieving(),
+    };
+    vec![job.finding(said, job.facts.of_busiest_s(files.iter().map(|file| time_s(file)).sum()))]
+}
+
+/// Calls of MPI-IO that take longer than the system calls that they make.
+pub(super) fn above_system_calls(job: &Job<'_>) -> Vec<Finding> {
+    let sums = |file: &FileFacts| {
+        let mpi = file.mpi.filter(|mpi| mpi.has_below).unwrap_or_default();
+        (mpi.time_s.iter().sum::<f64>(), mpi.below_s.iter().sum::<f64>())
+    };
+    let is_so = |file: &&FileFacts| sums(file).0 > ABOVE_SYSTEM_CALLS * sums(file).1;
+    let files: Vec<&FileFacts> = job.facts.files.iter().filter(is_so).collect();
+    let above_s = |file: &FileFacts| sums(file).0 - sums(file).1;
+    let Some(first) = files.iter().copied().max_by(|a, b| above_s(a).total_cmp(&above_s(b))) else {
+        return Vec::new();
+    };
+    let (with_s, below_s) = sums(first);
+    let said = Said {
+        code: "mpi-io-above-system-calls",
+        what: format!(
+            "MPI-IO takes {}, its system calls {} (all processes, {})",
+            seconds(with_s),
+            seconds(below_s),
+            job.named(&files, above_s)
+        ),
+        why: "the rest is spent in locks, in communication and in waiting for other processes".into(),
+        remedy: match first.mpi.is_some_and(|mpi| mpi.independent[1] > mpi.collective[1]) {
+            true => interface::collective_call(first, 1),
+            false => "fewer, larger collective calls; let processes reach them at the same time".into(),
+        },
+        commands: Vec::new(),
+    };
+    let sum_s = files.iter().map(|file| above_s(file)).sum();
+    vec![job.finding(said, job.facts.of_busiest_s(sum_s))]
+}
+
+/// Software, logs and streams that take a part of the run.
+pub(super) fn left_out(job: &Job<'_>) -> Vec<Finding> {
+    let (facts, left_out) = (job.facts, job.facts.left_out);
+    let mean_s = left_out.time_s / facts.processes.max(1) as f64;
+    if facts.share_of(mean_s).is_none_or(|share| share < NOTABLE_SHARE) {
+        return Vec::new();
+    }
+    let said = Said {
+        code: "no-data-files",
+        what: format!(
+            "{} of software, logs or standard streams take {} per process",
+            count(left_out.files, "file"),
+            seconds(mean_s)
+        ),
+        why: "shared file systems are slow for many small files and lines".into(),
+        remedy: "keep software on the nodes (an image, /tmp), and write fewer lines of logs".into(),
+        commands: Vec::new(),
+    };
+    vec![job.finding(said, mean_s)]
 }
 
 /// Shared files that processes write with system calls.

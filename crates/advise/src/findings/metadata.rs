@@ -6,7 +6,7 @@ use super::thresholds::{METADATA_S, METADATA_SHARE, OPENS};
 use super::{Finding, Job, Said};
 use crate::commands::Command;
 use crate::facts::FileFacts;
-use crate::text::{count, number, seconds};
+use crate::text::{count, seconds};
 use stripewise_native::shell;
 
 /// Time in metadata operations.
@@ -28,9 +28,9 @@ pub(super) fn metadata(job: &Job<'_>) -> Vec<Finding> {
     let said = Said {
         code: "metadata",
         what: format!(
-            "{} opens and {} stats of {} take {} per process",
-            number(opens),
-            number(stats),
+            "{} and {} of {} take {} per process",
+            count(opens, "open"),
+            count(stats, "stat"),
             count(files.len() as u64, "file"),
             seconds(busiest_s)
         ),

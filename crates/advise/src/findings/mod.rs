@@ -103,7 +103,7 @@ const DEFAULT_STRIPE: u64 = 1 << 20;
 /// All findings, the most severe first.
 pub fn findings(facts: &Facts, storage: &Storage, layouts: &[LayoutAdvice]) -> Vec<Finding> {
     let job = Job { facts, storage, layouts };
-    let rules: [fn(&Job<'_>) -> Vec<Finding>; 11] = [
+    let rules: [fn(&Job<'_>) -> Vec<Finding>; 14] = [
         balance::slow_server,
         layout::layout,
         requests::small,
@@ -111,9 +111,12 @@ pub fn findings(facts: &Facts, storage: &Storage, layouts: &[LayoutAdvice]) -> V
         requests::misaligned,
         requests::repeated,
         metadata::metadata,
+        interfaces::sieving,
+        interfaces::above_system_calls,
         interfaces::independent,
         interfaces::without_mpi_io,
         interfaces::streams,
+        interfaces::left_out,
         balance::stragglers,
     ];
     let mut found: Vec<Finding> = rules.iter().flat_map(|rule| rule(&job)).collect();

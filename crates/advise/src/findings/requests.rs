@@ -140,12 +140,16 @@ pub(super) fn misaligned(job: &Job<'_>) -> Vec<Finding> {
             job.named(&files, time_s)
         ),
         why: if first.is_shared() {
-            "a block or stripe that two processes write is locked to and fro, and read first".into()
+            "a block or stripe that two requests share is locked to and fro, and read first".into()
         } else {
             "a part of a block is read before it can be written".into()
         },
         remedy: interface::aligned(first, stripe),
-        commands: if first.mpi.is_some() { interface::stripe_hints(stripe) } else { Vec::new() },
+        // Files with known stripes have them already.
+        commands: match first.mpi.is_some() && first.striping.is_none() {
+            true => interface::stripe_hints(stripe),
+            false => Vec::new(),
+        },
     };
     vec![job.finding(said, job.facts.of_busiest_s(files.iter().map(|file| time_s(file)).sum()))]
 }

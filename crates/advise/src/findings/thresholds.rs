@@ -36,9 +36,19 @@ pub const SLOW_SERVER: f64 = 3.0;
 pub const SERVERS_COMPARED: usize = 4;
 /// How often a file's bytes are read in all.
 pub const REPEATED_READS: u64 = 4;
+/// Share of the bytes written that MPI-IO reads back for itself.
+pub const SIEVED_SHARE: f64 = 0.1;
+/// How many times as long as their system calls the calls of MPI-IO take.
+pub const ABOVE_SYSTEM_CALLS: f64 = 2.0;
+/// Fewer requests than this show no pattern.
+pub const CALLS_JUDGED: u64 = 1000;
+/// I/O of less time in all is not told from what one run differs from the next, seconds.
+pub const TIME_JUDGED_S: f64 = 0.5;
 /// Size of a file that several processes share on one server, bytes.
 pub const LARGE_BYTES: u64 = 1 << 30;
 /// Share of the run from which a finding is severe, and from which it counts at all.
 pub const SEVERE_SHARE: f64 = 0.2;
+/// Files that take less than this share of the run keep their layout.
+pub const NEGLIGIBLE_SHARE: f64 = 0.01;
 /// A finding of a smaller share of the run is a note.
 pub const NOTABLE_SHARE: f64 = 0.05;

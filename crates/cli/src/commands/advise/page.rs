@@ -55,8 +55,12 @@ fn job(advice: &Advice) -> String {
         .runtime_s
         .map_or("run time not known".to_owned(), |runtime_s| format!("{} run", seconds(runtime_s)));
     format!(
-        "Job: {} processes, {run}; {} read, {} written, {}.",
-        number(job.processes),
+        "Job: {}, {run}; {} read, {} written, {}.",
+        if job.processes == 1 {
+            "1 process".to_owned()
+        } else {
+            format!("{} processes", number(job.processes))
+        },
         bytes(job.bytes_read),
         bytes(job.bytes_written),
         count(job.files, "data file")
