@@ -1,12 +1,20 @@
 //! How a program reaches its files: MPI-IO, collective or not, system calls, C streams.
 
 use super::thresholds::{
-    ABOVE_SYSTEM_CALLS, COLLECTIVE_CALLS, COLLECTIVE_SHARE, NOTABLE_SHARE, SIEVED_SHARE, STDIO_SHARE,
+    ABOVE_SYSTEM_CALLS, COLLECTIVE_CALLS, COLLECTIVE_SHARE, MISALIGNED_SHARE, NOTABLE_SHARE, SIEVED_SHARE,
+    SMALL_SHARE, STDIO_SHARE,
 };
 use super::{Finding, Job, Said};
-use crate::facts::{FileFacts, Source};
+use crate::facts::{FileFacts, Source, Transfers};
 use crate::interface;
 use crate::text::{bytes, count, number, percent, seconds};
+
+/// Whether requests are so small, or so often off the blocks, that it helps to join them.
+fn gains_from_joining(file: &FileFacts, side: usize) -> bool {
+    let Transfers { calls, small, .. } = file.data[side];
+    let is_so = |many: u64, of: u64, share: f64| many as f64 > share * of as f64;
+    is_so(small, calls, SMALL_SHARE) || is_so(file.unaligned, file.calls(), MISALIGNED_SHARE)
+}
 
 /// Shared files that processes access with MPI-IO, each on its own.
 pub(super) fn independent(job: &Job<'_>) -> Vec<Finding> {
@@ -17,7 +25,10 @@ fn independent_of(job: &Job<'_>, side: usize) -> Option<Finding> {
     let calls = |file: &FileFacts| file.mpi.map_or([0, 0], |mpi| [mpi.independent[side], mpi.collective[side]]);
     let is_so = |file: &&FileFacts| {
         let [alone, together] = calls(file);
-        file.is_shared() && alone > 0 && (together as f64) < COLLECTIVE_SHARE * (alone + together) as f64
+        file.is_shared()
+            && alone > 0
+            && gains_from_joining(file, side)
+            && (together as f64) < COLLECTIVE_SHARE * (alone + together) as f64
     };
     let files: Vec<&FileFacts> = job.facts.files.iter().filter(is_so).collect();
     let many: u64 = files.iter().map(|file| calls(file)[0]).sum();
@@ -124,7 +135,11 @@ pub(super) fn left_out(job: &Job<'_>) -> Vec<Finding> {
 pub(super) fn without_mpi_io(job: &Job<'_>) -> Vec<Finding> {
     let is_so = |file: &&FileFacts| {
         let data = &file.data[1];
-        file.is_shared() && file.mpi.is_none() && data.calls > COLLECTIVE_CALLS && file.stdio_bytes == 0
+        file.is_shared()
+            && file.mpi.is_none()
+            && data.calls > COLLECTIVE_CALLS
+            && file.stdio_bytes == 0
+            && gains_from_joining(file, 1)
     };
     // A trace of system calls does not tell whether MPI-IO made them.
     if matches!(job.facts.source, Source::Recorded | Source::Synthetic) {
