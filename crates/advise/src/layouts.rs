@@ -21,7 +21,8 @@ use crate::storage::{Storage, is_mount, is_no_pool};
 const MIN_GAIN_UNMEASURED: f64 = 0.25;
 /// Layouts within this fraction of the best one's time are as good: the simplest is taken.
 const MODEL_ERROR: f64 = 0.1;
-/// Files up to this many bytes stay on one server: opening several objects costs more than it saves.
+/// Files up to this many bytes stay on one server: opening several objects costs more than it
+/// saves.
 const WHOLE_BYTES: u64 = 4 << 20;
 /// Stripe widths to try: powers of two from 64 KiB to 64 MiB.
 const STRIPES: std::ops::RangeInclusive<u32> = 16..=26;

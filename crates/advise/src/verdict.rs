@@ -1,5 +1,5 @@
-//! The verdict: five lines of at most 80 columns that say what is slow, why, what to type, what that
-//! gains and how sure this is.
+//! The verdict: five lines of at most 80 columns that say what is slow, why, what to type, what
+//! that gains and how sure this is.
 
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ pub enum Confidence {
 pub struct Verdict {
     /// What is slow.
     pub slow: String,
-    /// Why.
+    /// What was found.
     pub why: String,
     /// What to type.
     pub todo: String,
@@ -87,10 +87,13 @@ fn without_io(facts: &Facts) -> Verdict {
         }
     };
     Verdict {
-        slow: "nothing: the job does no I/O on data files".into(),
+        slow: match facts.incomplete.is_empty() {
+            true => "nothing: the job does no I/O on data files".into(),
+            false => "not known: what is left of the log has no I/O on data files".into(),
+        },
         why,
         todo: "nothing to advise".into(),
-        gain: "none".into(),
+        gain: if facts.incomplete.is_empty() { "none".into() } else { "not known".into() },
         confidence: if facts.incomplete.is_empty() { Confidence::High } else { Confidence::Low },
         sure: incomplete(facts).unwrap_or_else(|| "the names of the files tell their purpose".into()),
     }

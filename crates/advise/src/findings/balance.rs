@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use stripewise_native::shell;
 
+use super::finding::{Finding, Job, Said};
 use super::thresholds::{SERVERS_COMPARED, SLOW_SERVER, STRAGGLER_SHARE};
-use super::{Finding, Job, Said};
 use crate::commands::Command;
 use crate::facts::FileFacts;
 use crate::text::{count, number, seconds};

@@ -1,10 +1,10 @@
 //! How a program reaches its files: MPI-IO, collective or not, system calls, C streams.
 
+use super::finding::{Finding, Job, Said};
 use super::thresholds::{
     ABOVE_SYSTEM_CALLS, COLLECTIVE_CALLS, COLLECTIVE_SHARE, MISALIGNED_SHARE, NOTABLE_SHARE, SIEVED_SHARE,
     SMALL_SHARE, STDIO_SHARE,
 };
-use super::{Finding, Job, Said};
 use crate::facts::{FileFacts, Source, Transfers};
 use crate::interface;
 use crate::text::{bytes, count, number, percent, seconds};

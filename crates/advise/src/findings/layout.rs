@@ -1,7 +1,7 @@
 //! Layouts that the planner would change.
 
+use super::finding::{Finding, Job, Said};
 use super::thresholds::LARGE_BYTES;
-use super::{Finding, Job, Said};
 use crate::layouts::LayoutAdvice;
 use crate::text::{base_name, bytes, number};
 

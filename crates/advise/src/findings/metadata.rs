@@ -2,8 +2,8 @@
 
 use stripewise_cluster::FileSystem;
 
+use super::finding::{Finding, Job, Said};
 use super::thresholds::{METADATA_S, METADATA_SHARE, OPENS};
-use super::{Finding, Job, Said};
 use crate::commands::Command;
 use crate::facts::FileFacts;
 use crate::text::{count, seconds};

@@ -1,9 +1,9 @@
 //! Requests that are small, misaligned, out of order, or made again and again.
 
+use super::finding::{Finding, Job, Said};
 use super::thresholds::{
     MISALIGNED_SHARE, RANDOM_CALLS, RANDOM_SHARE, REPEATED_READS, SMALL_CALLS, SMALL_SHARE,
 };
-use super::{Finding, Job, Said};
 use crate::commands::Command;
 use crate::facts::FileFacts;
 use crate::interface;

@@ -18,8 +18,8 @@ use crate::{files, output};
 /// Says in five lines what is slow in a job's I/O, why, what to type, what that gains, how sure it
 /// is
 ///
-/// Reads a Darshan log or a trace; needs no calibration, no preload library and no root, and changes
-/// nothing. The lines below the verdict have all findings with their remedies, the most severe
+/// Reads a Darshan log or a trace; needs no calibration, no preload library and no root, and
+/// changes nothing. The lines below the verdict have all findings with their remedies, the most severe
 /// first, and commands for the file system that can be pasted. The layouts come from the planner of
 /// `stripewise plan`, with built-in speeds of common servers unless -c names a cluster file.
 #[derive(clap::Args)]
@@ -59,7 +59,9 @@ pub struct Args {
 /// Reads the log, and prints the advice.
 pub fn run(args: &Args) -> anyhow::Result<()> {
     let trace = open_trace(&args.log)?;
-    let facts = if is_log(&args.log) { of_log(&args.log)? } else { of_trace(&trace, args.quiet)? };
+    let mut facts = if is_log(&args.log) { of_log(&args.log)? } else { of_trace(&trace, args.quiet)? };
+    // The trace of a log has read its single calls, too.
+    facts.incomplete.clone_from(&trace.meta().incomplete);
     let storage = storage(args, &facts)?;
     let mut notes = Vec::new();
     // A layout without its times, or of files elsewhere, is no advice.
