@@ -34,6 +34,11 @@ pub fn percent(share: f64) -> String {
     }
 }
 
+/// An upper bound: `at most 42 %`.
+pub fn at_most(share: f64) -> String {
+    if share < 0.001 { "at most 0.1 %".to_owned() } else { format!("at most {}", percent(share)) }
+}
+
 /// A number with separators of thousands: `131,072`.
 pub fn number(number: u64) -> String {
     let digits = number.to_string();

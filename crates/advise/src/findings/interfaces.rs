@@ -94,7 +94,7 @@ pub(super) fn above_system_calls(job: &Job<'_>) -> Vec<Finding> {
     let said = Said {
         code: "mpi-io-above-system-calls",
         what: format!(
-            "MPI-IO takes {}, its system calls {} (all processes, {})",
+            "MPI-IO takes {} in all, its system calls {} ({})",
             seconds(with_s),
             seconds(below_s),
             job.named(&files, above_s)
