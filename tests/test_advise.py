@@ -8,12 +8,31 @@ import shutil
 import pytest
 
 from bad_input import assert_refused
-from conftest import DARSHAN_LOGS
+from conftest import DARSHAN_LOGS, ROOT
 
 LABELS = ["Slow:", "Why:", "Type:", "Gain:", "Sure:"]
 WIDTH = 80
 # Commands that must not be in an advice for another file system.
 COMMANDS = {"lustre": "lfs ", "beegfs": "beegfs ", "cephfs": "setfattr ", "orangefs": "pvfs2-xattr "}
+
+
+def quoted():
+    """The verdicts on the page of examples, by the name of the log in the heading above."""
+    page = (ROOT / "docs" / "advise-examples.md").read_text()
+    sections = re.findall(r"^## \d+\. `([^`]+)`\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)
+    return {name: re.search(r"```text\n(.*?)\n```", text, re.DOTALL)[1].splitlines() for name, text in sections}
+
+
+QUOTED = quoted()
+
+
+def test_ten_logs_are_judged():
+    assert len(QUOTED) == 10
+    page = (ROOT / "docs" / "advise.md").read_text()
+    [block] = re.findall(r"```text\n\$ stripewise advise job.darshan\n(.*?)\n```", page, re.DOTALL)
+    assert block.splitlines() == QUOTED["sample-badost.darshan"]
+    names = {log.name for log in DARSHAN_LOGS}
+    assert not names or set(QUOTED) <= names
 
 
 def log_named(name):
@@ -44,6 +63,7 @@ def commands(out):
 def test_every_log_gets_a_verdict(stripewise, log):
     result = stripewise("advise", log, "-q")
     found = verdict(result.out)
+    assert QUOTED.get(log.name, result.out.splitlines()[:5]) == result.out.splitlines()[:5]
     assert re.match(r"(high|fair|low): ", found["Sure:"])
     assert result.err == ""
     wide = [line for line in result.out.splitlines() if len(line) > WIDTH]

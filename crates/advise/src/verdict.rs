@@ -7,7 +7,7 @@ use crate::facts::{Facts, FileFacts, Source};
 use crate::findings::thresholds::{CALLS_JUDGED, NOTABLE_SHARE, TIME_JUDGED_S};
 use crate::findings::{Finding, Severity};
 use crate::storage::{Origin, Storage};
-use crate::text::{bytes, count, number, percent, seconds, shortened};
+use crate::text::{at_most, bytes, count, number, percent, seconds, shortened};
 
 /// Columns of a line.
 pub const WIDTH: usize = 80;
@@ -113,7 +113,7 @@ fn hardly(facts: &Facts) -> Verdict {
             true => "nothing: look at the program's other work first".into(),
             false => "nothing: take the log of a longer run".into(),
         },
-        gain: format!("at most {} of the run, with all I/O gone", percent(share)),
+        gain: format!("{} of the run, with all I/O gone", at_most(share)),
         confidence: match (facts.incomplete.is_empty(), share < NOTABLE_SHARE) {
             (true, true) => Confidence::High,
             (true, false) => Confidence::Fair,
@@ -152,10 +152,7 @@ fn of_finding(facts: &Facts, storage: &Storage, finding: &Finding) -> Verdict {
         }
         Some(speedup) => {
             let share = finding.at_most_share.unwrap_or(0.0);
-            format!(
-                "at most {} of the run (I/O {speedup:.1} times as fast); at least: not known",
-                percent(share)
-            )
+            format!("{} of the run (model: {speedup:.1} times as fast); at least: not known", at_most(share))
         }
         None => bound(finding.at_most_share),
     };
@@ -166,7 +163,7 @@ fn of_finding(facts: &Facts, storage: &Storage, finding: &Finding) -> Verdict {
 /// All that could be gained.
 fn bound(share: Option<f64>) -> String {
     match share {
-        Some(share) => format!("at most {} of the run; at least: not known", percent(share)),
+        Some(share) => format!("{} of the run; at least: not known", at_most(share)),
         None => "not known: the log has no run time".into(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use stripewise_advise::text::{bytes, count, number, percent, seconds};
+use stripewise_advise::text::{at_most, bytes, count, number, seconds};
 use stripewise_advise::{Advice, Command, Finding, Origin, Severity};
 
 use crate::output::wrapped;
@@ -97,7 +97,7 @@ fn write_finding(out: &mut String, number: usize, finding: &Finding) -> std::fmt
         Severity::Note => "note",
     };
     let concerned = match finding.at_most_share {
-        Some(share) => format!("at most {} of the run", percent(share)),
+        Some(share) => format!("{} of the run", at_most(share)),
         None if finding.at_most_s > 0.0 => format!("at most {}", seconds(finding.at_most_s)),
         None => "share not known".to_owned(),
     };
