@@ -5,7 +5,7 @@ use std::io::{Read, Seek};
 use stripewise_darshan::counters::{
     H5F, MPIIO, MPIIO_TIMES, POSIX, POSIX_TIMES, STDIO, STDIO_TIMES, index_of as at,
 };
-use stripewise_darshan::{Counters, Error, Layer, Log, LustreRecord, Module, Record};
+use stripewise_darshan::{Counters, Error, Log, LustreRecord, Module, Record};
 
 use crate::facts::{self, Facts, FileFacts, MpiUse, Source, Striping, Transfers};
 use crate::table::Table;
@@ -44,11 +44,8 @@ pub fn facts_of_log<R: Read + Seek>(log: &mut Log<R>) -> Result<Facts, Error> {
 
 /// Whether the log has segments of single calls.
 fn source<R: Read + Seek>(log: &Log<R>) -> Source {
-    let has = |module: Module| log.header().module(module).is_some();
-    let is_extended = [Layer::Posix, Layer::MpiIo].iter().any(|layer| match layer {
-        Layer::Posix => has(Module::DxtPosix),
-        Layer::MpiIo => has(Module::DxtMpiIo),
-    });
+    let modules = [Module::DxtPosix, Module::DxtMpiIo];
+    let is_extended = modules.iter().any(|module| log.header().module(*module).is_some());
     if is_extended { Source::Extended } else { Source::Counters }
 }
 

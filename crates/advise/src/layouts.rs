@@ -97,15 +97,19 @@ pub fn layouts(
         advised.push(subject.advice(options.min_gain, is_gone));
     }
     advised.sort_by(|a, b| b.time_s.total_cmp(&a.time_s));
-    one_per_directory(&mut advised);
+    one_per_directory(system, &mut advised);
     Ok(advised)
 }
 
-/// A directory gives new files one layout: the first advice for it counts.
-fn one_per_directory(advised: &mut [LayoutAdvice]) {
+/// A directory gives new files one layout: the first advice for it counts. Only Lustre gives an
+/// existing file another layout than its directory's.
+fn one_per_directory(system: FileSystem, advised: &mut [LayoutAdvice]) {
     let mut seen = BTreeSet::new();
     for advice in advised {
         advice.commands.retain(|command| command.directory.as_ref().is_none_or(|dir| seen.insert(dir.clone())));
+        if system != FileSystem::Lustre && advice.commands.iter().all(|command| command.directory.is_none()) {
+            advice.commands.clear();
+        }
         if let Some(layout) = advice.proposed.take_if(|_| advice.commands.is_empty()) {
             advice.reason =
                 format!("{layout} would be faster, in a directory that has no other files or layout");
@@ -238,5 +242,40 @@ fn stripes(stripe: &Stripe) -> (u64, u32) {
             (*width, servers.len() as u32)
         }
         Stripe::Varied { stripes } => (0, stripes.len() as u32),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two sets of files in one directory, each with a command for it and one for a file.
+    fn two_sets() -> Vec<LayoutAdvice> {
+        let set = |name: &str| {
+            let directory =
+                Command { directory: Some("/s".into()), ..Command::new(format!("set {name} /s"), "") };
+            let commands = vec![directory, Command::new(format!("move /s/{name}"), "")];
+            LayoutAdvice { proposed: Some("1M x 4".into()), commands, ..LayoutAdvice::default() }
+        };
+        ["a", "b"].map(set).to_vec()
+    }
+
+    fn texts(advice: &LayoutAdvice) -> Vec<&str> {
+        advice.commands.iter().map(|command| &*command.text).collect()
+    }
+
+    #[test]
+    fn a_directory_gets_one_layout() {
+        let mut advised = two_sets();
+        one_per_directory(FileSystem::Lustre, &mut advised);
+        assert_eq!((texts(&advised[0]).len(), texts(&advised[1])), (2, vec!["move /s/b"]));
+    }
+
+    #[test]
+    fn a_copy_would_get_the_layout_of_the_directory() {
+        let mut advised = two_sets();
+        one_per_directory(FileSystem::BeeGfs, &mut advised);
+        assert_eq!((texts(&advised[0]).len(), texts(&advised[1]).len()), (2, 0));
+        assert!(advised[1].proposed.is_none() && advised[1].reason.contains("1M x 4 would be faster"));
     }
 }

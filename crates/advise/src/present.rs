@@ -48,7 +48,10 @@ pub fn set_present(
         return Ok(now);
     };
     let now = Now {
-        text: said(first.width, first.osts.len()),
+        text: match first.is_composite {
+            true => format!("{} in the last component", said(first.width, first.osts.len())),
+            false => said(first.width, first.osts.len()),
+        },
         is_known: true,
         servers: first.osts.len() as u32,
         width: first.width,

@@ -28,7 +28,7 @@ pub(super) fn stragglers(job: &Job<'_>) -> Vec<Finding> {
         ),
         why: match is_even {
             true => "all move about as many bytes, so servers or links differ in speed or load".into(),
-            false => "it moves more bytes than others, which wait for it".into(),
+            false => "the others wait for it; its share of the bytes is larger, or not known".into(),
         },
         remedy: match is_even {
             true => "compare another run; if the same servers are slow, report them to the site".into(),
