@@ -2,8 +2,8 @@
 //! magnitude: an advice that depends on them says so.
 //!
 //! A server here is what a parallel file system stripes over, such as an OST: several devices
-//! behind one server. (The papers' single disks of `crates/evaluate` are slower.) Streams that come to a
-//! server from many clients seek, which is the startup of random requests.
+//! behind one server. (The papers' single disks of `crates/evaluate` are slower.) Streams that come
+//! to a server from many clients seek, which is the startup of random requests.
 
 use serde::Serialize;
 use stripewise_model::{ByAccess, ClassParams, Network, Service};

@@ -13,6 +13,9 @@ use crate::table::Table;
 /// Number of Darshan's counters of sizes below [`crate::facts::SMALL_BYTES`].
 const SMALL_BUCKETS: usize = 5;
 
+/// Reads one kind of records into the table; knows the number of processes.
+type Part<R> = fn(&mut Log<R>, &mut Table, u64) -> Result<(), Error>;
+
 /// Reads the facts of a log. What lies behind a damaged place is missing, and the facts say so.
 ///
 /// # Errors
@@ -30,8 +33,7 @@ pub fn facts_of_log<R: Read + Seek>(log: &mut Log<R>) -> Result<Facts, Error> {
         facts.incomplete.push(format!("Darshan ran out of memory for records of module {}", info.name()));
     }
     let mut table = Table::default();
-    let parts: [fn(&mut Log<R>, &mut Table, u64) -> Result<(), Error>; 6] =
-        [names, posix, mpi_io, stdio, hdf5, lustre];
+    let parts: [Part<R>; 6] = [names, posix, mpi_io, stdio, hdf5, lustre];
     for part in parts {
         match part(log, &mut table, facts.processes) {
             Err(error) if error.is_of_region() => facts.incomplete.push(error.to_string()),

@@ -19,9 +19,10 @@ use crate::{files, output};
 /// is
 ///
 /// Reads a Darshan log or a trace; needs no calibration, no preload library and no root, and
-/// changes nothing. The lines below the verdict have all findings with their remedies, the most severe
-/// first, and commands for the file system that can be pasted. The layouts come from the planner of
-/// `stripewise plan`, with built-in speeds of common servers unless -c names a cluster file.
+/// changes nothing. The lines below the verdict have all findings with their remedies, the most
+/// severe first, and commands for the file system that can be pasted. The layouts come from the
+/// planner of `stripewise plan`, with built-in speeds of common servers unless -c names a cluster
+/// file.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise advise job.darshan                          the file system is deduced from the log
