@@ -25,11 +25,14 @@ struct Scenario<'a> {
     cut: usize,
 }
 
+/// Counters and times by name; others are 0.
+type Values<'a> = Vec<(&'a str, f64)>;
+
 /// A file: its records by module.
 #[derive(Default, Clone)]
 struct File<'a> {
     name: &'a str,
-    records: Vec<(Counters, i64, Vec<(&'a str, f64)>)>,
+    records: Vec<(Counters, i64, Values<'a>)>,
     stripes: Option<(i64, i64)>,
 }
 
@@ -93,7 +96,7 @@ fn workload(path: &std::path::Path) -> Workload {
 }
 
 /// A POSIX record of writes of equal size by 16 processes, with more counters.
-fn writes<'a>(calls: f64, size: f64, seconds: f64, more: &[(&'a str, f64)]) -> Vec<(&'a str, f64)> {
+fn writes<'a>(calls: f64, size: f64, seconds: f64, more: &[(&'a str, f64)]) -> Values<'a> {
     let bucket = match size {
         s if s < 1e5 => "POSIX_SIZE_WRITE_10K_100K",
         s if s < MIB => "POSIX_SIZE_WRITE_100K_1M",
@@ -119,7 +122,7 @@ fn writes<'a>(calls: f64, size: f64, seconds: f64, more: &[(&'a str, f64)]) -> V
     values
 }
 
-fn shared<'a>(name: &'a str, values: Vec<(&'a str, f64)>, stripes: Option<(i64, i64)>) -> File<'a> {
+fn shared<'a>(name: &'a str, values: Values<'a>, stripes: Option<(i64, i64)>) -> File<'a> {
     File { name, records: vec![(Counters::Posix, -1, values)], stripes }
 }
 
