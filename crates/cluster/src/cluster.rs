@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use stripewise_model::{ClassParams, Network};
+use stripewise_model::{ByCall, CallCost, ClassParams, Network};
 
 use crate::driver::{Driver, NativeTarget};
 use crate::profile::Profile;
@@ -23,6 +23,9 @@ pub struct Cluster {
     pub classes: BTreeMap<String, ClassParams>,
     /// α and β per class name, as measured ([`Cluster::with_profile`]); models prefer these.
     pub measured: BTreeMap<String, ClassParams>,
+    /// What calls cost the client, by tier, as measured ([`Cluster::with_profile`]). For predictions
+    /// only: a plan file does not keep it.
+    pub client: BTreeMap<String, ByCall<CallCost>>,
     /// The tiers, in the order of the file, which determines the numbers of targets.
     pub tiers: Vec<Tier>,
     /// The prepared directories of pool tiers; only in plans. Their target numbers follow those of
@@ -200,6 +203,7 @@ impl Cluster {
         for (name, class) in &profile.classes {
             self.measured.insert(name.clone(), class.params());
         }
+        self.client.extend(profile.client.iter().map(|(tier, client)| (tier.clone(), client.costs())));
         self
     }
 }

@@ -107,6 +107,7 @@ fn read_cluster(root: &Table<'_>, profile: Option<&Profile>, uncalibrated: bool)
         network: root.optional("network", Network::default(), |item| read_network(&item.table()?))?,
         classes: root.by_name("class", read_class)?,
         measured: root.by_name("measured", read_class)?,
+        client: BTreeMap::new(),
         tiers: Vec::new(),
         native_targets: Vec::new(),
     };

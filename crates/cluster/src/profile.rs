@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use stripewise_model::{ClassParams, Service};
+use stripewise_model::{ByCall, Call, CallCost, ClassParams, Service};
 
 use crate::class_text::{SERVICE, read_four, service_keys, write_four};
 use crate::reader::{Document, FileError, Table};
@@ -23,6 +23,8 @@ pub struct Profile {
     pub network: Option<MeasuredNetwork>,
     /// The measured classes, by name.
     pub classes: BTreeMap<String, MeasuredClass>,
+    /// What calls cost the client, by tier. Tiers that are not there were not measured.
+    pub client: BTreeMap<String, MeasuredClient>,
 }
 
 /// e and t with their spread.
@@ -68,6 +70,39 @@ pub struct Fit {
     pub outliers: u64,
 }
 
+/// What calls on files of one tier cost the client.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MeasuredClient {
+    /// The largest number of objects of a file that was measured.
+    pub objects: u64,
+    /// The fit of each kind of call.
+    pub fits: ByCall<CallFit>,
+}
+
+/// One least-squares fit of time against number of objects.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CallFit {
+    /// a, b, and the time on a plain file.
+    pub cost: CallCost,
+    /// Standard error of a, seconds.
+    pub base_spread_s: f64,
+    /// Standard error of b, seconds.
+    pub per_object_spread_s: f64,
+    /// Root mean square of (measured median - fit) / fit over the numbers of objects.
+    pub residual_relative: f64,
+    /// Number of measurements used.
+    pub samples: u64,
+}
+
+impl MeasuredClient {
+    /// The costs alone.
+    pub fn costs(&self) -> ByCall<CallCost> {
+        let cost = |call| Ok::<_, std::convert::Infallible>(self.fits.of_call(call).cost);
+        let Ok(costs) = ByCall::try_of(cost);
+        costs
+    }
+}
+
 impl MeasuredClass {
     /// α and β alone.
     pub fn params(&self) -> ClassParams {
@@ -84,9 +119,10 @@ impl Profile {
         let document = Document::parse(text, file_name)?;
         let root = document.root();
         root.check_version(PROFILE_VERSION, REMEDY)?;
-        root.allow_only("version, date, method, network, class")?;
+        root.allow_only("version, date, method, network, class, client")?;
         Ok(Self {
             classes: root.by_name("class", |_, item| read_class(&item.table()?))?,
+            client: root.by_name("client", |_, item| read_client(&item.table()?))?,
             date: root.need("date", REMEDY)?.text()?.to_owned(),
             method: root.need("method", REMEDY)?.text()?.to_owned(),
             network: root.get("network").map(|item| read_network(&item.table()?)).transpose()?,
@@ -110,6 +146,12 @@ impl Profile {
             let _ = writeln!(out, "direct_io = {}", class.direct_io);
             write_four(&mut out, &class.fits, fit_keys);
         }
+        for (tier, client) in &self.client {
+            let _ = writeln!(out, "\n[client.{}]\nobjects = {}", key(tier), client.objects);
+            for call in Call::ALL {
+                let _ = writeln!(out, "{} = {{ {} }}", call.name(), call_keys(client.fits.of_call(call)));
+            }
+        }
         out
     }
 }
@@ -123,6 +165,17 @@ fn fit_keys(fit: &Fit) -> String {
     let spreads = amounts(SPREADS, [fit.startup_spread_s, fit.per_byte_spread_s, fit.residual_relative]);
     let (service, spreads) = (service_keys(&fit.service), spreads.join(", "));
     format!("{service}, {spreads}, samples = {}, outliers = {}", fit.samples, fit.outliers)
+}
+
+/// The keys of a fit of calls that are not whole numbers.
+const CALL: [&str; 6] =
+    ["base_s", "per_object_s", "plain_s", "base_spread_s", "per_object_spread_s", "residual_relative"];
+
+fn call_keys(fit: &CallFit) -> String {
+    let CallFit { cost, base_spread_s, per_object_spread_s, residual_relative, samples } = *fit;
+    let CallCost { base_s, per_object_s, plain_s } = cost;
+    let numbers = [base_s, per_object_s, plain_s, base_spread_s, per_object_spread_s, residual_relative];
+    format!("{}, samples = {samples}", amounts(CALL, numbers).join(", "))
 }
 
 fn read_network(table: &Table<'_>) -> Result<MeasuredNetwork, FileError> {
@@ -154,5 +207,26 @@ fn read_fit(table: &Table<'_>) -> Result<Fit, FileError> {
         residual_relative,
         samples: table.need("samples", REMEDY)?.count()?,
         outliers: table.need("outliers", REMEDY)?.count()?,
+    })
+}
+
+fn read_client(table: &Table<'_>) -> Result<MeasuredClient, FileError> {
+    table.allow_only("objects, open, create, close, stat, unlink, read, write")?;
+    let fit = |call: Call| read_call(&table.need(call.name(), REMEDY)?.table()?);
+    Ok(MeasuredClient { objects: table.need("objects", REMEDY)?.count()?, fits: ByCall::try_of(fit)? })
+}
+
+fn read_call(table: &Table<'_>) -> Result<CallFit, FileError> {
+    table.allow_only(
+        "base_s, per_object_s, plain_s, base_spread_s, per_object_spread_s, residual_relative, samples",
+    )?;
+    let [base_s, per_object_s, plain_s, base_spread_s, per_object_spread_s, residual_relative] =
+        table.amounts(CALL, REMEDY)?;
+    Ok(CallFit {
+        cost: CallCost { base_s, per_object_s, plain_s },
+        base_spread_s,
+        per_object_spread_s,
+        residual_relative,
+        samples: table.need("samples", REMEDY)?.count()?,
     })
 }

@@ -3,6 +3,7 @@
 //!
 //! - [`general`]: the formula, for servers of any number of classes; [`PreparedCost`] evaluates it
 //!   on a layout.
+//! - [`CallCost`]: what opening, closing and small requests cost the client itself.
 //! - [`cil`]: three layouts on equal servers. [`psa`]: HServers and SServers. [`sla`]: expected
 //!   startup under contention, and the benefit of caching.
 //!
@@ -13,6 +14,7 @@
 //! may be shared by threads.
 
 pub mod cil;
+mod client;
 mod cost;
 pub mod error;
 pub mod general;
@@ -23,6 +25,7 @@ mod reach;
 pub mod sla;
 mod striping;
 
+pub use client::{ByCall, Call, CallCost};
 pub use cost::Cost;
 pub use error::ModelError;
 pub use general::{Server, Share, Startup, sharing};
