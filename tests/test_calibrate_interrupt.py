@@ -47,3 +47,24 @@ def test_interrupted(make_cluster, bin_dir, how, emulate):
     assert err == f"stripewise: calibrate was interrupted; {profile} is as it was before\n"
     assert profile.read_text() == PROFILE
     assert sorted(cluster.root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_while_calls_are_measured(make_cluster, bin_dir, how):
+    """The files and directories of the trial, and its process, are gone afterwards."""
+    cluster = make_cluster([Tier("ssd", 2, emulate=True)])
+    profile = cluster.root / "profile.toml"
+    profile.write_text(PROFILE)
+    before = sorted(cluster.root.rglob("*"))
+    arguments = ["-c", cluster.toml, "--quiet", "--force", "--repeats", "2"]
+    command = [bin_dir / "stripewise", "calibrate", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    wait_until(lambda: any(cluster.targets[1].glob(".stripewise-trial-*/target-1/*")), process)
+    process.send_signal(how)
+    out, err = process.communicate(timeout=HANGS_S)
+    assert process.returncode == -how
+    assert out == ""
+    assert err == f"stripewise: calibrate was interrupted; {profile} is as it was before\n"
+    assert profile.read_text() == PROFILE
+    assert sorted(cluster.root.rglob("*")) == before

@@ -29,6 +29,8 @@ struct Cli {
 enum Command {
     Init(init::Args),
     Calibrate(calibrate::Args),
+    #[command(hide = true)]
+    ClientTrial(calibrate::client::Args),
     Trace(trace::Args),
     Synth(synth::Args),
     Advise(advise::Args),
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         match Cli::parse().command {
             Command::Init(args) => init::run(&args)?,
             Command::Calibrate(args) => calibrate::run(&args)?,
+            Command::ClientTrial(args) => calibrate::client::run(&args)?,
             Command::Synth(args) => synth::run(&args)?,
             Command::Advise(args) => advise::run(&args)?,
             Command::Plan(args) => plan::run(&args)?,

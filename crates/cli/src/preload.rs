@@ -81,6 +81,11 @@ fn all_in(dir: &Path) -> Vec<PathBuf> {
     all
 }
 
+/// Returns the preload library that commands load by default.
+pub fn library() -> anyhow::Result<PathBuf> {
+    preload_library(std::env::var_os("STRIPEWISE_LIB").as_deref().map(Path::new))
+}
+
 /// Returns the preload library: the one that the user names, else the one next to the executable,
 /// else the one in `../lib` relative to the executable's directory.
 fn preload_library(given: Option<&Path>) -> anyhow::Result<PathBuf> {

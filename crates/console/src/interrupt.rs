@@ -9,7 +9,7 @@ use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 use stripewise_sys::asking::{self, Patience};
@@ -20,6 +20,8 @@ const SIGNALS: [libc::c_int; 3] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 static LINE: OnceLock<String> = OnceLock::new();
 static TEMPORARY: OnceLock<CString> = OnceLock::new();
 static ASKED: AtomicBool = AtomicBool::new(false);
+/// The signal that asked.
+static ASKED_BY: AtomicI32 = AtomicI32::new(libc::SIGTERM);
 
 /// From now on, a signal requests an orderly end ([`asked`]). The next signal ends the process.
 pub fn ask() {
@@ -29,6 +31,13 @@ pub fn ask() {
 /// Returns whether a signal has arrived.
 pub fn asked() -> bool {
     ASKED.load(Ordering::Relaxed)
+}
+
+/// Ends the process as the signal does that has arrived since [`ask`], after the line of [`say`].
+pub fn end() -> ! {
+    let signal = ASKED_BY.load(Ordering::Relaxed);
+    say_and_end(signal);
+    std::process::exit(128 + signal)
 }
 
 /// From now on, a signal that ends this process first prints `line`. Only the first call's line is
@@ -114,14 +123,15 @@ extern "C" fn say_and_end(signal: libc::c_int) {
         // SAFETY: As for `line`. A file that is not there is no matter.
         unsafe { libc::unlink(path.as_ptr()) };
     }
-    // SAFETY: The signal is blocked until this handler returns.
+    // SAFETY: In a handler, the signal is blocked until it returns.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
     }
 }
 
-extern "C" fn note(_signal: libc::c_int) {
+extern "C" fn note(signal: libc::c_int) {
+    ASKED_BY.store(signal, Ordering::Relaxed);
     ASKED.store(true, Ordering::Relaxed);
     set_handlers(libc::SIG_DFL);
 }

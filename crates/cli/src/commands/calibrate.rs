@@ -1,6 +1,7 @@
 //! `stripewise calibrate` measures servers and the network, and writes profile.toml.
 
 mod args;
+pub mod client;
 mod subjects;
 
 use std::io::IsTerminal;
@@ -11,12 +12,12 @@ use anyhow::{Context, ensure};
 use comfy_table::Table;
 use serde_json::{Map, Value, json};
 use stripewise_calibrate::{
-    KindReport, NetworkReport, Options, ServerReport, Subject, combine, measure, network, stragglers,
+    ClientReport, KindReport, NetworkReport, Options, ServerReport, Subject, combine, measure, network, stragglers,
 };
 use stripewise_cluster::profile::MeasuredClass;
 use stripewise_cluster::{Cluster, Profile, size};
 use stripewise_console::{interrupt, progress};
-use stripewise_model::Access;
+use stripewise_model::{Access, Call};
 use stripewise_sys::{Real, Sys, SysRef};
 
 pub use args::Args;
@@ -61,6 +62,7 @@ fn to_json(calibrated: &Calibrated) -> Value {
             json!({ "establish_s": network.establish_s, "per_byte_s": network.per_byte_s })
         }),
         "servers": calibrated.servers,
+        "client": calibrated.client,
         "network_measurements": calibrated.network,
         "notes": calibrated.notes,
     })
@@ -69,6 +71,8 @@ fn to_json(calibrated: &Calibrated) -> Value {
 /// Everything the command prints.
 struct Calibrated {
     servers: Vec<ServerReport>,
+    /// What calls cost the client, of each tier where it could be measured.
+    client: Vec<ClientReport>,
     network: Option<NetworkReport>,
     profile: Profile,
     /// Notes on targets that were measured together because they cannot be distinguished.
@@ -90,13 +94,30 @@ fn calibrate(args: &Args) -> anyhow::Result<Calibrated> {
     let output = args.output();
     let cluster = (!args.only_network).then(|| files::uncalibrated_cluster(&args.cluster)).transpose()?;
     let before = profile_before(&output, args)?;
-    interrupt::say(&format!("calibrate was interrupted; {} is as it was before", output.display()));
+    let if_interrupted = format!("calibrate was interrupted; {} is as it was before", output.display());
+    interrupt::say(&if_interrupted);
     let mut servers = Vec::new();
     let mut notes = Vec::new();
+    let (mut client, mut costs) = (Vec::new(), before.client);
     if let Some(mut cluster) = cluster {
         let subjects = subjects::of(&mut cluster, args)?;
         servers = measure_servers(&cluster, &subjects, &options, args.quiet)?;
         notes = subjects::inseparable(&cluster, &subjects, !args.network.is_empty());
+        interrupt::ask();
+        for tier in wanted_tiers(&cluster, args) {
+            let name = cluster.tiers[tier].name.clone();
+            costs.remove(&name);
+            match measure_client(&mut cluster, tier, &options, args.quiet) {
+                Ok(report) => {
+                    costs.insert(name, report.measured());
+                    client.push(report);
+                }
+                Err(error) => notes.push(format!(
+                    "tier {name}: what calls cost the client was not measured, and plans do not count it: {error:#}"
+                )),
+            }
+        }
+        interrupt::say(&if_interrupted);
     }
     let network = measure_network(args, &options)?;
     let method = stripewise_calibrate::method(&options, &servers);
@@ -107,8 +128,9 @@ fn calibrate(args: &Args) -> anyhow::Result<Calibrated> {
         method: [method].iter().chain(&notes).cloned().collect::<Vec<_>>().join("; "),
         network: network.as_ref().map(stripewise_calibrate::network_profile).or(before.network),
         classes,
+        client: costs,
     };
-    let calibrated = Calibrated { servers, network, profile, notes, output };
+    let calibrated = Calibrated { servers, client, network, profile, notes, output };
     interrupt::too_late();
     if !calibrated.is_beside() {
         files::write_whole(&calibrated.output, &calibrated.profile.to_toml())?;
@@ -154,6 +176,25 @@ fn measure_servers(
     subjects.iter().map(measure_file).collect()
 }
 
+/// The indices of the tiers to measure.
+fn wanted_tiers(cluster: &Cluster, args: &Args) -> Vec<usize> {
+    let is_wanted = |&tier: &usize| args.tier.is_empty() || args.tier.contains(&cluster.tiers[tier].name);
+    (0..cluster.tiers.len()).filter(is_wanted).collect()
+}
+
+/// Measures what calls on files of a tier cost the client.
+fn measure_client(
+    cluster: &mut Cluster,
+    tier: usize,
+    options: &Options,
+    quiet: bool,
+) -> anyhow::Result<ClientReport> {
+    let directories = subjects::directories(cluster, tier)?;
+    let name = &cluster.tiers[tier].name;
+    let seconds = options.seconds_per_point * client::POINTS;
+    with_progress(&format!("calls on {name}"), quiet, |tell| client::measure(name, &directories, seconds, tell))
+}
+
 /// Measures with a bar on a terminal, a line elsewhere, and nothing if quiet.
 fn with_progress<T, E>(
     what: &str,
@@ -180,6 +221,7 @@ fn print(calibrated: &Calibrated, points: bool) {
     for straggler in stragglers(&calibrated.servers) {
         println!("warning: {straggler}");
     }
+    calibrated.client.iter().for_each(|client| print_client(client, points));
     if let Some(network) = &calibrated.network {
         print_network(network);
     }
@@ -237,6 +279,45 @@ fn print_points(kind: &KindReport) {
             point.requests.to_string(),
             summary.outliers.to_string(),
         ]);
+    }
+    println!("{}", table.trim_fmt());
+}
+
+/// Prints what calls cost the client, microseconds.
+fn print_client(client: &ClientReport, points: bool) {
+    println!(
+        "{}: what calls cost the client: a + b * n on a file with n objects (of a request: that it touches), us",
+        client.tier
+    );
+    let us = |seconds: f64| format!("{:.2}", seconds * 1e6);
+    let mut table = table(["", "a", "±", "b", "±", "plain file", "residual", "samples"]);
+    for call in &client.calls {
+        table.add_row([
+            call.call.name().to_owned(),
+            us(call.cost.base_s),
+            us(call.base_spread_s),
+            us(call.cost.per_object_s),
+            us(call.per_object_spread_s),
+            us(call.cost.plain_s),
+            format!("{:.1} %", call.residual_relative * 100.0),
+            call.samples.to_string(),
+        ]);
+    }
+    println!("{}", table.trim_fmt());
+    if points {
+        print_medians(client);
+    }
+    println!();
+}
+
+fn print_medians(client: &ClientReport) {
+    println!("\nmedians by number of objects, us:");
+    let names = Call::ALL.map(Call::name);
+    let mut table = output::table(["objects"].into_iter().chain(names).collect::<Vec<_>>(), 1..8);
+    let numbers = client.calls[0].medians.iter().map(|(objects, _)| *objects);
+    for (row, objects) in numbers.enumerate() {
+        let of_calls = client.calls.iter().map(|call| format!("{:.2}", call.medians[row].1 * 1e6));
+        table.add_row([objects.to_string()].into_iter().chain(of_calls));
     }
     println!("{}", table.trim_fmt());
 }

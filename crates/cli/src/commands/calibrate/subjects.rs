@@ -68,6 +68,23 @@ pub fn of(cluster: &mut Cluster, args: &Args) -> anyhow::Result<Vec<Subject>> {
     Ok(subjects)
 }
 
+/// Returns directories of a tier in which files may be made: those of its servers; of a parallel file
+/// system, one that is prepared.
+pub fn directories(cluster: &mut Cluster, tier: usize) -> anyhow::Result<Vec<PathBuf>> {
+    let spec = cluster.tiers[tier].clone();
+    if spec.driver.native().is_none() {
+        let targets = cluster.targets();
+        return Ok(cluster.targets_of(tier).map(|target| targets[target as usize].path.clone()).collect());
+    }
+    let target = match spec.driver.is_pool() {
+        true => in_pool(cluster, tier, &spec).first().map_or(0, |subject| subject.target),
+        false => cluster.targets_of(tier).start,
+    };
+    let found = cluster.targets().swap_remove(target as usize);
+    preparing::prepare_directory(cluster, target, &found).with_context(|| format!("target {}", found.name))?;
+    Ok(vec![found.path])
+}
+
 fn subject(spec: &TargetSpec, target: u32, tier: &Tier) -> Subject {
     Subject { name: spec.name.clone(), class: tier.class.clone(), path: spec.path.clone(), target, sharing: 1 }
 }
