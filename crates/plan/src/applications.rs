@@ -8,12 +8,14 @@ use stripewise_cluster::Cluster;
 
 use crate::candidate::Judged;
 use crate::choose::Decision;
+use crate::client;
 use crate::error::PlanError;
 use crate::evaluate::judge_among;
 use crate::joint::Stage;
-use crate::options::Options;
+use crate::options::{Objective, Options};
 use crate::problem::Problem;
 use crate::servers::Servers;
+use crate::serving::Serving;
 use crate::workload::{FileSet, Group, Workload};
 
 /// The times (or costs) of one application.
@@ -36,6 +38,9 @@ impl Workload {
                 for group in &mut set.groups {
                     group.application = application;
                     group.times = times;
+                }
+                for calls in &mut set.calls {
+                    (calls.application, calls.times) = (application, times);
                 }
                 set.uses.iter_mut().for_each(|used| *used = used.of_runs(times));
                 let next = all.file_sets.len();
@@ -80,6 +85,7 @@ impl FileSet {
             group.sample.iter_mut().for_each(|request| request.file = index_of[request.file as usize]);
             self.groups.push(group);
         }
+        self.calls.extend(other.calls);
         self.private = self.private && other.private && self.count() > 1;
         self.mapped |= other.mapped;
     }
@@ -90,6 +96,12 @@ impl FileSet {
             |group: &&Group| group.application == application && !stages.iter().any(|stage| stage.has(group));
         let groups = self.groups.iter().filter(is_outside).cloned().collect();
         Self { groups, ..self.clone_without_groups() }
+    }
+
+    /// The files with all requests and calls of one application.
+    fn of_application(&self, application: u32) -> Self {
+        let calls = self.calls.iter().filter(|calls| calls.application == application).copied().collect();
+        Self { calls, ..self.outside(application, &[]) }
     }
 }
 
@@ -110,6 +122,16 @@ pub fn times_of(
     let stages = Stage::all_of(&workload.file_sets, options.objective);
     for (set, decision) in workload.file_sets.iter().zip(decisions) {
         for (application, times) in (0..).zip(&mut times) {
+            if options.objective == Objective::Elapsed && servers.client.is_some() {
+                let of_one = set.of_application(application);
+                let problem = Problem::new(&of_one, cluster, &servers, options, of_one.total_size());
+                let seconds = |judged: &Judged| {
+                    let serving = Serving::new(&problem, &judged.candidate);
+                    client::seconds(&problem, &serving, decision.candidates.len() + 1)
+                };
+                times.now_s += seconds(&decision.present);
+                times.planned_s += seconds(decision.chosen());
+            }
             let of_one = set.outside(application, &stages);
             if of_one.groups.is_empty() {
                 continue;
@@ -117,8 +139,13 @@ pub fn times_of(
             let problem = Problem::new(&of_one, cluster, &servers, options, of_one.total_size());
             let candidates = [&decision.present, decision.chosen()].map(|judged| judged.candidate.clone());
             let judged = judge_among(&problem, candidates.to_vec(), decision.candidates.len() + 1);
-            times.now_s += options.objective.of(&judged[0]);
-            times.planned_s += options.objective.of(&judged[1]);
+            // The client's time was added above, for the groups in stages too.
+            let seconds = |judged: &Judged| match options.objective {
+                Objective::Elapsed => judged.elapsed_s - judged.client_s.unwrap_or(0.0),
+                Objective::Cost => judged.predicted_s(),
+            };
+            times.now_s += seconds(&judged[0]);
+            times.planned_s += seconds(&judged[1]);
         }
     }
     let problem = |set| Problem::new(set, cluster, &servers, options, FileSet::total_size(set));

@@ -201,8 +201,11 @@ pub struct Judged {
     pub candidate: Candidate,
     /// The papers' overall cost, term by term, summed over all requests.
     pub cost: Cost,
-    /// Expected wall-clock seconds.
+    /// Expected wall-clock seconds, including `client_s`.
     pub elapsed_s: f64,
+    /// The part of them in which calls and requests keep the client busy and no server works;
+    /// `None` if that was not measured.
+    pub client_s: Option<f64>,
     /// How much of the trace was replayed to find `elapsed_s`.
     pub method: Method,
     /// Target index of the busiest server.
@@ -233,6 +236,7 @@ impl Judged {
             candidate,
             cost: Cost::default(),
             elapsed_s: f64::INFINITY,
+            client_s: None,
             method: Method::Short,
             busiest: 0,
             busiest_s: 0.0,

@@ -10,7 +10,7 @@ use crate::evaluate::{best_of, judge};
 use crate::feasible;
 use crate::form::{Form, Shape};
 use crate::joint::Placed;
-use crate::options::Scheme;
+use crate::options::{Objective, Scheme};
 use crate::planners::{self, Planner};
 use crate::present::Present;
 use crate::problem::{PAGE, Problem};
@@ -19,6 +19,8 @@ use crate::workload::File;
 
 /// File sets whose I/O takes less than this fraction of the total time are not worth a change.
 pub const NEGLIGIBLE: f64 = 0.01;
+/// Fraction of the time from which on what calls cost the client is told.
+const NOTABLE_CLIENT: f64 = 0.05;
 /// Maximum number of candidates that an error names.
 const NAMES_MAX: usize = 500;
 
@@ -74,7 +76,7 @@ impl Decision {
         self.gain = self.gain_of(problem, best);
         self.keep = !asked_for && self.gain < problem.options.min_gain;
         self.reason = if self.keep {
-            reason_against(problem, self.best(), self.gain)
+            reason_against(problem, self.best(), self.gain) + &of_client(problem, &self.present, self.best())
         } else {
             reason_for(problem, &self.present, self.best(), self.gain)
         };
@@ -293,6 +295,25 @@ pub fn reason_for(problem: &Problem<'_>, present: &Judged, best: &Judged, gain: 
         if best.servers_per_request > 1.05 { "s" } else { "" },
         load.min(100.0),
     ) + &pages
+        + &of_client(problem, present, best)
+}
+
+/// What calls cost the client in the best layout and in the present one, if that is a notable part
+/// of the time of one of them.
+fn of_client(problem: &Problem<'_>, present: &Judged, best: &Judged) -> String {
+    let is_notable = |judged: &Judged| judged.client_s.is_some_and(|s| s >= NOTABLE_CLIENT * judged.elapsed_s);
+    match (present.client_s, best.client_s) {
+        (Some(now_s), Some(then_s))
+            if problem.options.objective == Objective::Elapsed && (is_notable(present) || is_notable(best)) =>
+        {
+            format!(
+                "; opens, closes, stats and the data path keep the client busy for {then_s:.3} s of {:.3} s, now for \
+                 {now_s:.3} s of {:.3} s",
+                best.elapsed_s, present.elapsed_s
+            )
+        }
+        _ => String::new(),
+    }
 }
 
 /// Why no change is recommended.

@@ -36,7 +36,7 @@ use stripewise_trace::{Classifier, FileNames, ProcessInfo, Request as Call};
 use crate::activity::Timeline;
 use crate::collected::{Collected, Kind, Likeness, Size};
 use crate::limits::Limits;
-use crate::workload::{FileSet, Request, Workload};
+use crate::workload::{Calls, FileSet, Request, Workload};
 use files::{Files, Wanted, absolute};
 pub use scope::{Busiest, LeftOut};
 use scope::{Scope, Subset};
@@ -189,10 +189,20 @@ impl Collector {
     }
 
     fn add_other(&mut self, call: &Call) {
-        use stripewise_trace::Op::{Map, Open, Resize};
+        use stripewise_trace::Op::{Close, Map, Open, Resize, Stat};
+        let set = &mut self.sets[self.classifier.group(call.file) as usize];
         match call.op {
-            Open | Resize if call.result >= 0 => self.files.grow(call.file, call.size),
-            Map => self.sets[self.classifier.group(call.file) as usize].mapped = true,
+            Map => set.mapped = true,
+            // A call that failed may have looked at no object.
+            _ if call.result < 0 => {}
+            Open => {
+                let creates = self.files.open(call.file, call.size);
+                set.calls.creates += u64::from(creates);
+                set.calls.opens += u64::from(!creates);
+            }
+            Resize => self.files.grow(call.file, call.size),
+            Close => set.calls.closes += 1,
+            Stat => set.calls.stats += 1,
             _ => {}
         }
     }
@@ -329,7 +339,10 @@ impl Collector {
         for (set, collected) in sets.iter_mut().zip(all_collected) {
             set.private &= set.count() > 1;
             set.mapped = collected.mapped;
+            let calls = collected.calls;
             set.groups = collected.into_groups(&index_of, &nodes);
+            let procs = set.groups.iter().map(|group| group.procs).max().unwrap_or(1);
+            set.calls = vec![Calls { times: 1, procs, ..calls }];
         }
         if let Some(timeline) = &timeline {
             timeline.assign_lanes(&mut sets);

@@ -10,7 +10,7 @@ use stripewise_trace::summary::Concurrency;
 use stripewise_trace::{Flags, Request as Call};
 
 use crate::sampled::Sampled;
-use crate::workload::{Group, Request};
+use crate::workload::{Calls, Group, Request};
 
 /// Maximum number of keys of a set for which the nearest group is remembered.
 pub(crate) const NEAREST_MAX: usize = 256;
@@ -28,6 +28,8 @@ pub(crate) struct Collected {
     groups: Vec<(Key, Sampled)>,
     /// A program mapped one of the files.
     pub(crate) mapped: bool,
+    /// The calls that move no data.
+    pub(crate) calls: Calls,
     /// The end of the farthest request in a file, bytes.
     end: u64,
 }

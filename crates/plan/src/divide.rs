@@ -302,7 +302,8 @@ fn parts(set: FileSet, (patterns, pattern_of): (Vec<String>, Vec<u8>)) -> Vec<Fi
     if patterns.len() == 1 {
         return vec![set];
     }
-    let FileSet { files, groups, private, mapped, present, .. } = set;
+    let all = set.count();
+    let FileSet { files, groups, calls, private, mapped, present, .. } = set;
     let part = |pattern| FileSet { pattern, private, mapped, present: present.clone(), ..FileSet::default() };
     let mut parts: Vec<FileSet> = patterns.into_iter().map(part).collect();
     let mut place_of = Vec::with_capacity(files.len());
@@ -312,6 +313,13 @@ fn parts(set: FileSet, (patterns, pattern_of): (Vec<String>, Vec<u8>)) -> Vec<Fi
     }
     for group in groups {
         split(group, &place_of, &mut parts);
+    }
+    // The trace does not count calls by file, and files of like names are opened alike.
+    let mut before = 0;
+    for part in &mut parts {
+        let after = before + part.count();
+        part.calls = calls.iter().map(|calls| calls.of_files((before, after), all)).collect();
+        before = after;
     }
     parts.iter_mut().for_each(|part| part.private &= part.files.len() > 1);
     parts

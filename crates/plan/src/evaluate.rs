@@ -9,6 +9,7 @@ use stripewise_cluster::Spread;
 use stripewise_model::Cost;
 
 use crate::candidate::{Candidate, Judged, Method};
+use crate::client::{CallTimes, requests_s};
 use crate::elapsed::{Flow, estimate, floor_s, replay};
 use crate::layouts::Layouts;
 use crate::options::Objective;
@@ -85,7 +86,8 @@ pub fn judge_among(problem: &Problem<'_>, candidates: Vec<Candidate>, count: usi
     }
     judged.par_iter_mut().for_each(|judged| {
         if judged.method == Method::Full {
-            judged.elapsed_s = elapsed(&Serving::new(problem, &judged.candidate), effort);
+            let servers_s = elapsed(&Serving::new(problem, &judged.candidate), effort);
+            judged.elapsed_s = servers_s + judged.client_s.unwrap_or(0.0);
         }
     });
     for index in 0..judged.len() {
@@ -140,16 +142,19 @@ fn judge_one(problem: &Problem<'_>, candidate: Candidate, wanted: bool, candidat
         return judged;
     }
     let mut busy_s = vec![0.0; problem.servers.count()];
-    let mut touched = 0.0;
+    let (mut touched, mut client_s) = (0.0, 0.0);
     let serving = Serving::new(problem, &judged.candidate);
     for group in &problem.set.groups {
         let sample = problem.cost_sample(group, candidates, &serving.copies);
         let served = serving.serve(group, &sample);
         judged.cost = judged.cost + served.mapped.cost(group, problem.servers);
         touched += served.mapped.add_busy(group, problem.servers, &mut busy_s);
+        client_s += requests_s(&serving, group, &served.mapped);
     }
     judged.background = serving.background();
-    judged.elapsed_s = elapsed(&serving, SHORT);
+    client_s += CallTimes::of(&serving).seconds(&problem.set.calls);
+    judged.client_s = problem.servers.client.as_ref().map(|_| client_s);
+    judged.elapsed_s = elapsed(&serving, SHORT) + client_s;
     let busiest = (0..busy_s.len()).max_by(|&a, &b| busy_s[a].total_cmp(&busy_s[b]).then(b.cmp(&a)));
     judged.busiest = busiest.unwrap_or(0) as u32;
     judged.busiest_s = busiest.map_or(0.0, |server| busy_s[server]);
@@ -157,19 +162,22 @@ fn judge_one(problem: &Problem<'_>, candidate: Candidate, wanted: bool, candidat
     judged
 }
 
-/// Expected wall-clock seconds of a candidate, including the wait at close for replicas.
+/// Expected wall-clock seconds of a candidate without those of the client, including the wait at
+/// close for replicas.
 pub fn elapsed(serving: &Serving<'_>, effort: Effort) -> f64 {
     let groups = serving.problem.set.groups.iter();
     groups.map(|group| elapsed_of(serving, group, effort)).sum::<f64>() + serving.wait_at_close_s()
 }
 
-/// By group: the expected wall-clock seconds and the overall cost of one of `count` candidates.
+/// By group: the expected wall-clock seconds, including the client's for requests, and the overall
+/// cost of one of `count` candidates.
 pub fn by_group(problem: &Problem<'_>, candidate: &Candidate, count: usize) -> Vec<(f64, Cost)> {
     let (serving, effort) = (Serving::new(problem, candidate), Effort::full(problem, count));
     let of_group = |group: &Group| {
         let sample = problem.cost_sample(group, count, &serving.copies);
-        let cost = serving.serve(group, &sample).mapped.cost(group, problem.servers);
-        (elapsed_of(&serving, group, effort), cost)
+        let mapped = serving.serve(group, &sample).mapped;
+        let elapsed_s = elapsed_of(&serving, group, effort) + requests_s(&serving, group, &mapped);
+        (elapsed_s, mapped.cost(group, problem.servers))
     };
     problem.set.groups.iter().map(of_group).collect()
 }

@@ -19,6 +19,7 @@ mod activity;
 mod applications;
 mod candidate;
 mod choose;
+mod client;
 mod collect;
 mod collected;
 mod counts;

@@ -3,6 +3,7 @@
 use stripewise_cluster::{Cluster, Tier};
 use stripewise_model::{Access, ClassParams, ModelError, Network, Op, Server, Service};
 
+use crate::client::Client;
 use crate::error::PlanError;
 
 /// Parameters and capacities by target index.
@@ -24,6 +25,8 @@ pub struct Servers {
     pub(crate) kinds: Vec<u32>,
     /// e and t.
     pub(crate) network: Network,
+    /// What calls cost the client, if it was measured for all tiers.
+    pub(crate) client: Option<Client>,
 }
 
 impl Servers {
@@ -49,7 +52,7 @@ impl Servers {
         let of_tier = |tier: &Tier| !tier.emulate && cluster.measured.contains_key(&tier.class);
         let one_arm: Vec<bool> = targets.iter().map(|target| of_tier(&cluster.tiers[target.tier])).collect();
         let kinds = kinds(&classes, &one_arm);
-        Ok(Self { classes, capacities, one_arm, kinds, network: cluster.network })
+        Ok(Self { classes, capacities, one_arm, kinds, network: cluster.network, client: Client::of(cluster) })
     }
 
     /// Number of targets.

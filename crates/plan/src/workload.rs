@@ -29,6 +29,8 @@ pub struct FileSet {
     pub uses: Vec<FileUse>,
     /// The requests, grouped by operation, size class and concurrency.
     pub groups: Vec<Group>,
+    /// The calls on the files that move no data, one entry per application.
+    pub calls: Vec<Calls>,
     /// There are several files, and each is open in at most one process.
     pub private: bool,
     /// Programs map some of the files into memory.
@@ -100,6 +102,50 @@ impl FileUse {
         let numbers = self.requests.iter().zip(&self.bytes);
         let all = kinds.zip(numbers).map(|((op, access), (&requests, &bytes))| (op, access, requests, bytes));
         all.filter(|(.., requests, _)| *requests > 0)
+    }
+}
+
+/// Calls of one application on the files of a set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Calls {
+    /// Index of the application, if there are several.
+    pub application: u32,
+    /// How often it runs. All other numbers are of one run.
+    pub times: u64,
+    /// The largest number of processes that use the files at the same time.
+    pub procs: u32,
+    /// Number of opens of files that exist.
+    pub opens: u64,
+    /// Number of opens that create a file: the first of a file that is empty.
+    pub creates: u64,
+    /// Number of closes.
+    pub closes: u64,
+    /// Number of queries of attributes.
+    pub stats: u64,
+}
+
+impl Calls {
+    /// Adds calls of the same application.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.procs = self.procs.max(other.procs);
+        self.opens += other.opens;
+        self.creates += other.creates;
+        self.closes += other.closes;
+        self.stats += other.stats;
+    }
+
+    /// The calls on the files from number `from` to `to`, of `all`. If all files are divided into
+    /// such ranges, their calls are these calls.
+    pub(crate) fn of_files(&self, (from, to): (u64, u64), all: u64) -> Self {
+        let until = |count: u64, end: u64| (u128::from(count) * u128::from(end) / u128::from(all.max(1))) as u64;
+        let within = |count: u64| until(count, to) - until(count, from);
+        Self {
+            opens: within(self.opens),
+            creates: within(self.creates),
+            closes: within(self.closes),
+            stats: within(self.stats),
+            ..*self
+        }
     }
 }
 

@@ -186,6 +186,10 @@ pub struct PredictedLayout {
     pub cost: Cost,
     /// Expected wall-clock seconds.
     pub elapsed_s: f64,
+    /// The part of them in which calls keep the client busy and no server works; absent if it was
+    /// not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_s: Option<f64>,
     /// How much of the trace was replayed to find them.
     #[serde(default)]
     pub elapsed_by: Method,

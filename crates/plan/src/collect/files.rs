@@ -32,6 +32,8 @@ pub(super) struct Files {
     sizes: Vec<u64>,
     /// By file: the process that moved data, [`NONE`] or [`SEVERAL`].
     users: Vec<u32>,
+    /// A bit for each file that was opened.
+    opened: Vec<u64>,
     /// By file: all requests that moved data; empty if there are too many files.
     uses: Vec<FileUse>,
 }
@@ -67,13 +69,23 @@ impl Files {
             }
         })?;
         let uses = if listed_max == usize::MAX { vec![FileUse::default(); count] } else { Vec::new() };
-        Ok(Self { listed_max, names, patterns, sizes: vec![0; count], users: vec![NONE; count], uses })
+        Ok(Self { listed_max, names, patterns, sizes: vec![0; count], users: vec![NONE; count], opened: vec![0; count.div_ceil(64)], uses })
     }
 
     /// Notes that a file has at least this size, bytes.
     pub(super) fn grow(&mut self, file: u32, size: u64) {
         let known = &mut self.sizes[file as usize];
         *known = size.max(*known);
+    }
+
+    /// Notes that a file is opened that has this size, bytes. Returns whether that creates it: it is
+    /// empty, and nothing has used it before.
+    pub(super) fn open(&mut self, file: u32, size: u64) -> bool {
+        let (word, bit) = (&mut self.opened[file as usize / 64], 1u64 << (file % 64));
+        let is_first = *word & bit == 0 && self.users[file as usize] == NONE;
+        *word |= bit;
+        self.grow(file, size);
+        is_first && self.sizes[file as usize] == 0
     }
 
     /// Notes a request that moved data.
@@ -93,7 +105,7 @@ impl Files {
     /// The sets without their requests, and the index of each file in its set: of one that is not
     /// listed, that of the file that stands for it.
     pub(super) fn into_sets(self, classifier: &Classifier) -> (Vec<FileSet>, Vec<u32>) {
-        let Self { listed_max, names, patterns, sizes, mut users, uses } = self;
+        let Self { listed_max, names, patterns, sizes, mut users, uses, .. } = self;
         let set = |(names, pattern): (Vec<Arc<str>>, String)| FileSet {
             pattern,
             uses: Vec::with_capacity(if uses.is_empty() { 0 } else { names.len() }),

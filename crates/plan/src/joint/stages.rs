@@ -52,7 +52,9 @@ impl Placed<'_> {
             return self.problem.options.objective.of(self.judged);
         }
         let at_close_s = Serving::new(self.problem, &self.judged.candidate).wait_at_close_s();
-        self.load(|group| group.lane.is_none()).elapsed_s + at_close_s
+        // The client's calls are not replayed with the stages.
+        let client_s = self.judged.client_s.unwrap_or(0.0);
+        self.load(|group| group.lane.is_none()).elapsed_s + at_close_s + client_s
     }
 
     /// What those of its groups need that are `wanted`.

@@ -39,14 +39,14 @@ impl Waits {
         }
         let of_set = |placed: &Placed<'_>| {
             let load = placed.load(|group| !stages.iter().any(|stage| stage.has(group)));
-            (load.elapsed_s, load.floor_s, load.rounds_s)
+            (load.elapsed_s, load.floor_s, load.rounds_s, placed.judged.client_s.unwrap_or(0.0))
         };
-        let outside: Vec<(f64, f64, f64)> = placed.par_iter().map(of_set).collect();
+        let outside: Vec<(f64, f64, f64, f64)> = placed.par_iter().map(of_set).collect();
         let (mut waits, mut ideal_s) = (Self::default(), 0.0);
-        for (elapsed_s, floor_s, rounds_s) in outside {
+        for (elapsed_s, floor_s, rounds_s, client_s) in outside {
             waits.queues_s += (elapsed_s - floor_s - rounds_s).max(0.0);
             waits.rounds_s += rounds_s;
-            ideal_s += elapsed_s;
+            ideal_s += elapsed_s + client_s;
         }
         for stage in stages {
             let load = stage.load(|index| placed[index]);

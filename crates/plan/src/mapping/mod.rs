@@ -10,13 +10,14 @@ mod tests;
 use std::collections::{HashMap, HashSet};
 
 use stripewise_layout::{Layout, Region};
-use stripewise_model::{Access, Cost, Network, Server, Share, Startup, general, sharing};
+use stripewise_model::{Access, Call, Cost, Network, Op, Server, Share, Startup, general, sharing};
 use stripewise_policy::FastHash;
 
 use alike::Use;
 use key::{Key, cycle_len};
 
 use crate::candidate::Placement;
+use crate::client::Client;
 use crate::elapsed::{Flow, Links, Sub};
 use crate::servers::Servers;
 use crate::workload::{Group, Request};
@@ -157,6 +158,23 @@ impl Mapped {
             }
         }
         touched
+    }
+
+    /// Seconds that all requests of the group take in the client beyond those of plain files, summed
+    /// over the processes.
+    pub fn client_s(&self, group: &Group, client: &Client) -> f64 {
+        let call = match group.op {
+            Op::Read => Call::Read,
+            Op::Write => Call::Write,
+        };
+        let mut objects = client.no_objects();
+        let of_shape = |(index, shape): (usize, &Shape)| {
+            client.count_objects(self.pieces_of(index).iter().map(|piece| piece.target), &mut objects);
+            let (managed_s, plain_s) = client.seconds(call, &objects);
+            shape.count as f64 * (managed_s - plain_s).max(0.0)
+        };
+        let sampled_s: f64 = self.shapes.iter().enumerate().map(of_shape).sum();
+        sampled_s * group.weight(self.order.len())
     }
 
     /// The mapped requests as a flow through the servers. `sample` is the sample that was mapped.

@@ -97,6 +97,7 @@ fn candidate(judged: &Judged, cluster: &Cluster) -> PredictedLayout {
         predicted_s: judged.predicted_s(),
         cost: judged.cost,
         elapsed_s: judged.elapsed_s,
+        client_s: judged.client_s,
         elapsed_by: judged.method,
         copies: judged.candidate.copies().iter().map(copy).collect(),
         background: judged.candidate.overlay.is_some().then_some(judged.background),

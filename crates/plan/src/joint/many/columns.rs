@@ -13,11 +13,13 @@ use super::division::Division;
 use super::kinds::{Kind, Work, work_of};
 use crate::candidate::{Candidate, Judged, Method};
 use crate::choose::{Decision, present};
+use crate::client::CallTimes;
 use crate::error::PlanError;
 use crate::evaluate::{best_of, by_group, judge};
 use crate::options::Objective;
 use crate::present::Present;
 use crate::problem::Problem;
+use crate::serving::Serving;
 use crate::spread::{layout_of, spread_for};
 use crate::workload::FileSet;
 
@@ -33,6 +35,8 @@ pub struct KindColumn {
     pub judged: Judged,
     /// By group of the kind: the seconds and the overall cost of one second of work.
     rates: Vec<(f64, Cost)>,
+    /// The mean time of the client's calls on a file.
+    calls: CallTimes,
     /// How each of the layouts divides files.
     divisions: Vec<Division>,
 }
@@ -83,12 +87,13 @@ impl KindColumn {
             })
             .collect();
         let divisions = divisions(&judged.candidate.layouts.build(), tier_of);
-        Self { judged, rates, divisions }
+        let calls = CallTimes::of(&Serving::new(problem, &judged.candidate));
+        Self { judged, rates, calls, divisions }
     }
 
     /// What a set of the kind takes in this column.
     fn taken(&self, kind: &Kind, set: &FileSet, work: Work<'_>) -> Taken {
-        let mut taken = Taken::default();
+        let mut taken = Taken { elapsed_s: self.calls.seconds(&set.calls), ..Taken::default() };
         for group in &set.groups {
             let (elapsed_s, cost) = self.rates[kind.group_of(group)];
             let work_s = work_of(group, work);

@@ -217,6 +217,13 @@ impl Kind {
 
     /// Finds the groups, without samples.
     fn group(&mut self, sets: &[FileSet]) {
+        // Many sets are those of one application.
+        for calls in self.members.iter().flat_map(|&member| &sets[member as usize].calls) {
+            match self.pooled.calls.first_mut() {
+                Some(all) => all.add(calls),
+                None => self.pooled.calls.push(*calls),
+            }
+        }
         for group in self.members.iter().flat_map(|&member| &sets[member as usize].groups) {
             let next = self.pooled.groups.len();
             let index = match self.group_of.entry(self.sense.of_group(group)) {
@@ -250,6 +257,7 @@ impl Kind {
             members.truncate(1);
             self.pooled = FileSet {
                 groups: std::mem::take(&mut self.pooled.groups),
+                calls: std::mem::take(&mut self.pooled.calls),
                 ..sets[members[0] as usize].clone_without_groups()
             };
         } else {
