@@ -79,7 +79,8 @@ pub fn run_trials(directory: &Path, managed: bool, seconds: f64, out: &mut dyn W
 }
 
 fn one_round(path: &Path, objects: u64) -> Result<Trial> {
-    let (create_s, file) = timed(|| OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path));
+    let (create_s, file) =
+        timed(|| OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path));
     let file = file?;
     if objects > 0 {
         ensure_managed(path)?;
@@ -97,7 +98,8 @@ fn one_round(path: &Path, objects: u64) -> Result<Trial> {
             return Err(Error::other(format!("{}: the size is wrong", path.display())));
         }
         stat_s.push(seconds);
-        let (seconds, file): (f64, Result<File>) = timed(|| OpenOptions::new().read(true).write(true).open(path));
+        let (seconds, file): (f64, Result<File>) =
+            timed(|| OpenOptions::new().read(true).write(true).open(path));
         open_s.push(seconds);
         let file = file?;
         close_s.push(timed(|| drop(file)).0);
@@ -117,7 +119,10 @@ fn ensure_managed(path: &Path) -> Result<()> {
     if stat.st_mode & 0o222 == 0 {
         return Ok(());
     }
-    Err(Error::other(format!("{}: the file is not managed; the preload library is not at work", path.display())))
+    Err(Error::other(format!(
+        "{}: the file is not managed; the preload library is not at work",
+        path.display()
+    )))
 }
 
 fn timed<T>(call: impl FnOnce() -> T) -> (f64, T) {
@@ -174,7 +179,13 @@ impl ClientReport {
         let fit = |call: Call| {
             let CallReport { cost, base_spread_s, per_object_spread_s, residual_relative, samples, .. } =
                 self.calls[call as usize];
-            Ok::<_, Infallible>(CallFit { cost, base_spread_s, per_object_spread_s, residual_relative, samples })
+            Ok::<_, Infallible>(CallFit {
+                cost,
+                base_spread_s,
+                per_object_spread_s,
+                residual_relative,
+                samples,
+            })
         };
         let Ok(fits) = ByCall::try_of(fit);
         MeasuredClient { objects: OBJECTS[OBJECTS.len() - 1], fits }
@@ -237,7 +248,8 @@ mod tests {
     #[test]
     fn without_a_measurement_there_is_no_figure() {
         let all = trials(2e-5, 7e-6, 3);
-        let without = |objects| all.iter().filter(|trial| trial.objects != objects).copied().collect::<Vec<_>>();
+        let without =
+            |objects| all.iter().filter(|trial| trial.objects != objects).copied().collect::<Vec<_>>();
         assert_eq!(ClientReport::of("hdd", &without(0)), None);
         assert_eq!(ClientReport::of("hdd", &without(8)), None);
         assert_eq!(ClientReport::of("hdd", &[]), None);

@@ -137,7 +137,8 @@ impl Calls {
     /// The calls on the files from number `from` to `to`, of `all`. If all files are divided into
     /// such ranges, their calls are these calls.
     pub(crate) fn of_files(&self, (from, to): (u64, u64), all: u64) -> Self {
-        let until = |count: u64, end: u64| (u128::from(count) * u128::from(end) / u128::from(all.max(1))) as u64;
+        let until =
+            |count: u64, end: u64| (u128::from(count) * u128::from(end) / u128::from(all.max(1))) as u64;
         let within = |count: u64| until(count, to) - until(count, from);
         Self {
             opens: within(self.opens),

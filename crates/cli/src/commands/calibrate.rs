@@ -12,7 +12,8 @@ use anyhow::{Context, ensure};
 use comfy_table::Table;
 use serde_json::{Map, Value, json};
 use stripewise_calibrate::{
-    ClientReport, KindReport, NetworkReport, Options, ServerReport, Subject, combine, measure, network, stragglers,
+    ClientReport, KindReport, NetworkReport, Options, ServerReport, Subject, combine, measure, network,
+    stragglers,
 };
 use stripewise_cluster::profile::MeasuredClass;
 use stripewise_cluster::{Cluster, Profile, size};

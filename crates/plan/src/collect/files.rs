@@ -69,7 +69,15 @@ impl Files {
             }
         })?;
         let uses = if listed_max == usize::MAX { vec![FileUse::default(); count] } else { Vec::new() };
-        Ok(Self { listed_max, names, patterns, sizes: vec![0; count], users: vec![NONE; count], opened: vec![0; count.div_ceil(64)], uses })
+        Ok(Self {
+            listed_max,
+            names,
+            patterns,
+            sizes: vec![0; count],
+            users: vec![NONE; count],
+            opened: vec![0; count.div_ceil(64)],
+            uses,
+        })
     }
 
     /// Notes that a file has at least this size, bytes.

@@ -328,3 +328,25 @@ fn each_of_many_sets_lists_some_files() {
     assert!(sets.iter().all(|set| set.count() == 2 && set.files.len() == 2 && set.uses.is_empty()));
     assert_eq!((sets.len(), sets.iter().filter(|set| !set.private).count()), (1000, 1));
 }
+
+#[test]
+fn calls_that_move_no_data_are_counted() {
+    let (processes, files) = (processes(2), names(4, |name| format!("/d/{name}")));
+    let Ok(mut collector) = Collector::new(&processes, &files, 1);
+    let of = |op, file, size, result| Call { size, result, ..call(op, file, 0, 0) };
+    for file in 0..2 {
+        collector.add(&of(Called::Open, file, 0, 0));
+        collector.add(&of(Called::Write, file, 64, 64));
+        collector.add(&of(Called::Close, file, 0, 0));
+        // The file is there now, whatever size is known of it.
+        collector.add(&of(Called::Open, file, 64 * u64::from(file), 0));
+        collector.add(&of(Called::Stat, file, 0, 0));
+    }
+    // A file that has data was not created; what failed is not counted.
+    collector.add(&of(Called::Open, 2, 4096, 0));
+    collector.add(&of(Called::Stat, 2, 0, -2));
+    collector.add(&of(Called::Open, 3, 0, -2));
+    let set = collector.finish().file_sets.remove(0);
+    let expected = Calls { times: 1, procs: 1, opens: 3, creates: 2, closes: 2, stats: 2, application: 0 };
+    assert_eq!(set.calls, [expected]);
+}

@@ -1,6 +1,7 @@
 //! Tests of planning, and the clusters and workloads that they share.
 
 mod by_hand;
+mod client;
 mod copies;
 mod decisions;
 mod from_traces;

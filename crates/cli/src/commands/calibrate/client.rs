@@ -90,7 +90,8 @@ fn trials(
 
 /// This program as a trial, without anything of stripewise that is loaded or set for this process.
 fn command(files: &Path, seconds: f64) -> anyhow::Result<Command> {
-    let mut command = Command::new(std::env::current_exe().context("the path of this executable is not known")?);
+    let mut command =
+        Command::new(std::env::current_exe().context("the path of this executable is not known")?);
     command.arg("client-trial").arg(files).arg("--seconds").arg(seconds.to_string());
     command.env_remove("LD_PRELOAD");
     for (name, _) in std::env::vars_os() {
@@ -125,11 +126,7 @@ fn lines(command: &mut Command, seconds: f64, show: &mut dyn FnMut(f64)) -> anyh
     Ok(trials)
 }
 
-fn received(
-    lines: &Receiver<String>,
-    seconds: f64,
-    show: &mut dyn FnMut(f64),
-) -> anyhow::Result<Vec<Trial>> {
+fn received(lines: &Receiver<String>, seconds: f64, show: &mut dyn FnMut(f64)) -> anyhow::Result<Vec<Trial>> {
     let (began, mut trials) = (Instant::now(), Vec::new());
     loop {
         let passed_s = began.elapsed().as_secs_f64();

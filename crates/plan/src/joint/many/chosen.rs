@@ -49,7 +49,8 @@ pub fn decision(
 fn scaled(column: &KindColumn, Taken { elapsed_s, cost }: Taken) -> Judged {
     let judged = &column.judged;
     let fraction = elapsed_s / judged.elapsed_s.max(f64::MIN_POSITIVE);
-    let (busiest_s, client_s) = (judged.busiest_s * fraction, judged.client_s.map(|seconds| seconds * fraction));
+    let (busiest_s, client_s) =
+        (judged.busiest_s * fraction, judged.client_s.map(|seconds| seconds * fraction));
     Judged { elapsed_s, cost, busiest_s, client_s, ..judged.clone() }
 }
 

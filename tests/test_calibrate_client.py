@@ -1,0 +1,69 @@
+"""What calls cost the client: measured by `calibrate` through the preload library, counted by
+`plan`."""
+
+import tomllib
+
+from conftest import Tier
+
+QUICK = ["--quick", "--file-size", "64M", "--seconds-per-point", "0.001", "--repeats", "2"]
+CALLS = {"open", "create", "close", "stat", "unlink", "read", "write"}
+
+
+def few_servers(make_cluster):
+    return make_cluster([Tier("hdd", 2), Tier("ssd", 1)])
+
+
+def test_calls_are_measured_on_each_tier(make_cluster, stripewise):
+    cluster = few_servers(make_cluster)
+    before = sorted(cluster.root.rglob("*"))
+    profile = cluster.root / "profile.toml"
+    measured = stripewise("calibrate", "-c", cluster.toml, *QUICK, "--json").json()
+    assert [client["tier"] for client in measured["client"]] == ["hdd", "ssd"]
+    client = tomllib.loads(profile.read_text())["client"]
+    for report in measured["client"]:
+        assert {call["call"] for call in report["calls"]} == CALLS
+        for call in report["calls"]:
+            assert [objects for objects, _ in call["medians"]] == [1, 2, 4, 8, 16]
+            assert client[report["tier"]][call["call"]]["per_object_s"] == call["per_object_s"]
+    for calls in client.values():
+        # An object is a file: to open and to create it takes time, on every machine.
+        for call in ("open", "create", "stat", "unlink"):
+            assert calls[call]["per_object_s"] > 0 and calls[call]["plain_s"] > 0
+            assert calls[call]["base_s"] + calls[call]["per_object_s"] > calls[call]["plain_s"]
+    profile.unlink()
+    assert sorted(cluster.root.rglob("*")) == before
+
+
+def test_what_was_not_measured_is_said_and_not_made_up(make_cluster, stripewise):
+    cluster = few_servers(make_cluster)
+    profile = cluster.root / "profile.toml"
+    stripewise("calibrate", "-c", cluster.toml, *QUICK)
+    absent = {"STRIPEWISE_LIB": str(cluster.root / "absent.so")}
+    # Only this tier is measured anew, and it loses what it had.
+    page = stripewise("calibrate", "-c", cluster.toml, *QUICK, "--tier", "ssd", env=absent).out
+    assert "note: tier ssd: what calls cost the client was not measured" in page and "absent.so" in page
+    assert set(tomllib.loads(profile.read_text())["client"]) == {"hdd"}
+    stripewise("calibrate", "-c", cluster.toml, *QUICK, env=absent)
+    assert "client" not in tomllib.loads(profile.read_text())
+
+
+def test_plans_count_them(make_cluster, stripewise, python, tmp_path):
+    """Many small files: what their opens cost is in each candidate's time, by its number of objects."""
+    cluster = few_servers(make_cluster)
+    script = (
+        "import sys\nfor n in range(100):\n  name = f'{sys.argv[1]}/f{n}'\n"
+        "  open(name, 'wb', buffering=0).write(bytes(4096))\n  open(name, 'rb', buffering=0).read(4096)"
+    )
+    stripewise("trace", "-o", tmp_path / "t.trace", "--", python, "-c", script, cluster.data)
+    command = ["plan", tmp_path / "t.trace", "-c", cluster.toml, "-o", cluster.plan, "--json", "--candidates"]
+    before = stripewise(*command).json()["files"][0]
+    assert "client_s" not in before and all("client_s" not in one for one in before["candidates"])
+    stripewise("calibrate", "-c", cluster.toml, *QUICK)
+    client = tomllib.loads((cluster.root / "profile.toml").read_text())["client"]["hdd"]
+    after = stripewise(*command).json()["files"][0]
+    counts = {"open": 100, "create": 100, "close": 200}
+    plain_s = sum(count * client[call]["plain_s"] for call, count in counts.items())
+    assert abs(after["present"]["client_s"] / plain_s - 1) < 0.2, "stats by the interpreter may come on top"
+    striped = next(one for one in after["candidates"] if one["name"] == "1-DH on hdd")
+    least_s = sum(count * (client[call]["base_s"] + 2 * client[call]["per_object_s"]) for call, count in counts.items())
+    assert striped["client_s"] > least_s * 0.99 and striped["elapsed_s"] >= striped["client_s"]
