@@ -1,11 +1,11 @@
 //! What calls on files cost the client itself: the trials, and the fit of `a + b * n`.
 //!
 //! A trial is a process that makes the calls of an application, once on plain files and once on
-//! managed ones, through the preload library. It writes one line per round and file; the lines of
-//! all rounds together are fitted.
+//! managed ones, through the preload library. It writes one line per round and number of objects; the
+//! lines of all rounds together are fitted.
 
 use std::convert::Infallible;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{Error, Result, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -27,16 +27,16 @@ pub const OBJECTS: [u64; 5] = [1, 2, 4, 8, 16];
 /// time.
 pub const STRIPE: u64 = 512;
 
-/// Minimum and maximum number of rounds. Each round visits every file, in a random order, so that
+/// Minimum and maximum number of rounds. Each round visits every number of objects, in a random order, so that
 /// changes over time are not mistaken for effects of the number of objects.
 const ROUNDS_MIN: u32 = 5;
 const ROUNDS_MAX: u32 = 400;
-/// Number of opens, closes and stats in a round, of which the median counts.
-const REPEATS: usize = 3;
+/// Number of files of each kind in a round.
+const FILES: usize = 4;
 /// Number of requests that are timed together: a clock takes as long as a request.
-const REQUESTS: u32 = 32;
+const REQUESTS: u32 = 8;
 
-/// The time of each call on one file in one round.
+/// The time of each call on files with as many objects in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Number of objects of the file; 0 for a plain file.
@@ -45,14 +45,21 @@ pub struct Trial {
     pub seconds: ByCall<f64>,
 }
 
-/// The path of the file with this number of objects in the directory of a trial.
-pub fn trial_path(directory: &Path, objects: u64) -> PathBuf {
-    directory.join(format!("objects-{objects}"))
+/// What the paths of files with this number of objects begin with in the directory of a trial; a
+/// number follows.
+pub fn trial_prefix(directory: &Path, objects: u64) -> PathBuf {
+    directory.join(format!("objects-{objects}-"))
+}
+
+fn trial_path(directory: &Path, objects: u64, number: usize) -> PathBuf {
+    let mut path = trial_prefix(directory, objects).into_os_string();
+    path.push(number.to_string());
+    path.into()
 }
 
 /// Runs the trials in a process whose calls are those of an application, for about so many seconds.
-/// Writes a line of JSON per file and round. `managed`: the preload library is loaded, and the
-/// plan has a rule for each file.
+/// Writes a line of JSON per round and number of objects. `managed`: the preload library is loaded, and the
+/// plan has a rule for the files of each prefix ([`trial_prefix`]).
 ///
 /// # Errors
 /// A call fails; a file is not managed although it should be.
@@ -66,7 +73,7 @@ pub fn run_trials(directory: &Path, managed: bool, seconds: f64, out: &mut dyn W
         }
         random.shuffle(&mut all);
         for &objects in &all {
-            let trial = one_round(&trial_path(directory, objects), objects)?;
+            let trial = one_round(directory, objects)?;
             // The first round opens targets, and loads code.
             if round > 0 {
                 serde_json::to_writer(&mut *out, &trial)?;
@@ -78,38 +85,67 @@ pub fn run_trials(directory: &Path, managed: bool, seconds: f64, out: &mut dyn W
     Ok(())
 }
 
-fn one_round(path: &Path, objects: u64) -> Result<Trial> {
-    let (create_s, file) =
-        timed(|| OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path));
+/// Makes a few files, and then uses one after the other: a program does not open the same file again
+/// and again.
+fn one_round(directory: &Path, objects: u64) -> Result<Trial> {
+    let path = |number| trial_path(directory, objects, number);
+    let mut samples = ByCall::<Vec<f64>>::default();
+    for number in 0..FILES {
+        create_and_write(&path(number), objects, &mut samples)?;
+    }
+    for number in 0..FILES {
+        open_and_read(&path(number), objects, &mut samples)?;
+    }
+    for number in 0..FILES {
+        let (seconds, removed) = timed(|| std::fs::remove_file(path(number)));
+        removed?;
+        samples.unlink.push(seconds);
+    }
+    let median = |call| Ok::<_, Infallible>(summarize(samples.of_call(call).clone(), false).p50_s);
+    let Ok(seconds) = ByCall::try_of(median);
+    Ok(Trial { objects, seconds })
+}
+
+/// What the first request takes longer than the following ones is a part of the creation.
+fn create_and_write(path: &Path, objects: u64, samples: &mut ByCall<Vec<f64>>) -> Result<()> {
+    let create = || OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path);
+    let (create_s, file) = timed(create);
     let file = file?;
     if objects > 0 {
         ensure_managed(path)?;
     }
-    let mut bytes = vec![0x5a; (objects.max(1) * STRIPE) as usize];
-    file.write_all_at(&bytes, 0)?;
+    let bytes = vec![0x5a; bytes_of(objects)];
+    let (first_s, written) = timed(|| file.write_all_at(&bytes, 0));
+    written?;
     let write_s = timed_requests(|| file.write_all_at(&bytes, 0))?;
-    file.read_exact_at(&mut bytes, 0)?;
-    let read_s = timed_requests(|| file.read_exact_at(&mut bytes, 0))?;
-    let (first_close_s, ()) = timed(|| drop(file));
-    let (mut open_s, mut close_s, mut stat_s) = (Vec::new(), vec![first_close_s], Vec::new());
-    for _ in 0..REPEATS {
-        let (seconds, stat) = timed(|| std::fs::metadata(path));
-        if stat?.len() != bytes.len() as u64 {
-            return Err(Error::other(format!("{}: the size is wrong", path.display())));
-        }
-        stat_s.push(seconds);
-        let (seconds, file): (f64, Result<File>) =
-            timed(|| OpenOptions::new().read(true).write(true).open(path));
-        open_s.push(seconds);
-        let file = file?;
-        close_s.push(timed(|| drop(file)).0);
+    samples.write.push(write_s);
+    samples.create.push(create_s + (first_s - write_s).max(0.0));
+    samples.close.push(timed(|| drop(file)).0);
+    Ok(())
+}
+
+/// What the first request takes longer than the following ones is a part of the open.
+fn open_and_read(path: &Path, objects: u64, samples: &mut ByCall<Vec<f64>>) -> Result<()> {
+    let mut bytes = vec![0; bytes_of(objects)];
+    let (stat_s, stat) = timed(|| std::fs::metadata(path));
+    if stat?.len() != bytes.len() as u64 {
+        return Err(Error::other(format!("{}: the size is wrong", path.display())));
     }
-    let (unlink_s, removed) = timed(|| std::fs::remove_file(path));
-    removed?;
-    let median = |samples_s| summarize(samples_s, false).p50_s;
-    let (open, close, stat) = (median(open_s), median(close_s), median(stat_s));
-    let (create, unlink, read, write) = (create_s, unlink_s, read_s, write_s);
-    Ok(Trial { objects, seconds: ByCall { open, create, close, stat, unlink, read, write } })
+    let (open_s, file) = timed(|| OpenOptions::new().read(true).write(true).open(path));
+    let file = file?;
+    let (first_s, read) = timed(|| file.read_exact_at(&mut bytes, 0));
+    read?;
+    let read_s = timed_requests(|| file.read_exact_at(&mut bytes, 0))?;
+    samples.stat.push(stat_s);
+    samples.read.push(read_s);
+    samples.open.push(open_s + (first_s - read_s).max(0.0));
+    samples.close.push(timed(|| drop(file)).0);
+    Ok(())
+}
+
+/// Bytes of a file, and of each request on it, which touches all objects.
+fn bytes_of(objects: u64) -> usize {
+    (objects.max(1) * STRIPE) as usize
 }
 
 /// Fails if the library is not loaded, so that plain files are never measured as managed ones. The

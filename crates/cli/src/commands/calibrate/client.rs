@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use stripewise_calibrate::ClientReport;
-use stripewise_calibrate::client::{OBJECTS, STRIPE, Trial, run_trials, trial_path};
+use stripewise_calibrate::client::{OBJECTS, STRIPE, Trial, run_trials, trial_prefix};
 use stripewise_cluster::pattern::escape;
 use stripewise_cluster::{Cluster, Driver, Plan, Rule, Spread, Tier};
 use stripewise_console::interrupt;
@@ -204,10 +204,10 @@ impl Scratch {
         let cluster = Cluster { classes, tiers: vec![tier], ..Cluster::default() };
         let targets: Vec<u32> = (0..count as u32).collect();
         let rule = |objects: u64| {
-            let path = trial_path(&self.files(), objects);
-            let path = path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))?;
+            let prefix = trial_prefix(&self.files(), objects);
+            let prefix = prefix.to_str().with_context(|| format!("{} is not UTF-8", prefix.display()))?;
             Ok::<_, anyhow::Error>(Rule {
-                pattern: escape(path),
+                pattern: escape(prefix) + "<n>",
                 scheme: name.clone(),
                 reason: name.clone(),
                 predicted_s: 0.0,
