@@ -1,8 +1,8 @@
 //! What calls on files cost the client itself: the trials, and the fit of `a + b * n`.
 //!
 //! A trial is a process that makes the calls of an application, once on plain files and once on
-//! managed ones, through the preload library. It writes one line per round and number of objects; the
-//! lines of all rounds together are fitted.
+//! managed ones, through the preload library. It writes one line per round and number of objects;
+//! the lines of all rounds together are fitted.
 
 use std::convert::Infallible;
 use std::fs::OpenOptions;
@@ -27,8 +27,8 @@ pub const OBJECTS: [u64; 5] = [1, 2, 4, 8, 16];
 /// time.
 pub const STRIPE: u64 = 512;
 
-/// Minimum and maximum number of rounds. Each round visits every number of objects, in a random order, so that
-/// changes over time are not mistaken for effects of the number of objects.
+/// Minimum and maximum number of rounds. Each round visits every number of objects, in a random
+/// order, so that changes over time are not mistaken for effects of the number of objects.
 const ROUNDS_MIN: u32 = 5;
 const ROUNDS_MAX: u32 = 400;
 /// Number of files of each kind in a round.
@@ -58,11 +58,10 @@ fn trial_path(directory: &Path, objects: u64, number: usize) -> PathBuf {
 }
 
 /// Runs the trials in a process whose calls are those of an application, for about so many seconds.
-/// Writes a line of JSON per round and number of objects. `managed`: the preload library is loaded, and the
-/// plan has a rule for the files of each prefix ([`trial_prefix`]).
+/// Writes a line of JSON per round and number of objects. `managed`: the preload library is loaded,
+/// and the plan has a rule for the files of each prefix ([`trial_prefix`]).
 ///
-/// # Errors
-/// A call fails; a file is not managed although it should be.
+/// # Errors A call fails; a file is not managed although it should be.
 pub fn run_trials(directory: &Path, managed: bool, seconds: f64, out: &mut dyn Write) -> Result<()> {
     let mut all = if managed { OBJECTS.to_vec() } else { vec![0] };
     let until = Instant::now() + Duration::from_secs_f64(seconds);
@@ -85,8 +84,8 @@ pub fn run_trials(directory: &Path, managed: bool, seconds: f64, out: &mut dyn W
     Ok(())
 }
 
-/// Makes a few files, and then uses one after the other: a program does not open the same file again
-/// and again.
+/// Makes a few files, and then uses one after the other: a program does not open the same file
+/// again and again.
 fn one_round(directory: &Path, objects: u64) -> Result<Trial> {
     let path = |number| trial_path(directory, objects, number);
     let mut samples = ByCall::<Vec<f64>>::default();

@@ -23,8 +23,8 @@ pub struct Cluster {
     pub classes: BTreeMap<String, ClassParams>,
     /// α and β per class name, as measured ([`Cluster::with_profile`]); models prefer these.
     pub measured: BTreeMap<String, ClassParams>,
-    /// What calls cost the client, by tier, as measured ([`Cluster::with_profile`]). For predictions
-    /// only: a plan file does not keep it.
+    /// What calls cost the client, by tier, as measured ([`Cluster::with_profile`]). For
+    /// predictions only: a plan file does not keep it.
     pub client: BTreeMap<String, ByCall<CallCost>>,
     /// The tiers, in the order of the file, which determines the numbers of targets.
     pub tiers: Vec<Tier>,

@@ -45,19 +45,19 @@ impl Call {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ByCall<T> {
-    /// Of opens.
+    /// The value for opens.
     pub open: T,
-    /// Of creations.
+    /// The value for creations.
     pub create: T,
-    /// Of closes.
+    /// The value for closes.
     pub close: T,
-    /// Of stats.
+    /// The value for stats.
     pub stat: T,
-    /// Of removals.
+    /// The value for removals.
     pub unlink: T,
-    /// Of reads.
+    /// The value for reads.
     pub read: T,
-    /// Of writes.
+    /// The value for writes.
     pub write: T,
 }
 
@@ -97,9 +97,9 @@ impl<T> ByCall<T> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CallCost {
-    /// `a`, seconds.
+    /// The cost `a`, seconds.
     pub base_s: f64,
-    /// `b`, seconds per object.
+    /// The cost `b`, seconds per object.
     pub per_object_s: f64,
     /// The same call on a plain file, without stripewise, seconds.
     pub plain_s: f64,

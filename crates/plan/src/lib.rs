@@ -17,6 +17,7 @@
 
 mod activity;
 mod applications;
+mod call_costs;
 mod candidate;
 mod choose;
 mod client;

@@ -3,7 +3,7 @@
 use stripewise_cluster::{Cluster, Tier};
 use stripewise_model::{Access, ClassParams, ModelError, Network, Op, Server, Service};
 
-use crate::client::Client;
+use crate::call_costs::CallCosts;
 use crate::error::PlanError;
 
 /// Parameters and capacities by target index.
@@ -26,7 +26,7 @@ pub struct Servers {
     /// e and t.
     pub(crate) network: Network,
     /// What calls cost the client, if it was measured for all tiers.
-    pub(crate) client: Option<Client>,
+    pub(crate) client: Option<CallCosts>,
 }
 
 impl Servers {
@@ -52,7 +52,14 @@ impl Servers {
         let of_tier = |tier: &Tier| !tier.emulate && cluster.measured.contains_key(&tier.class);
         let one_arm: Vec<bool> = targets.iter().map(|target| of_tier(&cluster.tiers[target.tier])).collect();
         let kinds = kinds(&classes, &one_arm);
-        Ok(Self { classes, capacities, one_arm, kinds, network: cluster.network, client: Client::of(cluster) })
+        Ok(Self {
+            classes,
+            capacities,
+            one_arm,
+            kinds,
+            network: cluster.network,
+            client: CallCosts::of(cluster),
+        })
     }
 
     /// Number of targets.

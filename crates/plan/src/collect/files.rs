@@ -86,8 +86,8 @@ impl Files {
         *known = size.max(*known);
     }
 
-    /// Notes that a file is opened that has this size, bytes. Returns whether that creates it: it is
-    /// empty, and nothing has used it before.
+    /// Notes that a file is opened that has this size, bytes. Returns whether that creates it: it
+    /// is empty, and nothing has used it before.
     pub(super) fn open(&mut self, file: u32, size: u64) -> bool {
         let (word, bit) = (&mut self.opened[file as usize / 64], 1u64 << (file % 64));
         let is_first = *word & bit == 0 && self.users[file as usize] == NONE;

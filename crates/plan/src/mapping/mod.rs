@@ -16,8 +16,8 @@ use stripewise_policy::FastHash;
 use alike::Use;
 use key::{Key, cycle_len};
 
+use crate::call_costs::CallCosts;
 use crate::candidate::Placement;
-use crate::client::Client;
 use crate::elapsed::{Flow, Links, Sub};
 use crate::servers::Servers;
 use crate::workload::{Group, Request};
@@ -160,9 +160,9 @@ impl Mapped {
         touched
     }
 
-    /// Seconds that all requests of the group take in the client beyond those of plain files, summed
-    /// over the processes.
-    pub fn client_s(&self, group: &Group, client: &Client) -> f64 {
+    /// Seconds that all requests of the group take in the client beyond those of plain files,
+    /// summed over the processes.
+    pub fn client_s(&self, group: &Group, client: &CallCosts) -> f64 {
         let call = match group.op {
             Op::Read => Call::Read,
             Op::Write => Call::Write,

@@ -1,4 +1,5 @@
-//! What calls cost the client, against sums over single files and requests, and its effect on plans.
+//! What calls cost the client, against sums over single files and requests, and its effect on
+//! plans.
 
 use std::convert::Infallible;
 

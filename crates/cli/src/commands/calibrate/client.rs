@@ -180,8 +180,8 @@ impl Scratch {
         self.0[0].join("files")
     }
 
-    /// Prepares a target for each object of the largest file, in the directories in turn, and writes
-    /// the plan for the files.
+    /// Prepares a target for each object of the largest file, in the directories in turn, and
+    /// writes the plan for the files.
     fn plan(&self) -> anyhow::Result<PathBuf> {
         let sys: SysRef = Arc::new(Real);
         let count = OBJECTS[OBJECTS.len() - 1] as usize;

@@ -68,8 +68,8 @@ pub fn of(cluster: &mut Cluster, args: &Args) -> anyhow::Result<Vec<Subject>> {
     Ok(subjects)
 }
 
-/// Returns directories of a tier in which files may be made: those of its servers; of a parallel file
-/// system, one that is prepared.
+/// Returns directories of a tier in which files may be made: those of its servers; of a parallel
+/// file system, one that is prepared.
 pub fn directories(cluster: &mut Cluster, tier: usize) -> anyhow::Result<Vec<PathBuf>> {
     let spec = cluster.tiers[tier].clone();
     if spec.driver.native().is_none() {
