@@ -20,8 +20,7 @@ use stripewise_sys::{Real, Sys};
 use crate::fit::fit_line;
 use crate::stats::summarize;
 
-/// Numbers of objects of the files that are measured. More than 16 descriptors per file are
-/// followed by the line.
+/// Numbers of objects of the files that are measured. The line predicts the time of larger numbers.
 pub const OBJECTS: [u64; 5] = [1, 2, 4, 8, 16];
 /// Bytes of a stripe, and of a request for each object that it touches. So few are copied in no
 /// time.

@@ -118,6 +118,10 @@ fn calibrate(args: &Args) -> anyhow::Result<Calibrated> {
                 )),
             }
         }
+        // Between two trials.
+        if interrupt::asked() {
+            interrupt::end();
+        }
         interrupt::say(&if_interrupted);
     }
     let network = measure_network(args, &options)?;

@@ -234,13 +234,13 @@ proptest! {
     #[test]
     fn the_clients_time_is_the_sum_of_all_calls(
         layout in layouts(5),
-        of_tiers_ in prop::array::uniform2(any_costs()),
+        by_tier in prop::array::uniform2(any_costs()),
         counts in prop::array::uniform4(0u64..20),
         requests in prop::collection::vec((0u64..80, 1u64..40), 1..12),
         (procs, times, write) in (1u32..5, 1u64..4, any::<bool>()),
     ) {
         let mut cluster = of_tiers(&[("a", (2, 1e-3, 1e-8), "1G"), ("b", (3, 1e-4, 1e-9), "1G")], (0.0, 0.0));
-        cluster.client = ["a", "b"].map(str::to_owned).into_iter().zip(of_tiers_).collect();
+        cluster.client = ["a", "b"].map(str::to_owned).into_iter().zip(by_tier).collect();
         let request = |&(offset, size): &(u64, u64)| Request { offset, size, ..Request::default() };
         let sample = requests.iter().map(request).collect();
         let op = if write { Op::Write } else { Op::Read };
