@@ -1,7 +1,8 @@
 //! What calls cost the client itself, besides the work of the servers.
 //!
 //! A call on a file whose bytes are in n objects takes `a + b * n`: every object is opened, created
-//! or asked for its size. The papers' formulas have no such term.
+//! or asked for its size. For reads and writes, n is the number of objects that a request touches.
+//! The papers' formulas have no such term.
 
 use serde::{Deserialize, Serialize};
 
@@ -33,11 +34,6 @@ impl Call {
     /// The name in files and tables.
     pub fn name(self) -> &'static str {
         ["open", "create", "close", "stat", "unlink", "read", "write"][self as usize]
-    }
-
-    /// What n of `a + b * n` counts: the objects of the file, or those that a request touches.
-    pub fn is_of_requests(self) -> bool {
-        matches!(self, Call::Read | Call::Write)
     }
 }
 
