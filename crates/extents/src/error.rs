@@ -67,6 +67,13 @@ pub enum MapError {
         path = path.display()
     )]
     InUse { path: PathBuf, node: String },
+    /// Processes of this node use the file through another mount, and a sync through one mount does
+    /// not sync what was written through another. Only for a file with sessions.
+    #[error(
+        "{path}: other processes of this node use it through another mount of its file system; use one mount",
+        path = path.display()
+    )]
+    OtherMount { path: PathBuf },
     /// A call of this node's session has failed in a way that the node may have been cut off from
     /// the file system, or that what it committed last may be lost.
     #[error(
@@ -96,7 +103,9 @@ impl MapError {
     pub fn errno(&self) -> Errno {
         match self {
             Self::Io { errno, .. } | Self::Index { errno, .. } | Self::Caller { errno, .. } => *errno,
-            Self::OtherNode { .. } | Self::InUse { .. } | Self::Foreign { .. } => Errno::BUSY,
+            Self::OtherNode { .. } | Self::InUse { .. } | Self::OtherMount { .. } | Self::Foreign { .. } => {
+                Errno::BUSY
+            }
             Self::NotOwner { .. } => Errno::PERM,
             Self::Full { .. } => Errno::USERS,
             _ => Errno::IO,

@@ -1,10 +1,12 @@
 //! Joining the session of a node (`docs/formats/nodes.md`, "Joining").
 
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stripewise_sys::{Errno, Fd, SysRef, asking};
 
+use crate::error::io;
 use crate::hooks::{blocked, reach};
 use crate::joining::Joining;
 use crate::journal::{Header, Locked};
@@ -102,7 +104,15 @@ impl Joining<'_> {
             return Ok(None);
         }
         let Some(engine) = FileEngine::attach_at(self.place, self.spec, session)? else { return Ok(None) };
+        if shared.get(Word::JournalInode) != self.device()? {
+            return Err(MapError::OtherMount { path: self.place.path.clone() });
+        }
         Env::open(self.sys, &self.spec.run_dir, None).map(|env| Some((env, engine)))
+    }
+
+    fn device(&self) -> Result<u64> {
+        let stat = self.sys.stat(self.place.dir.as_fd()).map_err(io(&self.place.path, "stat"))?;
+        Ok(stat.st_dev)
     }
 
     /// The error of a process that joins while others still use what does not count any more.
@@ -114,6 +124,7 @@ impl Joining<'_> {
     }
 
     fn begin(&self, lock: Fd, header: &Header, suspects: bool) -> Result<std::result::Result<Attached, Node>> {
+        let device = self.device()?;
         let begun = FileEngine::join_alone(self.sys, self.spec, self.place, header, suspects)?;
         let (mut engine, new) = match begun {
             Ok(begun) => begun,
@@ -123,6 +134,7 @@ impl Joining<'_> {
         let made = self.make(&log.listed(), log.default_mask());
         // So that nobody has to recover the session.
         let (shared, env) = made.inspect_err(|_| drop(engine.commit(Vec::new(), true, JoinLock::Callers)))?;
+        shared.set(Word::JournalInode, device);
         shared.set(Word::Session, engine.session().0.into());
         reach("ready");
         shared.set(Word::Ready, 1);

@@ -78,6 +78,7 @@ pub(crate) enum Word {
     /// Length in bytes of a journal that contains only the current map, as of the rebuild of the
     /// index or the last rewrite of the journal.
     JournalBase,
+    /// The journal's inode. Of a session: the device number of the file system, as mounted here.
     JournalInode,
     /// Inode of a new journal that is about to be renamed over the current one.
     JournalNewInode,

@@ -9,6 +9,7 @@ use super::support::*;
 use super::versions::of_one_node;
 use crate::journal::Journal;
 use crate::nodes::{Engine, FileEngine, Session};
+use crate::shared::Word;
 use crate::tests::support::{SMALL, copy, copy_over, mask, nothing, only, real, spans, write};
 use crate::{Map, MapError, MapSpec, Span, repair};
 
@@ -135,6 +136,19 @@ fn a_process_whose_session_was_recovered_gets_errors_until_all_have_closed() {
     assert_eq!(bed.log().listed(), [], "what a dead session appends does nothing");
     drop((one, second, other));
     assert_eq!(seen(&bed, 1), [(0, 100, only(0))]);
+}
+
+#[test]
+fn the_processes_of_a_node_use_one_mount() {
+    let bed = Bed::new();
+    let one = map(&bed, 1);
+    let device = one.joined().unwrap().shared.word(Word::JournalInode);
+    device.fetch_add(1, Ordering::SeqCst);
+    let error = refused(&bed, 1);
+    assert!(matches!(&error, MapError::OtherMount { .. }), "{error}");
+    device.fetch_sub(1, Ordering::SeqCst);
+    map(&bed, 1).leave(nothing).unwrap();
+    one.leave(nothing).unwrap();
 }
 
 /// A kernel where every change of a journal fails from some time on.
