@@ -3,10 +3,11 @@ it open, another one waits for it, and goes on by itself if the first one died."
 
 import errno
 import os
+import random
 import time
 
 import pytest
-from conftest import BIN
+from conftest import BIN, LONG
 from copies import KINDS, write_plan
 
 from .conftest import ACTOR, Actor, Refused, environment
@@ -15,6 +16,9 @@ from .test_striped import pattern
 RW, CREATE = os.O_RDWR, os.O_CREAT
 # The file system frees the locks of a dead node within a minute (CephFS); an open waits for 30 s.
 DEAD_WITHIN_S = 300
+ROUNDS = 40 if LONG else 1
+DEATHS = 4
+BLOCKS, BLOCK = 30, 20_000
 
 
 @pytest.fixture(params=KINDS)
@@ -31,7 +35,8 @@ def shared(request, bed, worlds_of):
     actors = [Actor(bed, node, env) for node in ("node1", "node2")]
     yield actors, worlds.managed / "f", worlds.cluster
     for actor in actors:
-        actor.end()
+        if actor.process.poll() is None:
+            actor.end()
 
 
 def opened(actor, path):
@@ -120,3 +125,62 @@ def test_a_node_goes_on_with_what_it_had_not_synced(shared, bed):
     again.close(fd)
     again.end()
     assert first.pread(opened(first, path), 100_001, 0) == pattern(2, 100_000)
+
+
+class Content:
+    """What the blocks of a file may contain: each written block has one value in all bytes."""
+
+    def __init__(self):
+        self.newest = [{0} for _ in range(BLOCKS)]
+        self.allowed = [{0} for _ in range(BLOCKS)]
+
+    def written(self, block, value):
+        self.newest[block] = {value}
+        self.allowed[block].add(value)
+
+    def synced(self):
+        self.allowed = [set(values) for values in self.newest]
+
+    def found(self, content):
+        """Checks what a node reads after another has died. It stays so until the next write."""
+        for block, allowed in enumerate(self.allowed):
+            values = set(content[block * BLOCK : (block + 1) * BLOCK])
+            assert values <= allowed, f"block {block}: {values}, not {allowed}"
+            self.allowed[block], self.newest[block] = set(values), values
+
+
+def work(actor, fd, content, rng):
+    """Writes and syncs at random; the last write is not waited for."""
+    for _ in range(rng.randrange(5, 40)):
+        if rng.random() < 0.2:
+            actor.fsync(fd)
+            content.synced()
+        block, value = rng.randrange(BLOCKS), rng.randrange(1, 256)
+        content.written(block, value)
+        actor.pwrite(fd, bytes([value]) * BLOCK, block * BLOCK)
+    block, value = rng.randrange(BLOCKS), rng.randrange(1, 256)
+    content.written(block, value)
+    actor.ask("pwrite", fd, bytes([value]) * BLOCK, block * BLOCK)
+    time.sleep(rng.random() * 0.05)
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+def test_what_was_synced_survives_nodes_that_die_in_turn(shared, bed, count, round_):
+    (first, second), path, _ = shared
+    content, rng = Content(), random.Random(round_)
+    fd = first.open(path, RW | CREATE, 0o666)
+    first.pwrite(fd, bytes(BLOCKS * BLOCK), 0)
+    first.close(fd)
+    for death in range(DEATHS):
+        node = ["node1", "node2"][(round_ + death) % 2]
+        actor = Actor(bed, node, second.env)
+        fd = opened(actor, path)
+        content.found(actor.pread(fd, BLOCKS * BLOCK + 1, 0))
+        work(actor, fd, content, rng)
+        bed("kill", node)
+        bed("start", node)
+        actor.process.wait()
+    last = Actor(bed, "node3", second.env)
+    content.found(last.pread(opened(last, path), BLOCKS * BLOCK + 1, 0))
+    last.end()
+    count("deaths of nodes that had a file with copies open", DEATHS)
