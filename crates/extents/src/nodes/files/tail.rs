@@ -127,6 +127,11 @@ impl Tail {
 
     fn append(&mut self, place: &Place, commit: BorrowedFd<'_>, bytes: &[u8]) -> Result<()> {
         let (sys, end) = (&place.sys, self.position.end);
+        // A write that finds no space would leave an end of the journal that is not known.
+        let allocated = sys.allocate(commit, end, bytes.len() as u64, true);
+        if let Err(errno @ (Errno::NOSPC | Errno::DQUOT)) = allocated {
+            return Err(io(&place.path, "append")(errno));
+        }
         let written = (|| {
             if !self.is_name_durable {
                 // The node that renamed the journal may have died before it synced the name.

@@ -192,6 +192,38 @@ fn a_session_whose_append_fails_is_over_for_all_processes_of_the_node() {
     assert_eq!(opened_by(&bed), None);
 }
 
+/// A kernel whose file system is full from some time on.
+struct Full(AtomicBool);
+
+impl Full {
+    fn before(&self, call: &'static str) -> stripewise_sys::Result<()> {
+        let full = ["pwrite", "allocate"].contains(&call) && self.0.load(Ordering::SeqCst);
+        if full { Err(Errno::NOSPC) } else { Ok(()) }
+    }
+}
+
+impl Sys for Full {
+    stripewise_faulty::delegate!(before);
+}
+
+#[test]
+fn a_session_outlives_a_full_file_system() {
+    let bed = Bed::new();
+    let full = Arc::new(Full(AtomicBool::new(false)));
+    let sys: SysRef = full.clone();
+    let one = map_on(&sys, &bed, 1).unwrap();
+    write(&one, 0..10, 1);
+    full.0.store(true, Ordering::SeqCst);
+    for _ in 0..2 {
+        assert_eq!(one.sync(nothing).unwrap_err().errno(), Errno::NOSPC);
+    }
+    full.0.store(false, Ordering::SeqCst);
+    write(&one, 20..30, 1);
+    one.sync(nothing).unwrap();
+    drop(one);
+    assert_eq!(seen(&bed, 2).len(), 4, "both are committed");
+}
+
 #[test]
 fn if_the_end_of_a_session_cannot_be_written_the_next_one_writes_the_journal_anew() {
     let bed = Bed::new();
