@@ -224,17 +224,55 @@ fn a_session_outlives_a_full_file_system() {
     assert_eq!(seen(&bed, 2).len(), 4, "both are committed");
 }
 
+/// A kernel where no journal reaches the disk from some time on, although all read it.
+struct Unsynced(AtomicBool);
+
+impl Unsynced {
+    fn before(&self, call: &'static str) -> stripewise_sys::Result<()> {
+        let fails = ["fsync", "rename"].contains(&call) && self.0.load(Ordering::SeqCst);
+        if fails { Err(Errno::IO) } else { Ok(()) }
+    }
+}
+
+impl Sys for Unsynced {
+    stripewise_faulty::delegate!(before);
+}
+
 #[test]
-fn if_the_end_of_a_session_cannot_be_written_the_next_one_writes_the_journal_anew() {
+fn if_the_end_of_a_session_cannot_be_synced_the_next_one_writes_the_journal_anew() {
     let bed = Bed::new();
-    let cut = Arc::new(Cut(AtomicBool::new(false)));
-    let sys: SysRef = cut.clone();
+    let unsynced = Arc::new(Unsynced(AtomicBool::new(false)));
+    let sys: SysRef = unsynced.clone();
     let one = map_on(&sys, &bed, 1).unwrap();
-    cut.0.store(true, Ordering::SeqCst);
+    unsynced.0.store(true, Ordering::SeqCst);
     assert_eq!(one.leave(nothing).unwrap_err().errno(), Errno::IO);
-    assert!(bed.spec(1).has_shared_state(&real()).unwrap());
+    assert_eq!(opened_by(&bed), None, "its end is read, and may not be on disk");
     let inode = bed.inode();
     assert_eq!(seen(&bed, 1), [(0, 100, only(0))]);
+    assert_ne!(bed.inode(), inode);
+}
+
+#[test]
+fn after_an_append_whose_process_died_the_journal_is_written_anew() {
+    let bed = Bed::new();
+    let one = map(&bed, 1);
+    let appending = one.joined().unwrap().shared.word(Word::Appending);
+    for start in [0, 20] {
+        let inode = bed.inode();
+        appending.store(1, Ordering::SeqCst);
+        write(&one, start..start + 10, 1);
+        one.sync(nothing).unwrap();
+        assert_ne!(bed.inode(), inode, "its sync may have failed");
+        assert_eq!(appending.load(Ordering::SeqCst), 0);
+    }
+    let inode = bed.inode();
+    write(&one, 40..50, 1);
+    one.sync(nothing).unwrap();
+    assert_eq!(bed.inode(), inode);
+    // Also if all processes have died.
+    appending.store(1, Ordering::SeqCst);
+    drop(one);
+    assert_eq!(seen(&bed, 1).len(), 6);
     assert_ne!(bed.inode(), inode);
 }
 
