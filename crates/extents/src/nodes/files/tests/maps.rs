@@ -151,30 +151,42 @@ fn the_processes_of_a_node_use_one_mount() {
     one.leave(nothing).unwrap();
 }
 
-/// A kernel where every change of a journal fails from some time on.
-struct Cut(AtomicBool);
+/// A kernel where some calls fail from some time on.
+struct Fails {
+    calls: &'static [&'static str],
+    errno: Errno,
+    on: AtomicBool,
+}
 
-impl Cut {
+impl Fails {
+    fn new(calls: &'static [&'static str], errno: Errno) -> Arc<Self> {
+        Arc::new(Self { calls, errno, on: AtomicBool::new(false) })
+    }
+
+    fn turn(&self, on: bool) {
+        self.on.store(on, Ordering::SeqCst);
+    }
+
     fn before(&self, call: &'static str) -> stripewise_sys::Result<()> {
-        let cut = ["pwrite", "fsync", "rename"].contains(&call) && self.0.load(Ordering::SeqCst);
-        if cut { Err(Errno::IO) } else { Ok(()) }
+        let fails = self.calls.contains(&call) && self.on.load(Ordering::SeqCst);
+        if fails { Err(self.errno) } else { Ok(()) }
     }
 }
 
-impl Sys for Cut {
+impl Sys for Fails {
     stripewise_faulty::delegate!(before);
 }
 
 #[test]
 fn a_session_whose_append_fails_is_over_for_all_processes_of_the_node() {
     let bed = Bed::new();
-    let cut = Arc::new(Cut(AtomicBool::new(false)));
+    let cut = Fails::new(&["pwrite", "fsync", "rename"], Errno::IO);
     let sys: SysRef = cut.clone();
     let (one, two) = (map_on(&sys, &bed, 1).unwrap(), map(&bed, 1));
     write(&one, 0..10, 1);
     one.sync(nothing).unwrap();
     write(&one, 10..20, 1);
-    cut.0.store(true, Ordering::SeqCst);
+    cut.turn(true);
     assert_eq!(one.sync(nothing).unwrap_err().errno(), Errno::IO);
     for map in [&one, &two] {
         let error = map.begin_write(0..1).err().unwrap();
@@ -192,59 +204,32 @@ fn a_session_whose_append_fails_is_over_for_all_processes_of_the_node() {
     assert_eq!(opened_by(&bed), None);
 }
 
-/// A kernel whose file system is full from some time on.
-struct Full(AtomicBool);
-
-impl Full {
-    fn before(&self, call: &'static str) -> stripewise_sys::Result<()> {
-        let full = ["pwrite", "allocate"].contains(&call) && self.0.load(Ordering::SeqCst);
-        if full { Err(Errno::NOSPC) } else { Ok(()) }
-    }
-}
-
-impl Sys for Full {
-    stripewise_faulty::delegate!(before);
-}
-
 #[test]
 fn a_session_outlives_a_full_file_system() {
     let bed = Bed::new();
-    let full = Arc::new(Full(AtomicBool::new(false)));
+    let full = Fails::new(&["pwrite", "allocate"], Errno::NOSPC);
     let sys: SysRef = full.clone();
     let one = map_on(&sys, &bed, 1).unwrap();
     write(&one, 0..10, 1);
-    full.0.store(true, Ordering::SeqCst);
+    full.turn(true);
     for _ in 0..2 {
         assert_eq!(one.sync(nothing).unwrap_err().errno(), Errno::NOSPC);
     }
-    full.0.store(false, Ordering::SeqCst);
+    full.turn(false);
     write(&one, 20..30, 1);
     one.sync(nothing).unwrap();
     drop(one);
     assert_eq!(seen(&bed, 2).len(), 4, "both are committed");
 }
 
-/// A kernel where no journal reaches the disk from some time on, although all read it.
-struct Unsynced(AtomicBool);
-
-impl Unsynced {
-    fn before(&self, call: &'static str) -> stripewise_sys::Result<()> {
-        let fails = ["fsync", "rename"].contains(&call) && self.0.load(Ordering::SeqCst);
-        if fails { Err(Errno::IO) } else { Ok(()) }
-    }
-}
-
-impl Sys for Unsynced {
-    stripewise_faulty::delegate!(before);
-}
-
 #[test]
 fn if_the_end_of_a_session_cannot_be_synced_the_next_one_writes_the_journal_anew() {
     let bed = Bed::new();
-    let unsynced = Arc::new(Unsynced(AtomicBool::new(false)));
+    // What is written is read by all, and not on disk.
+    let unsynced = Fails::new(&["fsync", "rename"], Errno::IO);
     let sys: SysRef = unsynced.clone();
     let one = map_on(&sys, &bed, 1).unwrap();
-    unsynced.0.store(true, Ordering::SeqCst);
+    unsynced.turn(true);
     assert_eq!(one.leave(nothing).unwrap_err().errno(), Errno::IO);
     assert_eq!(opened_by(&bed), None, "its end is read, and may not be on disk");
     let inode = bed.inode();
