@@ -290,7 +290,7 @@ fn a_new_file_has_a_journal_of_several_nodes() {
 }
 
 #[test]
-fn a_file_that_another_node_has_open_is_not_removed() {
+fn the_map_of_a_file_that_another_node_has_open_is_not_removed() {
     let bed = Bed::new();
     let one = map(&bed, 1);
     let before = bed.bytes();
