@@ -11,7 +11,7 @@ from conftest import BIN, LONG
 from copies import KINDS, write_plan
 
 from .conftest import ACTOR, Actor, Refused, environment
-from .test_striped import pattern
+from .test_striped import pattern, refused
 
 RW, CREATE = os.O_RDWR, os.O_CREAT
 # The file system frees the locks of a dead node within a minute (CephFS); an open waits for 30 s.
@@ -72,6 +72,55 @@ def test_a_second_node_waits_until_the_first_has_closed_the_file(shared):
     second.close(its)
     again = first.open(path, RW)
     assert first.pread(again, 6, 50_000) == b"second"
+
+
+def objects_of(cluster):
+    """The objects, manifests and journals of all files with their sizes."""
+    return {p: p.stat().st_size for target in cluster.targets for p in target.glob("stripewise/*/*") if p.is_file()}
+
+
+def test_no_other_node_removes_a_file_that_one_has_open(shared, bed):
+    (first, second), path, cluster = shared
+    kept, plain = objects_of(cluster), path.with_name("plain.tmp")
+    fd = first.open(path, RW | CREATE, 0o666)
+    first.pwrite(fd, pattern(1, 100_000), 0)
+    first.fsync(fd)
+    before = objects_of(cluster)
+    second.close(second.open(plain, RW | CREATE, 0o666))
+    refused(errno.EBUSY, second.unlink, path)
+    refused(errno.EBUSY, second.rename, plain, path)
+    told = bed.on("node2", BIN / "stripewise", "rm", path, ok=False)
+    assert told.code == 1 and f"{path}: in use by node" in told.err and "node1" in told.err, told
+    assert {p: size for p, size in objects_of(cluster).items() if p in before} == before
+    first.pwrite(fd, b"last", 99_996)
+    assert first.pread(fd, 100_001, 0) == pattern(1, 99_996) + b"last"
+    first.close(fd)
+    assert second.size_at(path) == 100_000
+    second.rename(plain, path)
+    assert second.size_at(path) == 0
+    first.unlink(path)
+    assert objects_of(cluster) == kept
+
+
+def test_the_node_that_has_a_file_open_removes_it(shared, bed):
+    (first, _), path, cluster = shared
+    kept = objects_of(cluster)
+    fd = first.open(path, RW | CREATE, 0o666)
+    first.pwrite(fd, pattern(1, 100_000), 0)
+    other = Actor(bed, "node1", first.env)
+    other.unlink(path)
+    other.end()
+    assert objects_of(cluster) == kept
+    first.pwrite(fd, b"last", 99_996)
+    first.fsync(fd)
+    assert first.pread(fd, 100_001, 0) == pattern(1, 99_996) + b"last"
+    first.close(fd)
+    assert objects_of(cluster) == kept
+    fd = first.open(path, RW | CREATE, 0o666)
+    first.pwrite(fd, b"again", 0)
+    first.unlink(path)
+    first.close(fd)
+    assert objects_of(cluster) == kept
 
 
 def test_another_node_goes_on_after_one_has_died(shared, bed):

@@ -62,8 +62,8 @@ pub enum MapError {
     OtherNode { path: PathBuf, node: String },
     /// A process of another node has the file open. Only for a file with sessions.
     #[error(
-        "{path}: in use by node {node}; close it there (if that node has crashed, open the file again once the file \
-         system has freed its locks)",
+        "{path}: in use by node {node}; close it there (if that node has crashed, try again once the file system has \
+         freed its locks)",
         path = path.display()
     )]
     InUse { path: PathBuf, node: String },

@@ -5,6 +5,7 @@
 //! session of another one has the file open, and hold all session bytes.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::sync::Arc;
 
 use stripewise_sys::{Errno, Mode, OFlags, SysRef};
@@ -13,9 +14,11 @@ use crate::error::{caller, io};
 use crate::index::Index;
 use crate::joined::{collect, put_all};
 use crate::joining::{checked, collapsed, is_used, remove_run_dir};
-use crate::journal::{COMMIT_BYTE, Header, JOIN_BYTE, Journal, Locked, Place, Writer, is_changed, write_new};
+use crate::journal::{
+    COMMIT_BYTE, HEADER_BYTES, Header, JOIN_BYTE, Journal, Locked, Place, Writer, is_changed, write_new,
+};
 use crate::lmdb::Env;
-use crate::nodes::{self, Batch, Log, Record, Session};
+use crate::nodes::{self, Batch, Log, Member, Record, Session};
 use crate::shared::{self, Opened, SharedState, Word};
 use crate::{CopyId, MapError, MapSpec, Mask, Node, Result, Span};
 
@@ -164,16 +167,11 @@ pub fn remove(sys: &SysRef, spec: &MapSpec) -> Result<()> {
         Err(MapError::Missing { .. }) => None,
         lock => Some(lock?),
     };
-    // Root may also remove other users' files; their processes will find the journal missing.
-    let shared = spec.is_owners(sys).then(|| SharedState::open(sys, spec));
-    let own = match &shared {
-        Some(Ok(Opened::Ready(shared))) => Session(shared.get(Word::Session) as u32),
-        _ => Session::NONE,
-    };
-    if let Some(node) = join.as_ref().map_or(Ok(None), |join| living(&place, join.as_fd(), own))? {
-        return Err(MapError::InUse { path: place.path, node: node.name });
+    let shared = own_state(sys, spec);
+    if let Some(join) = &join {
+        refuse_in_use(&place, spec, join.as_fd(), shared.as_ref())?;
     }
-    if let Some(Ok(Opened::Ready(shared))) = &shared {
+    if let Some(shared) = &shared {
         shared.set(Word::Unlinked, 1);
     }
     // A commit that is in progress finishes first, and the next one sees `Unlinked`.
@@ -194,14 +192,62 @@ pub fn remove(sys: &SysRef, spec: &MapSpec) -> Result<()> {
     Ok(())
 }
 
-/// The node of a session that is alive, other than `own`. A journal that cannot be read has none.
-fn living(place: &Place, journal: BorrowedFd<'_>, own: Session) -> Result<Option<Node>> {
+/// Refuses the removal of a file that another node has open. For a caller that is about to remove
+/// the last name; [`remove`] checks again. Of a file without sessions only the journal's header is
+/// read.
+///
+/// # Errors
+/// EBUSY while another node's session is alive. Others: the journal or the session bytes could not
+/// be examined.
+pub fn check_removable(sys: &SysRef, spec: &MapSpec) -> Result<()> {
+    let place = Place::new(sys, spec)?;
+    let journal = match place.open(Path::new(&place.name), OFlags::RDONLY) {
+        Err(Errno::NOENT) => return Ok(()),
+        journal => journal.map_err(io(&place.path, "open"))?,
+    };
+    let start = sys.read_start(journal.as_fd(), HEADER_BYTES).map_err(io(&place.path, "read"))?;
+    match Header::decode(&start, &place.path) {
+        Ok(header) if header.last_session.is_none() => return Ok(()),
+        Err(MapError::Damaged { .. }) => return Ok(()),
+        header => drop(header?),
+    }
+    match place.lock(JOIN_BYTE, false) {
+        Err(MapError::Missing { .. }) => Ok(()),
+        join => refuse_in_use(&place, spec, join?.as_fd(), own_state(sys, spec).as_ref()),
+    }
+}
+
+/// The shared state of this node. `None` for root and other users who remove the owner's file: its
+/// processes will find the journal missing.
+fn own_state(sys: &SysRef, spec: &MapSpec) -> Option<SharedState> {
+    match spec.is_owners(sys).then(|| SharedState::open(sys, spec))? {
+        Ok(Opened::Ready(shared)) => Some(shared),
+        _ => None,
+    }
+}
+
+/// Fails if a session of another node is alive. A journal that cannot be read has none. The caller
+/// has the join lock. Users who may not read the number of this node's session know it by the node.
+fn refuse_in_use(
+    place: &Place,
+    spec: &MapSpec,
+    journal: BorrowedFd<'_>,
+    shared: Option<&SharedState>,
+) -> Result<()> {
     let log = match Journal::read_from(&place.sys, journal, &place.path) {
         Ok(journal) => journal.nodes,
         Err(MapError::Damaged { .. }) => None,
         Err(error) => return Err(error),
     };
-    log.map_or(Ok(None), |log| nodes::living(place, &log, own))
+    let own = shared.map(|shared| Session(shared.get(Word::Session) as u32));
+    let is_own = |session, member: &Member| match own {
+        Some(own) => session == own,
+        None => !spec.is_owners(&place.sys) && member.node == spec.node,
+    };
+    match log.map_or(Ok(None), |log| nodes::living(place, &log, is_own))? {
+        Some(node) => Err(MapError::InUse { path: place.path.clone(), node: node.name }),
+        None => Ok(()),
+    }
 }
 
 /// Whether a process of this node has joined the map.

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use stripewise_extents::MapSpec;
+use stripewise_extents::{MapError, MapSpec, repair};
 use stripewise_sys::{Dir, Fd, Kind, Mode, OFlags};
 use stripewise_target::{ObjectSet, TargetError};
 
@@ -16,6 +16,9 @@ use crate::manifest::{Manifest, TEXT_BYTES_MAX};
 use crate::{notice, paths};
 
 const RENAME_NOREPLACE: u32 = 1;
+
+/// The errors of objects that are lost or may not be changed.
+const UNREACHABLE: [Errno; 5] = [Errno::NOENT, Errno::NOTDIR, Errno::ACCESS, Errno::PERM, Errno::ROFS];
 
 struct Victim {
     manifest: Arc<Manifest>,
@@ -101,8 +104,9 @@ impl Runtime {
     /// with its last name. Open descriptors keep working.
     ///
     /// # Errors
-    /// Same as unlinkat(2); also if the file could not be examined. A failure to remove an object
-    /// is logged on stderr and not returned.
+    /// Same as unlinkat(2); also if the file could not be examined. EBUSY: the name is the last one
+    /// of a file with copies that another node has open. A failure to remove an object is logged on
+    /// stderr and not returned.
     pub fn unlink(&self, dir: Dir<'_>, path: &Path) -> Result<()> {
         let victim = self.victim(dir, path)?;
         self.sys().unlink(dir, path)?;
@@ -253,13 +257,30 @@ impl Runtime {
 
     fn victim_of(&self, manifest: Arc<Manifest>, anchor: Anchor, path: &Path) -> Result<Victim> {
         let (fd, sys) = (anchor.fd(), self.sys());
-        let owner = sys.stat(fd)?.st_uid;
+        let stat = sys.stat(fd)?;
+        let owner = stat.st_uid;
         let has_objects = match self.refuse_copied(&manifest, fd, path) {
             Ok(()) => self.is_bound(&manifest, fd, owner)?,
             Err(FileError::Io { errno, .. }) => return Err(errno),
             Err(_) => false,
         };
+        if has_objects && stat.st_nlink == 1 && manifest.copies.is_some() {
+            self.refuse_in_use(&manifest, owner, path)?;
+        }
         Ok(Victim { manifest, anchor, owner, has_objects })
+    }
+
+    /// Refuses to remove a file with copies that another node has open. If the objects cannot be
+    /// reached, the name may go, as that of any other file.
+    fn refuse_in_use(&self, manifest: &Manifest, owner: u32, path: &Path) -> Result<()> {
+        let Ok(spec) = self.map_spec(manifest, owner) else { return Ok(()) };
+        match repair::check_removable(self.sys(), &spec) {
+            Err(MapError::InUse { node, .. }) => {
+                Err(MapError::InUse { path: path.to_owned(), node }.log_once())
+            }
+            Err(MapError::Io { errno, .. }) if !UNREACHABLE.contains(&errno) => Err(errno),
+            _ => Ok(()),
+        }
     }
 
     /// Whether `ID.manifest` names this anchor. It changes when another anchor is made the file's
@@ -313,7 +334,8 @@ impl Runtime {
     /// Removes the objects of all copies of a file whose anchor is gone and belonged to `owner`.
     ///
     /// # Errors
-    /// A target is missing, or an object cannot be removed.
+    /// A target is missing, or an object cannot be removed. EBUSY: another node has the file open;
+    /// all objects are left.
     pub fn remove_objects(&self, manifest: &Manifest, owner: u32) -> FileResult<()> {
         // Remove the original last: its `ID.manifest` shows to which file the other objects belong.
         // All are tried.
@@ -327,11 +349,14 @@ impl Runtime {
             if manifest.copies.is_some() {
                 let spec = self.map_spec(manifest, owner)?;
                 forget_times(self.sys(), &spec);
-                stripewise_extents::repair::remove(self.sys(), &spec)?;
+                repair::remove(self.sys(), &spec)?;
             }
             Ok(())
         };
-        removed.fold(map(), std::result::Result::and)
+        match map() {
+            Err(in_use @ FileError::Map(MapError::InUse { .. })) => Err(in_use),
+            map => removed.fold(map, std::result::Result::and),
+        }
     }
 }
 

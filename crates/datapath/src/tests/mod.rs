@@ -15,6 +15,7 @@ mod piece;
 mod pools;
 mod rebuilt;
 mod refusals;
+mod removal;
 mod replaced;
 pub(crate) mod setup;
 pub(crate) mod support;

@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use stripewise_sys::{Errno, LockKind, SysRef};
 
-use super::super::{Log, Session};
+use super::super::{Log, Member, Session};
 use crate::error::io;
 use crate::journal::{Journal, Locked, Place};
 use crate::{MapError, MapSpec, Node, Result};
@@ -40,12 +40,17 @@ pub(super) fn lock_dead(place: &Place, session: Session) -> Result<Option<Locked
 pub fn living_node(sys: &SysRef, spec: &MapSpec) -> Result<Option<Node>> {
     let log = Journal::read(sys, spec)?.nodes;
     let place = Place::new(sys, spec)?;
-    log.map_or(Ok(None), |log| living(&place, &log, Session::NONE))
+    log.map_or(Ok(None), |log| living(&place, &log, |_, _| false))
 }
 
-/// The node of a session of the log that is alive, other than `own`. Without `ID.manifest` none is.
-pub(crate) fn living(place: &Place, log: &Log, own: Session) -> Result<Option<Node>> {
-    for (session, member) in log.members().filter(|&(session, _)| session != own) {
+/// The node of a session of the log that is alive and not this node's. Without `ID.manifest` none
+/// is.
+pub(crate) fn living(
+    place: &Place,
+    log: &Log,
+    is_own: impl Fn(Session, &Member) -> bool,
+) -> Result<Option<Node>> {
+    for (session, member) in log.members().filter(|&(session, member)| !is_own(session, member)) {
         match lock_dead(place, session) {
             Ok(Some(_)) => {}
             Ok(None) => return Ok(Some(member.node.clone())),

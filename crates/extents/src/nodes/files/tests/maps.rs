@@ -294,9 +294,12 @@ fn the_map_of_a_file_that_another_node_has_open_is_not_removed() {
     let bed = Bed::new();
     let one = map(&bed, 1);
     let before = bed.bytes();
-    let error = repair::remove(&real(), &bed.spec(2)).unwrap_err();
-    assert!(matches!(&error, MapError::InUse { node, .. } if node == "node1"), "{error}");
+    for refuse in [repair::check_removable, repair::remove] {
+        let error = refuse(&real(), &bed.spec(2)).unwrap_err();
+        assert!(matches!(&error, MapError::InUse { node, .. } if node == "node1"), "{error}");
+    }
     assert_eq!(bed.bytes(), before);
+    repair::check_removable(&real(), &bed.spec(1)).unwrap();
     // The own node removes it: its processes go on without a journal.
     write(&one, 0..10, 1);
     repair::remove(&real(), &bed.spec(1)).unwrap();
@@ -310,10 +313,34 @@ fn the_map_of_a_file_that_another_node_has_open_is_not_removed() {
     assert!(!bed.spec(1).has_shared_state(&real()).unwrap());
 }
 
+/// Another user than the owner of the files: root, say.
+struct OtherUser;
+
+impl Sys for OtherUser {
+    fn user(&self) -> u32 {
+        real().user() + 1
+    }
+}
+
+#[test]
+fn another_user_removes_what_only_the_own_node_has_open() {
+    let bed = Bed::new();
+    let one = map(&bed, 1);
+    let other: SysRef = Arc::new(OtherUser);
+    let spec = |number| MapSpec { owner: Some(real().user()), ..bed.spec(number) };
+    let error = repair::check_removable(&other, &spec(2)).unwrap_err();
+    assert!(matches!(error, MapError::InUse { .. }), "{error}");
+    repair::check_removable(&other, &spec(1)).unwrap();
+    repair::remove(&other, &spec(1)).unwrap();
+    assert!(!bed.path().exists());
+    drop(one);
+}
+
 #[test]
 fn a_file_whose_last_node_has_died_is_removed() {
     let bed = Bed::new();
     drop(map(&bed, 1));
+    repair::check_removable(&real(), &bed.spec(2)).unwrap();
     repair::remove(&real(), &bed.spec(2)).unwrap();
     assert!(!bed.path().exists());
 }
