@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use stripewise_cluster::Counts;
-use stripewise_extents::nodes::living_node;
-use stripewise_extents::{CopyId, Counter, Journal, Map, MapError, MapSpec, Mask, Select, Span};
-use stripewise_sys::{Mode, OFlags};
+pub use stripewise_extents::nodes::SessionState;
+use stripewise_extents::nodes::session_states;
+use stripewise_extents::{CopyId, Counter, Journal, Map, MapError, MapSpec, Mask, Node, Select, Span};
+use stripewise_sys::{Errno, Mode, OFlags, SysRef};
 use stripewise_target::{ObjectSet, Opening, Target, TargetError, TargetRef};
 
 use crate::anchor;
@@ -70,6 +71,9 @@ pub struct MapState {
     pub lease: Lease,
     /// The node that writes the file, or wrote it when it went down, as named in the journal.
     pub node: Option<String>,
+    /// The sessions of the map's log: the nodes that have the file open, and those that died while
+    /// they had. Empty for a file without sessions.
+    pub sessions: Vec<SessionState>,
     /// Number of other processes of this node that have the file open.
     pub processes: usize,
     /// A copy or an eviction is in progress.
@@ -176,17 +180,12 @@ fn state(
     copies: &mut [CopyState],
 ) -> FileResult<Result<MapState, MapError>> {
     let sys = runtime.sys();
-    let found = Journal::read(sys, spec).and_then(|journal| Ok((journal, spec.has_shared_state(sys)?)));
-    let (journal, mut live) = match found {
+    let (journal, sessions, mut live) = match read(sys, spec) {
         Ok(found) => found,
         Err(error) => return Ok(Err(error)),
     };
     let lease = match &journal.opened {
-        Some(_) if !live && journal.nodes.is_some() => match living_node(sys, spec) {
-            Ok(None) => Lease::EarlierBoot,
-            Ok(Some(node)) => Lease::Elsewhere(node.name),
-            Err(error) => return Ok(Err(error)),
-        },
+        _ if journal.nodes.is_some() => lease_of(&sessions, &spec.node, live),
         // A process in other namespaces may have named the node differently, but the shared state
         // is of this boot.
         Some(node) if live && node.boot == spec.node.boot => Lease::Here,
@@ -198,6 +197,7 @@ fn state(
     let mut state = MapState {
         lease,
         node: journal.opened.as_ref().map(|node| node.name.clone()),
+        sessions,
         processes: 0,
         copying: false,
         statistics: None,
@@ -237,6 +237,33 @@ fn state(
         copy.bytes = Some(bytes_of(&state.spans, CopyId::new(number), wanted[number]));
     }
     Ok(Ok(state))
+}
+
+/// The journal, its sessions, and whether this node has a shared state of the map. (Whether it has
+/// one of another user's file cannot be seen; sessions tell without it.)
+fn read(sys: &SysRef, spec: &MapSpec) -> Result<(Journal, Vec<SessionState>, bool), MapError> {
+    let journal = Journal::read(sys, spec)?;
+    let Some(log) = &journal.nodes else { return Ok((journal, Vec::new(), spec.has_shared_state(sys)?)) };
+    let sessions = session_states(sys, spec, log)?;
+    let live = match spec.has_shared_state(sys) {
+        Err(MapError::Io { errno: Errno::ACCESS, .. }) if !spec.is_owners(sys) => false,
+        live => live?,
+    };
+    Ok((journal, sessions, live))
+}
+
+/// The holder of the right to write a file with sessions. `live`: this node has a shared state. A
+/// session of which this user cannot find out whether it is alive counts as alive.
+fn lease_of(sessions: &[SessionState], node: &Node, live: bool) -> Lease {
+    let (own, others): (Vec<_>, Vec<_>) = sessions.iter().partition(|session| live && session.node == *node);
+    let other = others.iter().find(|session| session.is_alive != Ok(false));
+    match (own.first(), other) {
+        (Some(own), _) if own.is_alive != Ok(false) => Lease::Here,
+        (_, Some(other)) => Lease::Elsewhere(other.node.name.clone()),
+        (Some(_), None) => Lease::Here,
+        (None, None) if sessions.is_empty() => Lease::Closed,
+        (None, None) => Lease::EarlierBoot,
+    }
 }
 
 fn ask(
@@ -304,6 +331,24 @@ fn bytes_of(spans: &[Span], copy: CopyId, wanted: u64) -> CopyBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_lease_is_that_of_a_session_that_is_alive() {
+        let node = |name: &str| Node { name: name.to_owned(), boot: [1; 16] };
+        let of = |name: &str, is_alive| SessionState { node: node(name), is_alone: true, is_alive };
+        let lease = |sessions: &[SessionState], live| lease_of(sessions, &node("own"), live);
+        let elsewhere = |name: &str| Lease::Elsewhere(name.to_owned());
+        let unknown = Err(MapError::Caller { what: "lock", errno: Errno::ACCESS });
+        assert_eq!(lease(&[], true), Lease::Closed);
+        assert_eq!(lease(&[of("a", Ok(false)), of("b", Ok(true))], false), elsewhere("b"));
+        assert_eq!(lease(&[of("a", Ok(false)), of("b", unknown)], false), elsewhere("b"));
+        assert_eq!(lease(&[of("a", Ok(false))], true), Lease::EarlierBoot);
+        assert_eq!(lease(&[of("a", Ok(true)), of("own", Ok(true))], true), Lease::Here);
+        assert_eq!(lease(&[of("a", Ok(false)), of("own", Ok(false))], true), Lease::Here);
+        // The shared state is of a session that is dead, or is not there.
+        assert_eq!(lease(&[of("own", Ok(false)), of("a", Ok(true))], true), elsewhere("a"));
+        assert_eq!(lease(&[of("own", Ok(true))], false), elsewhere("own"));
+    }
 
     #[test]
     fn gaps_are_as_by_default_and_nothing_is_behind_the_end() {

@@ -45,6 +45,11 @@ impl Node {
         Ok(Self { name: format!("{machine}/{host}/{}", hardware(sys).join("+")), boot })
     }
 
+    /// The host name, for tables; the whole name if an earlier version wrote it.
+    pub fn host(&self) -> &str {
+        self.name.split('/').nth(1).filter(|host| !host.is_empty()).unwrap_or(&self.name)
+    }
+
     /// Whether a journal that names `other` was written by this machine, in this boot or an earlier
     /// one. Machines made from one image share the machine id and perhaps the host name, so one of
     /// the network devices must also match.

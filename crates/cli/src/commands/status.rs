@@ -23,7 +23,9 @@ use files::FileStatus;
 /// For a file with several copies it shows the bytes of each copy by state, the processes that have
 /// the file open, and the operations since it was opened. The states are: valid (the copy has the
 /// newest bytes), dirty (the copy has bytes newer than the original's), stale (the copy lacks the
-/// newest bytes), and wanted (queued to be fetched into a cache).
+/// newest bytes), and wanted (queued to be fetched into a cache). If the file's targets have
+/// `sessions = true`, it lists the nodes that have the file open and those that died while they
+/// had.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise status out.dat               one file: its layout, and how many bytes are where

@@ -15,7 +15,7 @@ mod rules;
 pub(crate) mod tests;
 
 pub use engine::Engine;
-pub use files::{FileEngine, living_node, lock_sessions};
+pub use files::{FileEngine, SessionState, lock_sessions, session_states};
 pub(crate) use files::{JoinLock, living, lock_all_sessions};
 pub use log::{Log, Member};
 pub use member::Own;

@@ -7,7 +7,7 @@ use anyhow::bail;
 use serde_json::{Value, json};
 use stripewise_cluster::{OverlayKind, size};
 use stripewise_datapath::Runtime;
-use stripewise_datapath::inspect::{CopyState, Inspection, Lease, MapState, Totals, inspect};
+use stripewise_datapath::inspect::{CopyState, Inspection, Lease, MapState, SessionState, Totals, inspect};
 use stripewise_datapath::manifest::{Copies, CopyRef, Manifest};
 use stripewise_layout::{Layout, Stripe};
 use stripewise_target::TargetRef;
@@ -62,6 +62,7 @@ impl CopiesStatus {
             "lazy_close": copies.lazy_close,
             "durability": copies.durability.name(),
             "lease": lease_json(map),
+            "nodes": map.sessions.iter().map(node_json).collect::<Vec<_>>(),
             "processes": map.processes,
             "copying": map.copying,
             "copies": self.all().map(|(number, copy, state)| self.copy_json(number, copy, state)).collect::<Vec<_>>(),
@@ -125,6 +126,7 @@ impl CopiesStatus {
             ]);
         }
         println!("{}", table.to_string().trim_end());
+        print_nodes(&self.map.sessions);
         for lost in self.found.copies.iter().filter_map(|copy| copy.lost.as_ref()) {
             println!("  lost: {lost}");
         }
@@ -177,6 +179,35 @@ fn lease_json(map: &MapState) -> Value {
         Lease::Elsewhere(_) => "elsewhere",
     };
     json!({ "state": state, "node": map.node })
+}
+
+fn node_json(session: &SessionState) -> Value {
+    let SessionState { node, is_alone, is_alive } = session;
+    let mut entry = json!({ "name": node.name, "alive": is_alive.as_ref().ok(), "alone": is_alone });
+    if let Err(problem) = is_alive {
+        entry["problem"] = problem.to_string().into();
+    }
+    entry
+}
+
+/// Prints a line for each node in the log of the map, at most 80 columns wide.
+fn print_nodes(sessions: &[SessionState]) {
+    const HOST_CHARS: usize = 36;
+    if sessions.is_empty() {
+        return;
+    }
+    let mut table = output::table(["  node", "state"], []);
+    for SessionState { node, is_alone, is_alive } in sessions {
+        let host: String = node.host().chars().take(HOST_CHARS).collect();
+        let state = match is_alive {
+            Ok(true) if *is_alone => "has the file open, alone".to_owned(),
+            Ok(true) => "has the file open".to_owned(),
+            Ok(false) => "died; the next open recovers it".to_owned(),
+            Err(problem) => format!("unknown: {}", problem.errno()),
+        };
+        table.add_row([format!("  {host}"), state]);
+    }
+    println!("{}", output::without_blanks(&table));
 }
 
 /// Formats tiers, `hdd` or `hdd, ssd`, from target names like `hdd/0`.

@@ -20,8 +20,8 @@ use crate::journal::{COMMIT_BYTE, Header, JOIN_BYTE, Locked, Place};
 use crate::{MapError, MapSpec, Node, Result, Span};
 use tail::Tail;
 
+pub use sessions::{SessionState, lock_sessions, session_states};
 pub(crate) use sessions::{living, lock_all_sessions};
-pub use sessions::{living_node, lock_sessions};
 pub(crate) use tail::JoinLock;
 
 /// A session's access to the journal of a file that several nodes use. It holds the session byte

@@ -4,9 +4,9 @@ use std::os::fd::BorrowedFd;
 
 use stripewise_sys::{Errno, LockKind, SysRef};
 
-use super::super::{Log, Member, Session};
+use super::super::{HoldKind, Log, Member, Session};
 use crate::error::io;
-use crate::journal::{Journal, Locked, Place};
+use crate::journal::{Locked, Place};
 use crate::{MapError, MapSpec, Node, Result};
 
 /// The byte of session 0, which is no session.
@@ -33,14 +33,36 @@ pub(super) fn lock_dead(place: &Place, session: Session) -> Result<Option<Locked
     place.lock_named(&place.manifest_name(), false, take)
 }
 
-/// The node that has the file open by a session that is alive.
+/// A session of the log, for tools that show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionState {
+    /// The machine, and its boot.
+    pub node: Node,
+    /// Whether the session has the hold `alone`.
+    pub is_alone: bool,
+    /// Whether a process of the node has the file open. If not, the node or its processes have
+    /// died, and the session is still to be recovered. The error says why this user cannot find
+    /// out.
+    pub is_alive: Result<bool>,
+}
+
+/// The states of the sessions of the file's `log`, in the order of their numbers. Waits for no other
+/// process. The lock by which a dead session is recognized is held for a moment only.
 ///
 /// # Errors
-/// As [`Journal::read`]; EPERM and EACCES for another user.
-pub fn living_node(sys: &SysRef, spec: &MapSpec) -> Result<Option<Node>> {
-    let log = Journal::read(sys, spec)?.nodes;
+/// The directory of the journal cannot be opened.
+pub fn session_states(sys: &SysRef, spec: &MapSpec, log: &Log) -> Result<Vec<SessionState>> {
     let place = Place::new(sys, spec)?;
-    log.map_or(Ok(None), |log| living(&place, &log, |_, _| false))
+    let state = |(session, member): (Session, &Member)| SessionState {
+        node: member.node.clone(),
+        is_alone: member.holds.iter().any(|hold| hold.kind == HoldKind::Alone),
+        is_alive: match lock_dead(&place, session) {
+            Ok(dead) => Ok(dead.is_none()),
+            Err(MapError::Io { errno: Errno::NOENT, .. }) => Ok(false),
+            Err(error) => Err(error),
+        },
+    };
+    Ok(log.members().map(state).collect())
 }
 
 /// The node of a session of the log that is alive and not this node's. Without `ID.manifest` none

@@ -1,14 +1,14 @@
 //! Session bytes: which sessions are alive, and who may recover them.
 
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use stripewise_sys::{LockKind, Real, Sys, SysRef};
+use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, Real, Sys, SysRef};
 
 use super::support::*;
-use crate::nodes::{Batch, Engine, FileEngine, Log, Session, recover};
+use crate::nodes::{Batch, Engine, FileEngine, Log, Session, recover, session_states};
 use crate::tests::support::real;
 
 fn recover_with(engine: &mut FileEngine, dead: Session) {
@@ -91,6 +91,55 @@ fn a_process_does_not_go_on_with_a_session_that_was_recovered() {
     assert!(FileEngine::attach(&real(), &bed.spec(1), session).unwrap().is_none());
     let others = FileEngine::attach(&real(), &bed.spec(1), other.session()).unwrap();
     assert!(others.is_none(), "another node's session");
+}
+
+fn states(sys: &SysRef, bed: &Bed) -> Vec<(String, bool, Option<bool>)> {
+    let found = session_states(sys, &bed.spec(9), &bed.log()).unwrap();
+    found.into_iter().map(|state| (state.node.name, state.is_alone, state.is_alive.ok())).collect()
+}
+
+#[test]
+fn a_tool_shows_sessions_that_are_alive_and_those_to_be_recovered() {
+    let bed = Bed::new();
+    assert_eq!(states(&real(), &bed), []);
+    let (one, two) = (bed.join(1), bed.join(2));
+    let named = |number: u8, alone, alive| (format!("node{number}"), alone, alive);
+    let before = bed.bytes();
+    assert_eq!(states(&real(), &bed), [named(1, true, Some(true)), named(2, false, Some(true))]);
+    drop(one);
+    assert_eq!(states(&real(), &bed), [named(1, true, Some(false)), named(2, false, Some(true))]);
+    assert_eq!(bed.bytes(), before);
+    // Nothing is locked any more.
+    assert!(bed.join(3).lock_dead(Session(1)).unwrap());
+    drop(two);
+}
+
+/// A kernel for a user who may only read.
+struct ReadsOnly;
+
+impl Sys for ReadsOnly {
+    fn open_beneath(
+        &self,
+        dir: BorrowedFd<'_>,
+        path: &Path,
+        flags: OFlags,
+        mode: Mode,
+    ) -> stripewise_sys::Result<Fd> {
+        if flags.contains(OFlags::RDWR) {
+            Err(Errno::ACCESS)
+        } else {
+            Real.open_beneath(dir, path, flags, mode)
+        }
+    }
+}
+
+#[test]
+fn whether_a_session_is_alive_stays_unknown_to_a_user_who_may_only_read() {
+    let bed = Bed::new();
+    let one = bed.join(1);
+    let sys: SysRef = Arc::new(ReadsOnly);
+    assert_eq!(states(&sys, &bed), [("node1".to_owned(), true, None)]);
+    drop(one);
 }
 
 /// A kernel that replaces `ID.manifest` just before a session byte is locked.
