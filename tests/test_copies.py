@@ -246,6 +246,25 @@ def test_status_while_a_program_has_the_file_open_and_after_it_was_killed(stripe
     assert cat(copied.path) == b"x" * 5000 + CONTENT[5000:], "what was acknowledged survives the kill"
 
 
+def test_status_says_that_this_node_has_the_file_open(stripewise, copied, python):
+    """Files have sessions where the site says so; of others, the lease tells."""
+    assert status(stripewise, copied.path)["nodes"] == []
+    for target in copied.targets:
+        marker = target / "stripewise-target.toml"
+        marker.write_text(marker.read_text() + "sessions = true\n")
+    holder = hold(copied, python)
+    try:
+        found = status(stripewise, copied.path)
+        assert found["nodes"] == [{"name": found["lease"]["node"], "alive": True, "alone": True}]
+        assert (found["lease"]["state"], found["processes"]) == ("here", 1)
+        assert "has the file open, alone\n" in stripewise("status", copied.path).out
+    finally:
+        holder.kill()
+        holder.wait()
+    assert "died; the next open recovers it\n" in stripewise("status", copied.path).out
+    assert status(stripewise, copied.path)["nodes"] == [], "to look at it, status has opened it"
+
+
 @pytest.mark.parametrize("end", ["", "sys.exit(3)", "os._exit(0)", "os.execv('/bin/true', ['true'])", "f = m"])
 def test_a_program_that_ends_without_closing_leaves_nothing_behind(stripewise, copied, python, cat, end):
     """The same as after a close: the journal is complete, so the map survives a reboot."""

@@ -16,6 +16,8 @@ from .test_striped import pattern, refused
 RW, CREATE = os.O_RDWR, os.O_CREAT
 # The file system frees the locks of a dead node within a minute (CephFS); an open waits for 30 s.
 DEAD_WITHIN_S = 300
+# Less than an open waits.
+WITHOUT_WAITING_S = 20
 ROUNDS = 40 if LONG else 1
 DEATHS = 4
 BLOCKS, BLOCK = 30, 20_000
@@ -72,6 +74,41 @@ def test_a_second_node_waits_until_the_first_has_closed_the_file(shared):
     second.close(its)
     again = first.open(path, RW)
     assert first.pread(again, 6, 50_000) == b"second"
+
+
+def told_by(bed, node, path):
+    """What `status` says of a file on a node: the JSON of the file, and the lines for its nodes. It
+    waits for no other node."""
+    since = time.monotonic()
+    (file,) = bed.on(node, BIN / "stripewise", "status", "--json", path).json()["files"]
+    lines = bed.on(node, BIN / "stripewise", "status", path).out.splitlines()
+    assert time.monotonic() - since < WITHOUT_WAITING_S
+    head = [number for number, line in enumerate(lines, 1) if line.split() == ["node", "state"]]
+    lines = lines[head[0] :] if file["nodes"] else []
+    nodes = {node["name"].split("/")[1]: (node["alive"], node["alone"]) for node in file["nodes"]}
+    return file["lease"]["state"], file["processes"], nodes, [line.split(maxsplit=1) for line in lines[: len(nodes)]]
+
+
+def test_status_says_which_nodes_have_a_file_open(shared, bed):
+    (first, second), path, _ = shared
+    fd = first.open(path, RW | CREATE, 0o666)
+    first.pwrite(fd, pattern(1, 100_000), 0)
+    alive = ({"node1": (True, True)}, [["node1", "has the file open, alone"]])
+    assert told_by(bed, "node2", path) == ("elsewhere", 0, *alive)
+    assert told_by(bed, "node1", path) == ("here", 1, *alive)
+    first.pwrite(fd, b"last", 99_996)
+    first.fsync(fd)
+    bed.on("node1", "pkill", "-KILL", "-f", ACTOR)
+    first.process.wait()
+    dead = ({"node1": (False, True)}, [["node1", "died; the next open recovers it"]])
+    assert told_by(bed, "node2", path) == ("earlier-boot", 0, *dead)
+    its = opened(second, path)
+    assert second.pread(its, 100_001, 0) == pattern(1, 99_996) + b"last"
+    # The shared state on node1 is still there.
+    others = ({"node2": (True, True)}, [["node2", "has the file open, alone"]])
+    assert told_by(bed, "node1", path) == ("elsewhere", 0, *others)
+    second.close(its)
+    assert told_by(bed, "node2", path) == ("closed", 0, {}, [])
 
 
 def objects_of(cluster):

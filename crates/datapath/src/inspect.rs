@@ -12,7 +12,7 @@ use stripewise_cluster::Counts;
 pub use stripewise_extents::nodes::SessionState;
 use stripewise_extents::nodes::session_states;
 use stripewise_extents::{CopyId, Counter, Journal, Map, MapError, MapSpec, Mask, Node, Select, Span};
-use stripewise_sys::{Errno, Mode, OFlags, SysRef};
+use stripewise_sys::{Mode, OFlags, SysRef};
 use stripewise_target::{ObjectSet, Opening, Target, TargetError, TargetRef};
 
 use crate::anchor;
@@ -239,21 +239,15 @@ fn state(
     Ok(Ok(state))
 }
 
-/// The journal, its sessions, and whether this node has a shared state of the map. (Whether it has
-/// one of another user's file cannot be seen; sessions tell without it.)
+/// The journal, its sessions, and whether this node has a shared state of the map.
 fn read(sys: &SysRef, spec: &MapSpec) -> Result<(Journal, Vec<SessionState>, bool), MapError> {
     let journal = Journal::read(sys, spec)?;
-    let Some(log) = &journal.nodes else { return Ok((journal, Vec::new(), spec.has_shared_state(sys)?)) };
-    let sessions = session_states(sys, spec, log)?;
-    let live = match spec.has_shared_state(sys) {
-        Err(MapError::Io { errno: Errno::ACCESS, .. }) if !spec.is_owners(sys) => false,
-        live => live?,
-    };
-    Ok((journal, sessions, live))
+    let sessions = journal.nodes.as_ref().map_or(Ok(Vec::new()), |log| session_states(sys, spec, log))?;
+    Ok((journal, sessions, spec.has_shared_state(sys)?))
 }
 
 /// The holder of the right to write a file with sessions. `live`: this node has a shared state. A
-/// session of which this user cannot find out whether it is alive counts as alive.
+/// session of which it is unknown whether it is alive counts as alive.
 fn lease_of(sessions: &[SessionState], node: &Node, live: bool) -> Lease {
     let (own, others): (Vec<_>, Vec<_>) = sessions.iter().partition(|session| live && session.node == *node);
     let other = others.iter().find(|session| session.is_alive != Ok(false));
@@ -330,6 +324,8 @@ fn bytes_of(spans: &[Span], copy: CopyId, wanted: u64) -> CopyBytes {
 
 #[cfg(test)]
 mod tests {
+    use stripewise_sys::Errno;
+
     use super::*;
 
     #[test]
@@ -338,7 +334,7 @@ mod tests {
         let of = |name: &str, is_alive| SessionState { node: node(name), is_alone: true, is_alive };
         let lease = |sessions: &[SessionState], live| lease_of(sessions, &node("own"), live);
         let elsewhere = |name: &str| Lease::Elsewhere(name.to_owned());
-        let unknown = Err(MapError::Caller { what: "lock", errno: Errno::ACCESS });
+        let unknown = Err(MapError::Caller { what: "lock", errno: Errno::ROFS });
         assert_eq!(lease(&[], true), Lease::Closed);
         assert_eq!(lease(&[of("a", Ok(false)), of("b", Ok(true))], false), elsewhere("b"));
         assert_eq!(lease(&[of("a", Ok(false)), of("b", unknown)], false), elsewhere("b"));

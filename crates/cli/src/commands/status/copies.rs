@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::bail;
 use serde_json::{Value, json};
 use stripewise_cluster::{OverlayKind, size};
-use stripewise_datapath::Runtime;
 use stripewise_datapath::inspect::{CopyState, Inspection, Lease, MapState, SessionState, Totals, inspect};
 use stripewise_datapath::manifest::{Copies, CopyRef, Manifest};
+use stripewise_datapath::{Errno, Runtime};
 use stripewise_layout::{Layout, Stripe};
 use stripewise_target::TargetRef;
 
@@ -190,24 +190,27 @@ fn node_json(session: &SessionState) -> Value {
     entry
 }
 
-/// Prints a line for each node in the log of the map, at most 80 columns wide.
+/// Prints a line for each node in the log of the map.
 fn print_nodes(sessions: &[SessionState]) {
-    const HOST_CHARS: usize = 36;
     if sessions.is_empty() {
         return;
     }
     let mut table = output::table(["  node", "state"], []);
     for SessionState { node, is_alone, is_alive } in sessions {
-        let host: String = node.host().chars().take(HOST_CHARS).collect();
-        let state = match is_alive {
-            Ok(true) if *is_alone => "has the file open, alone".to_owned(),
-            Ok(true) => "has the file open".to_owned(),
-            Ok(false) => "died; the next open recovers it".to_owned(),
-            Err(problem) => format!("unknown: {}", problem.errno()),
-        };
-        table.add_row([format!("  {host}"), state]);
+        table.add_row(node_row(node.host(), *is_alone, is_alive.as_ref().map_err(|problem| problem.errno())));
     }
     println!("{}", output::without_blanks(&table));
+}
+
+fn node_row(host: &str, is_alone: bool, is_alive: Result<&bool, Errno>) -> [String; 2] {
+    const HOST_CHARS: usize = 28;
+    let state = match is_alive {
+        Ok(true) if is_alone => "has the file open, alone".to_owned(),
+        Ok(true) => "has the file open".to_owned(),
+        Ok(false) => "died; the next open recovers it".to_owned(),
+        Err(problem) => format!("unknown: {problem}"),
+    };
+    [format!("  {}", host.chars().take(HOST_CHARS).collect::<String>()), state]
 }
 
 /// Formats tiers, `hdd` or `hdd, ssd`, from target names like `hdd/0`.
@@ -266,4 +269,20 @@ pub fn cycle(stripes: &[Stripe], targets: &[TargetRef]) -> String {
         rest = &rest[run..];
     }
     words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_are_shown_within_80_columns() {
+        // A blank on each side of both columns.
+        const BLANKS: usize = 4;
+        for is_alive in [Ok(&true), Ok(&false), Err(Errno::ROFS), Err(Errno::ACCESS), Err(Errno::PERM)] {
+            let row = node_row(&"host".repeat(16), true, is_alive);
+            let width: usize = row.iter().map(String::len).sum();
+            assert!(width + BLANKS <= 80, "{row:?}");
+        }
+    }
 }

@@ -41,8 +41,8 @@ pub struct SessionState {
     /// Whether the session has the hold `alone`.
     pub is_alone: bool,
     /// Whether a process of the node has the file open. If not, the node or its processes have
-    /// died, and the session is still to be recovered. The error says why this user cannot find
-    /// out.
+    /// died, and the session is still to be recovered. The error says why this cannot be found out:
+    /// the file system is mounted read-only, say.
     pub is_alive: Result<bool>,
 }
 

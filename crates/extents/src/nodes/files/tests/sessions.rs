@@ -114,7 +114,7 @@ fn a_tool_shows_sessions_that_are_alive_and_those_to_be_recovered() {
     drop(two);
 }
 
-/// A kernel for a user who may only read.
+/// A kernel that has mounted the file system read-only.
 struct ReadsOnly;
 
 impl Sys for ReadsOnly {
@@ -125,16 +125,12 @@ impl Sys for ReadsOnly {
         flags: OFlags,
         mode: Mode,
     ) -> stripewise_sys::Result<Fd> {
-        if flags.contains(OFlags::RDWR) {
-            Err(Errno::ACCESS)
-        } else {
-            Real.open_beneath(dir, path, flags, mode)
-        }
+        if flags.contains(OFlags::RDWR) { Err(Errno::ROFS) } else { Real.open_beneath(dir, path, flags, mode) }
     }
 }
 
 #[test]
-fn whether_a_session_is_alive_stays_unknown_to_a_user_who_may_only_read() {
+fn whether_a_session_is_alive_stays_unknown_on_a_read_only_mount() {
     let bed = Bed::new();
     let one = bed.join(1);
     let sys: SysRef = Arc::new(ReadsOnly);
