@@ -46,8 +46,8 @@ pub struct SessionState {
     pub is_alive: Result<bool>,
 }
 
-/// The states of the sessions of the file's `log`, in the order of their numbers. Waits for no other
-/// process. The lock by which a dead session is recognized is held for a moment only.
+/// The states of the sessions of the file's `log`, in the order of their numbers. Waits for no
+/// other process. The lock by which a dead session is recognized is held for a moment only.
 ///
 /// # Errors
 /// The directory of the journal cannot be opened.
