@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use stripewise_model::{ByCall, CallCost, ClassParams, Network};
 
 use crate::driver::{Driver, NativeTarget};
-use crate::profile::Profile;
+use crate::profile::{Accuracy, Profile};
 
 /// Smallest capacity of a server, bytes: one stripe of DEF.
 pub const CAPACITY_MIN: u64 = 64 << 10;
@@ -26,6 +26,9 @@ pub struct Cluster {
     /// What calls cost the client, by tier, as measured ([`Cluster::with_profile`]). For
     /// predictions only: a plan file does not keep it.
     pub client: BTreeMap<String, ByCall<CallCost>>,
+    /// How exact the measured parameters are ([`Cluster::with_profile`]). For predictions only: a
+    /// plan file does not keep it.
+    pub accuracy: Accuracy,
     /// The tiers, in the order of the file, which determines the numbers of targets.
     pub tiers: Vec<Tier>,
     /// The prepared directories of pool tiers; only in plans. Their target numbers follow those of
@@ -202,7 +205,9 @@ impl Cluster {
         }
         for (name, class) in &profile.classes {
             self.measured.insert(name.clone(), class.params());
+            self.accuracy.classes.insert(name.clone(), class.fits.clone());
         }
+        self.accuracy.network = profile.network.or(self.accuracy.network);
         self.client.extend(profile.client.iter().map(|(tier, client)| (tier.clone(), client.costs())));
         self
     }

@@ -8,7 +8,7 @@ use stripewise_model::{ClassParams, Network, Service};
 use crate::class_text::{SERVICE, read_four, service_keys, write_four};
 use crate::cluster::{CAPACITY_MIN, Cluster, Tier};
 use crate::driver_text;
-use crate::profile::Profile;
+use crate::profile::{Accuracy, Profile};
 use crate::reader::{Document, FileError, Item, Table};
 use crate::size;
 use crate::write::{amounts, key, quoted};
@@ -108,6 +108,7 @@ fn read_cluster(root: &Table<'_>, profile: Option<&Profile>, uncalibrated: bool)
         classes: root.by_name("class", read_class)?,
         measured: root.by_name("measured", read_class)?,
         client: BTreeMap::new(),
+        accuracy: Accuracy::default(),
         tiers: Vec::new(),
         native_targets: Vec::new(),
     };

@@ -36,7 +36,7 @@ pub use layout_text::{format_cycle, parse_cycle};
 pub use overlay::{CacheAdmission, CacheMode, CopySpec, Durability, MAX_COPIES, Overlay, OverlayKind};
 pub use pattern::Spread;
 pub use plan::{KEEP, Plan, Reach, Rule};
-pub use profile::{CallFit, Fit, MeasuredClass, MeasuredClient, MeasuredNetwork, Profile};
+pub use profile::{Accuracy, CallFit, Fit, MeasuredClass, MeasuredClient, MeasuredNetwork, Profile};
 pub use reader::FileError;
 pub use rule_index::RuleIndex;
 pub use statistics::{CopiesKind, CopyCounts, Counts, StatisticsLine};

@@ -70,6 +70,40 @@ pub struct Fit {
     pub outliers: u64,
 }
 
+/// How exact measured parameters are. Parameters that were not measured count as exact.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Accuracy {
+    /// The fits of the measured classes, by name.
+    pub classes: BTreeMap<String, ClassParams<Fit>>,
+    /// The measurement of e and t.
+    pub network: Option<MeasuredNetwork>,
+}
+
+impl Accuracy {
+    /// Whether all parameters count as exact.
+    pub fn is_exact(&self) -> bool {
+        self.classes.is_empty() && self.network.is_none()
+    }
+}
+
+impl Fit {
+    /// The error of the time that the fit gives for `bytes`, seconds: the standard errors of α and
+    /// β, and the mean distance of the measured sizes from the line.
+    pub fn error_s(&self, bytes: u64) -> f64 {
+        let of_line_s = self.startup_spread_s.hypot(bytes as f64 * self.per_byte_spread_s);
+        of_line_s.hypot(self.residual_relative * self.service.busy_s(bytes))
+    }
+}
+
+impl MeasuredNetwork {
+    /// The error of the time that a connection and `bytes` take, seconds. The spread of `e` is that
+    /// of single measurements, so the error of its mean is smaller.
+    pub fn error_s(&self, bytes: u64) -> f64 {
+        let establish_s = self.establish_spread_s / (self.samples.max(1) as f64).sqrt();
+        establish_s.hypot(bytes as f64 * self.per_byte_spread_s)
+    }
+}
+
 /// What calls on files of one tier cost the client.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeasuredClient {

@@ -8,6 +8,7 @@ use std::ffi::CString;
 use std::io::IsTerminal;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::process::{Child, ExitStatus};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
@@ -22,10 +23,50 @@ static TEMPORARY: OnceLock<CString> = OnceLock::new();
 static ASKED: AtomicBool = AtomicBool::new(false);
 /// The signal that asked.
 static ASKED_BY: AtomicI32 = AtomicI32::new(libc::SIGTERM);
+/// The process in the foreground; 0: none.
+static FOREGROUND: AtomicI32 = AtomicI32::new(0);
+/// A signal was sent to this process alone.
+static TO_PASS_ON: AtomicBool = AtomicBool::new(false);
 
 /// From now on, a signal requests an orderly end ([`asked`]). The next signal ends the process.
 pub fn ask() {
     set_handlers(note as *const () as libc::sighandler_t);
+}
+
+/// As [`ask`], for a command that runs others in the foreground ([`in_foreground`]). A signal that
+/// was sent to this process alone goes on to the one that runs; the terminal sends its signals to
+/// both.
+pub fn ask_and_pass_on() {
+    let handler = note_and_pass_on as extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+    for signal in SIGNALS {
+        // SAFETY: The handler makes only async-signal-safe calls. A signal that was ignored (nohup)
+        // stays ignored.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut action);
+            if action.sa_sigaction != libc::SIG_IGN {
+                action.sa_sigaction = handler as *const () as libc::sighandler_t;
+                action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+                libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+            }
+        }
+    }
+}
+
+/// Waits for a process that runs in the foreground. Signals are passed on to it
+/// ([`ask_and_pass_on`]).
+///
+/// # Errors
+/// The kernel's.
+pub fn in_foreground(child: &mut Child) -> std::io::Result<ExitStatus> {
+    FOREGROUND.store(child.id() as i32, Ordering::SeqCst);
+    if TO_PASS_ON.load(Ordering::SeqCst) {
+        // It arrived before the process was known.
+        pass_on();
+    }
+    let status = child.wait();
+    FOREGROUND.store(0, Ordering::SeqCst);
+    status
 }
 
 /// Returns whether a signal has arrived.
@@ -127,6 +168,26 @@ extern "C" fn say_and_end(signal: libc::c_int) {
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
+    }
+}
+
+extern "C" fn note_and_pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    note(signal);
+    // SAFETY: The kernel gives a handler with SA_SIGINFO a valid pointer. Signals of the kernel, the
+    // terminal's among them, have a positive code.
+    if unsafe { (*info).si_code } <= 0 {
+        TO_PASS_ON.store(true, Ordering::SeqCst);
+        pass_on();
+    }
+}
+
+/// Ends the process in the foreground. SIGTERM, because some commands leave SIGINT to the program
+/// that they run.
+fn pass_on() {
+    let child = FOREGROUND.load(Ordering::SeqCst);
+    if child > 0 {
+        // SAFETY: `kill` is async-signal-safe.
+        unsafe { libc::kill(child, libc::SIGTERM) };
     }
 }
 

@@ -6,7 +6,7 @@ use stripewise_model::Op;
 
 use crate::candidate::{Candidate, Judged};
 use crate::error::PlanError;
-use crate::evaluate::{best_of, judge};
+use crate::evaluate::judge;
 use crate::feasible;
 use crate::form::{Form, Shape};
 use crate::joint::Placed;
@@ -15,6 +15,7 @@ use crate::planners::{self, Planner};
 use crate::present::Present;
 use crate::problem::{PAGE, Problem};
 use crate::serving::expected::{Alone, Expected};
+use crate::ties::{Tie, simplest_of};
 use crate::workload::File;
 
 /// File sets whose I/O takes less than this fraction of the total time are not worth a change.
@@ -48,6 +49,8 @@ pub struct Decision {
     /// The fraction of the present layout's time (or cost) that the best candidate saves; negative
     /// if it is slower.
     pub gain: f64,
+    /// The layouts that the predictions cannot tell from the best one, if there are any.
+    pub tie: Option<Tie>,
     /// The files should stay in their present layout.
     pub keep: bool,
     /// Why, in one sentence.
@@ -74,11 +77,19 @@ impl Decision {
         let asked_for = matches!(problem.options.scheme, Scheme::Named(_));
         self.best = best;
         self.gain = self.gain_of(problem, best);
-        self.keep = !asked_for && self.gain < problem.options.min_gain;
-        self.reason = if self.keep {
-            reason_against(problem, self.best(), self.gain) + &of_client(problem, &self.present, self.best())
-        } else {
-            reason_for(problem, &self.present, self.best(), self.gain)
+        let field = (&self.candidates[..], &self.present);
+        self.tie = Tie::of(problem, field, &self.picks, best).filter(|_| !asked_for);
+        let ties_with_present = self.tie.as_ref().is_some_and(|tie| tie.present);
+        self.keep = !asked_for && (self.gain < problem.options.min_gain || ties_with_present);
+        let told = self.tie.as_ref().map(Tie::told);
+        self.reason = match (self.keep, told) {
+            (true, Some(told)) if ties_with_present => format!("keep the present layout: {told}"),
+            (true, _) => {
+                reason_against(problem, self.best(), self.gain)
+                    + &of_client(problem, &self.present, self.best())
+            }
+            (false, Some(told)) => reason_for(problem, &self.present, self.best(), self.gain) + "; " + &told,
+            (false, None) => reason_for(problem, &self.present, self.best(), self.gain),
         };
         self.expected = expected(problem, &self.best().candidate);
     }
@@ -112,7 +123,7 @@ pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
     let present = candidates.pop().expect("the present layout was judged");
     let best = match &problem.options.scheme {
         Scheme::Named(name) => named(&candidates, name)?,
-        _ => best_of(problem, &candidates, &picks),
+        _ => simplest_of(problem, &candidates, &picks),
     };
     let mut decision = Decision {
         pattern: problem.set.pattern.clone(),
@@ -125,6 +136,7 @@ pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
         picks,
         best,
         gain: 0.0,
+        tie: None,
         keep: false,
         reason: String::new(),
         notes,

@@ -264,16 +264,21 @@ impl Load {
     }
 }
 
-/// Index of the candidate with the least objective. Among equally good ones ([`EQUAL_ELAPSED`],
-/// [`EQUAL_COST`]) the least value of the other objective decides, then the fewest servers, then
-/// the name. When elapsed times are compared, candidates with only a short replay do not compete:
-/// they were far from the best.
-pub fn best_of(problem: &Problem<'_>, candidates: &[Judged], picks: &[usize]) -> usize {
+/// Those of `picks` that compete. When elapsed times are compared, candidates with only a short
+/// replay do not: they were far from the best.
+pub fn competing(problem: &Problem<'_>, candidates: &[Judged], picks: &[usize]) -> Vec<usize> {
     let exact = |index: &usize| {
         candidates[*index].method == Method::Full || problem.options.objective == Objective::Cost
     };
     let known: Vec<usize> = picks.iter().copied().filter(exact).collect();
-    let picks = if known.is_empty() { picks } else { &known };
+    if known.is_empty() { picks.to_vec() } else { known }
+}
+
+/// Index of the candidate with the least objective. Among equally good ones ([`EQUAL_ELAPSED`],
+/// [`EQUAL_COST`]) the least value of the other objective decides, then the fewest servers, then
+/// the name.
+pub fn best_of(problem: &Problem<'_>, candidates: &[Judged], picks: &[usize]) -> usize {
+    let picks = competing(problem, candidates, picks);
     let first = |index: usize| problem.options.objective.of(&candidates[index]);
     let least = picks.iter().map(|&index| first(index)).fold(f64::INFINITY, f64::min);
     let (equal, second): (f64, fn(&Judged) -> f64) = match problem.options.objective {

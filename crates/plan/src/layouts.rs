@@ -52,6 +52,13 @@ impl Layouts {
         self.0.iter().any(|regions| regions.len() > 1)
     }
 
+    /// Width of the smallest stripe, bytes; 0 if there is no layout.
+    pub fn narrowest(&self) -> u64 {
+        let regions = self.0.iter().flat_map(|regions| regions.iter());
+        let widths = regions.flat_map(|region| region.runs.iter()).map(|run| run.width);
+        widths.min().unwrap_or(0)
+    }
+
     /// The targets of all layouts, in no order; a target may occur several times.
     pub fn targets(&self) -> impl Iterator<Item = u32> + '_ {
         let runs = self.0.iter().flat_map(|regions| regions.iter()).flat_map(|region| region.runs.iter());

@@ -47,6 +47,7 @@ mod servers;
 mod serving;
 mod space;
 mod spread;
+mod ties;
 pub mod workload;
 
 #[cfg(test)]
@@ -69,4 +70,5 @@ pub use problem::{PAGE, Problem};
 pub use servers::Servers;
 pub use serving::cached::{CacheLayout, ExpectedCache};
 pub use serving::expected::{self, Alone, Expected, ExpectedCopy, RequestClass};
+pub use ties::Tie;
 pub use workload::{Existing, ExistingFile, Workload};

@@ -1,6 +1,6 @@
 //! The cluster as planners use it: class parameters and capacity by target.
 
-use stripewise_cluster::{Cluster, Tier};
+use stripewise_cluster::{Cluster, Fit, MeasuredNetwork, Tier};
 use stripewise_model::{Access, ClassParams, ModelError, Network, Op, Server, Service};
 
 use crate::call_costs::CallCosts;
@@ -25,6 +25,10 @@ pub struct Servers {
     pub(crate) kinds: Vec<u32>,
     /// e and t.
     pub(crate) network: Network,
+    /// How α and β were measured; `None` for targets whose class was not.
+    fits: Vec<Option<ClassParams<Fit>>>,
+    /// How e and t were measured; `None`: they were not.
+    network_fit: Option<MeasuredNetwork>,
     /// What calls cost the client, if it was measured for all tiers.
     pub(crate) client: Option<CallCosts>,
 }
@@ -52,8 +56,11 @@ impl Servers {
         let of_tier = |tier: &Tier| !tier.emulate && cluster.measured.contains_key(&tier.class);
         let one_arm: Vec<bool> = targets.iter().map(|target| of_tier(&cluster.tiers[target.tier])).collect();
         let kinds = kinds(&classes, &one_arm);
+        let fit = |tier: usize| cluster.accuracy.classes.get(&cluster.tiers[tier].class).cloned();
         Ok(Self {
             classes,
+            fits: targets.iter().map(|target| fit(target.tier)).collect(),
+            network_fit: cluster.accuracy.network,
             capacities,
             one_arm,
             kinds,
@@ -90,6 +97,16 @@ impl Servers {
     pub fn busy_s(&self, target: u32, op: Op, access: Access, bytes: u64) -> f64 {
         let link_s = self.network.establish_s + bytes as f64 * self.network.per_byte_s;
         self.service(target, op, access).busy_s(bytes).max(link_s)
+    }
+
+    /// The error of [`Servers::busy_s`], seconds: that of the slower one of the link and the device.
+    pub fn error_s(&self, target: u32, op: Op, access: Access, bytes: u64) -> f64 {
+        let device_s = self.service(target, op, access).busy_s(bytes);
+        if self.busy_s(target, op, access, bytes) > device_s {
+            return self.network_fit.map_or(0.0, |fit| fit.error_s(bytes));
+        }
+        let fits = self.fits[target as usize].as_ref();
+        fits.map_or(0.0, |fits| fits.of_kind(op, access).error_s(bytes))
     }
 }
 

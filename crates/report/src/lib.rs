@@ -25,6 +25,7 @@ pub mod predictions;
 pub mod results;
 pub mod statistics;
 pub mod ticks;
+pub mod trial;
 pub mod units;
 mod view;
 

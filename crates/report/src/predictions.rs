@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use stripewise_cluster::{Cluster, format_cycle, size};
 use stripewise_layout::Stripe;
 use stripewise_model::Cost;
-use stripewise_plan::{ApplicationTimes, Background, Busiest, Expected, Joint, LeftOut, Method, Native};
+use stripewise_plan::{ApplicationTimes, Background, Busiest, Expected, Joint, LeftOut, Method, Native, Tie};
 
 use crate::{Candidate, InputError};
 
@@ -127,6 +127,9 @@ pub struct FilesPrediction {
     /// Reason for the choice.
     #[serde(default)]
     pub reason: String,
+    /// The layouts between which the model cannot tell, if the chosen one is among several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tie: Option<Tie>,
     /// Further remarks on the best candidate.
     #[serde(default)]
     pub remarks: Vec<String>,

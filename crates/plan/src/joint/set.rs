@@ -11,6 +11,7 @@ use crate::evaluate::best_of;
 use crate::existing;
 use crate::options::Objective;
 use crate::problem::Problem;
+use crate::ties::{equals_present, simplest_of};
 
 /// A file set and what it may get.
 pub struct Set<'p> {
@@ -83,9 +84,12 @@ impl<'p> Set<'p> {
     /// Makes a candidate an option if it gains enough, as far as its time is known.
     fn admit(&mut self, plan: usize, index: usize, rows: &Rows) {
         let (decision, options) = (&self.plans[plan], self.problem.options);
-        let is_judged =
-            decision.candidates[index].method == Method::Full || options.objective == Objective::Cost;
-        if !self.is_fixed && is_judged && decision.gain_of(&self.problem, index) >= options.min_gain {
+        let judged = &decision.candidates[index];
+        let is_judged = judged.method == Method::Full || options.objective == Objective::Cost;
+        let gains = is_judged && decision.gain_of(&self.problem, index) >= options.min_gain;
+        let is_shared_best = plan == 0 && !decision.keep && index == decision.best;
+        let differs = || is_shared_best || !equals_present(&self.problem, &decision.present, judged);
+        if !self.is_fixed && gains && differs() {
             self.options.push(self.pick(Some((plan, index)), rows));
         }
     }
@@ -173,11 +177,13 @@ impl<'p> Set<'p> {
         self.plans.into_iter().next().expect("there is always this one")
     }
 
-    /// The option that the rules for ties take instead of another one, by their indices.
+    /// The option that the rules for ties take instead of another one, by their indices. The error
+    /// of the model is that of a set by itself, so a set of a stage has only the exact rule.
     pub fn settled(&self, index: usize) -> usize {
         let Some((plan, _)) = self.options[index].candidate else { return index };
         let alike: Vec<usize> = self.as_small(index, plan).collect();
-        let best = best_of(&self.problem, &self.plans[plan].candidates, &alike);
+        let of = if self.options[index].in_stages.is_empty() { simplest_of } else { best_of };
+        let best = of(&self.problem, &self.plans[plan].candidates, &alike);
         let is_it = |option: &Pick| option.candidate == Some((plan, best));
         self.options.iter().position(is_it).unwrap_or(index)
     }

@@ -160,6 +160,20 @@ impl Mapped {
         touched
     }
 
+    /// Seconds that the group's requests keep all servers busy, and the error of these seconds.
+    pub fn busy(&self, group: &Group, servers: &Servers) -> (f64, f64) {
+        let weight = group.weight(self.order.len());
+        let (mut busy_s, mut error_s) = (0.0, 0.0);
+        for (index, shape) in self.shapes.iter().enumerate() {
+            let times = weight * shape.count as f64;
+            for &Piece { target, access, bytes, .. } in self.pieces_of(index) {
+                busy_s += times * servers.busy_s(target, group.op, access, bytes);
+                error_s += times * servers.error_s(target, group.op, access, bytes);
+            }
+        }
+        (busy_s, error_s)
+    }
+
     /// Seconds that all requests of the group take in the client beyond those of plain files,
     /// summed over the processes.
     pub fn client_s(&self, group: &Group, client: &CallCosts) -> f64 {

@@ -70,6 +70,7 @@ fn files(set: &FileSet, decision: &Decision, planned: &Planned, all: bool) -> Fi
         keep: decision.keep,
         gain: decision.gain,
         reason: decision.reason.clone(),
+        tie: decision.tie.clone(),
         remarks: decision.best().candidate.remarks.clone(),
         chosen: view(chosen),
         present: view(&decision.present),

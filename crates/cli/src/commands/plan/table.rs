@@ -7,7 +7,7 @@ use stripewise_cluster::{format_cycle, size};
 use stripewise_layout::{Layout, Region};
 use stripewise_model::{Access, Op};
 use stripewise_plan::workload::FileSet;
-use stripewise_plan::{Decision, Expected, Judged, RequestClass, native};
+use stripewise_plan::{Decision, Expected, Judged, RequestClass, Tie, native};
 
 use super::planned::Planned;
 use crate::output;
@@ -33,7 +33,8 @@ pub fn print(planned: &Planned) {
     let sets: Vec<_> = planned.workload.file_sets.iter().zip(&planned.decisions).collect();
     let rows = if sets.len() == 1 { usize::MAX } else { ROWS_OF_MANY };
     println!(
-        "predicted s: the papers' overall cost, summed over all requests; elapsed s: expected wall-clock time.\n"
+        "predicted s: the papers' overall cost, summed over all requests; elapsed s: expected wall-clock time; =: a \
+         tie within the model's error.\n"
     );
     let mut left = LINES_MAX;
     for (index, (set, decision)) in sets.iter().enumerate() {
@@ -137,7 +138,12 @@ fn table(planned: &Planned, decision: &Decision, rows_max: usize) -> Table {
     let shown = rows.len();
     let mut table = output::table(["", "candidate", "layout", "predicted s", "elapsed s"], [3, 4]);
     for (index, judged) in rows {
-        let mark = if index == decision.best && !decision.keep { ">" } else { "" };
+        let ties = |tie: &Tie| tie.between.contains(&judged.candidate.name);
+        let mark = match () {
+            () if index == decision.best && !decision.keep => ">",
+            () if decision.tie.as_ref().is_some_and(ties) => "=",
+            () => "",
+        };
         table.add_row(row(planned, mark, judged));
     }
     table.add_row(row(planned, if decision.keep { ">" } else { "now" }, &decision.present));

@@ -25,6 +25,8 @@ const RECORDED: [&str; 2] = ["recorded", ORIGIN_DXT];
 const ROWS_MAX: usize = 8;
 /// Maximum number of remarks on the chosen layouts.
 const REMARKS_MAX: usize = 2;
+/// Maximum number of ties that are told below the table.
+const TIES_MAX: usize = 3;
 /// Maximum number of warnings about executable files.
 const WARNINGS_MAX: usize = 2;
 /// Maximum widths of a pattern and of the name of a layout, characters.
@@ -148,6 +150,7 @@ fn changes(out: &mut String, planned: &Planned) -> std::fmt::Result {
             "... and {count} more patterns of files, which save {saved_s:.3} s (--candidates, --json)"
         )?;
     }
+    ties(out, &changed)?;
     remarks(out, &changed)?;
     if !kept.is_empty() && is_one_of_several {
         let kept_s: f64 = kept.iter().map(|row| row.now_s).sum();
@@ -181,6 +184,21 @@ fn table(changed: &[Row<'_>]) -> Table {
         table.add_row([pattern, layout, format!("{now_s:.3}"), format!("{then_s:.3}"), saves]);
     }
     table
+}
+
+/// The ties of the rows but the first one, whose reason has its own.
+fn ties(out: &mut String, changed: &[Row<'_>]) -> std::fmt::Result {
+    let told = |row: &Row<'_>| {
+        let Decision { pattern, tie, .. } = row.decision;
+        let told = tie.as_ref()?.told();
+        Some(format!("{}: {} is chosen in {told}.", pattern, row.decision.chosen().candidate.name))
+    };
+    let told: Vec<String> = changed.iter().take(ROWS_MAX).skip(1).filter_map(told).collect();
+    told.iter().take(TIES_MAX).try_for_each(|line| writeln!(out, "{}", output::wrapped(line)))?;
+    match told.len().saturating_sub(TIES_MAX) {
+        0 => Ok(()),
+        more => writeln!(out, "... and {more} more ties (--candidates, --json)"),
+    }
 }
 
 /// What must be known of the chosen layouts: who picks the servers, what copies cost.

@@ -38,6 +38,7 @@ pub fn decision(
         picks: vec![0],
         best: 0,
         gain,
+        tie: None,
         keep: column == 0,
         reason,
         notes: Vec::new(),
