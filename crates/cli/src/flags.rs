@@ -25,7 +25,7 @@ pub struct ClusterFlags {
     /// The profile from `stripewise calibrate`; `none` for no profile [default: profile.toml next
     /// to the cluster file, if there is one]
     #[arg(long, env = "STRIPEWISE_PROFILE")]
-    profile: Option<PathBuf>,
+    pub profile: Option<PathBuf>,
 }
 
 impl ClusterFlags {

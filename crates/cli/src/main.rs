@@ -40,6 +40,7 @@ enum Command {
     Place(place::Args),
     Export(export::Args),
     Run(run::Args),
+    Try(Box<trial::Args>),
     Drain(settle::Drain),
     Warm(settle::Warm),
     Status(status::Args),
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
             Command::Run(args) => run::run(&args)?,
             // These continue after a failure, or return the exit code of a program.
             Command::Trace(args) => return trace::run(&args),
+            Command::Try(args) => return trial::run(&args),
             Command::Place(args) => return place::run(&args),
             Command::Export(args) => return export::run(&args),
             Command::Drain(args) => return settle::run(&args.flags, settle::Work::Drain),

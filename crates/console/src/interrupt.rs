@@ -173,8 +173,8 @@ extern "C" fn say_and_end(signal: libc::c_int) {
 
 extern "C" fn note_and_pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     note(signal);
-    // SAFETY: The kernel gives a handler with SA_SIGINFO a valid pointer. Signals of the kernel, the
-    // terminal's among them, have a positive code.
+    // SAFETY: The kernel gives a handler with SA_SIGINFO a valid pointer. Signals of the kernel,
+    // the terminal's among them, have a positive code.
     if unsafe { (*info).si_code } <= 0 {
         TO_PASS_ON.store(true, Ordering::SeqCst);
         pass_on();

@@ -99,7 +99,8 @@ impl Servers {
         self.service(target, op, access).busy_s(bytes).max(link_s)
     }
 
-    /// The error of [`Servers::busy_s`], seconds: that of the slower one of the link and the device.
+    /// The error of [`Servers::busy_s`], seconds: that of the link or the device, whichever is
+    /// slower.
     pub fn error_s(&self, target: u32, op: Op, access: Access, bytes: u64) -> f64 {
         let device_s = self.service(target, op, access).busy_s(bytes);
         if self.busy_s(target, op, access, bytes) > device_s {

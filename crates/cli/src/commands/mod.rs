@@ -18,3 +18,4 @@ pub mod sim;
 pub mod status;
 pub mod synth;
 pub mod trace;
+pub mod trial;

@@ -4,7 +4,7 @@ mod args;
 mod existing;
 mod json;
 mod planned;
-mod present;
+pub mod present;
 mod table;
 mod verdict;
 

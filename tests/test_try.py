@@ -1,0 +1,312 @@
+"""`stripewise try`: before, plan, place, after, and back if it is no faster."""
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+
+import pytest
+
+from conftest import HANGS_S, Tier, wait_until
+
+CONTENT = bytes(range(256)) * 4096
+MANIFEST = b"stripewise file"
+
+# The slow servers take 3 ms for each request, the fast ones 30 us.
+SLOW = Tier("hdd", 2, startup_s=3e-3, per_byte_s=1e-9, emulate=True)
+FAST = Tier("ssd", 2, startup_s=3e-5, per_byte_s=1e-9, emulate=True)
+
+# Reads the file once, and counts its runs in `runs`. With a word `hold` it then waits for the file
+# `go` in every run from that number on; with `fail` it ends with code 7 from that run on.
+PROGRAM = """
+import os, sys, time
+here, path, *words = sys.argv[1:]
+runs = os.path.join(here, "runs")
+with open(runs, "a") as file:
+    file.write("x")
+run = os.path.getsize(runs)
+words = dict(zip(words[::2], map(int, words[1::2])))
+f = os.open(path, os.O_RDONLY)
+for n in range(16):
+    assert os.pread(f, 65536, n << 16) == bytes(range(256)) * 256
+if run >= words.get("hold", run + 1):
+    open(os.path.join(here, "held"), "w").close()
+    while not os.path.exists(os.path.join(here, "go")):
+        time.sleep(0.01)
+if run >= words.get("fail", run + 1):
+    sys.exit(7)
+"""
+
+
+class Site:
+    """A cluster, a file in the slow layout of the plan `now.toml`, and a program that reads it."""
+
+    def __init__(self, cluster, stripewise, bin_dir, python):
+        self.cluster, self.stripewise, self.bin_dir = cluster, stripewise, bin_dir
+        self.root, self.path, self.dir = cluster.root, cluster.data / "f.dat", cluster.root / "try"
+        self.path.write_bytes(CONTENT)
+        self.trace = self.root / "t"
+        synth = ["synth", "ior", "--procs", 1, "--transfer", "64K", "--total", "1M", "--op", "read", "--shared"]
+        stripewise(*synth, "--file", self.path, "-o", self.trace)
+        self.now = self.make_plan("now", "1-DH on hdd")
+        program = self.root / "program.py"
+        program.write_text(PROGRAM)
+        self.command = [python, program, self.root, self.path]
+
+    def make_plan(self, name, scheme):
+        plan = self.root / f"{name}.toml"
+        self.stripewise("plan", self.trace, "-c", self.cluster.toml, "--scheme", scheme, "--min-gain", "none", "-o", plan)
+        return plan
+
+    def place(self, plan):
+        self.stripewise("place", plan)
+        return self
+
+    def words(self, *flags, command=(), over=True):
+        """The command line."""
+        over = ["--over", self.now] if over else []
+        line = ["try", "-c", self.cluster.toml, "-d", self.dir, "--runs", 2, "--at-most", 4, *over, *flags]
+        return [*map(str, line), "--", *map(str, command or self.command)]
+
+    def try_it(self, *flags, ok=True, **how):
+        return self.stripewise(*self.words(*flags, **how), ok=ok)
+
+    def begin(self, *flags, **how):
+        """Starts it in the background."""
+        words = [self.bin_dir / "stripewise", *self.words(*flags, **how)]
+        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def servers(self):
+        """The tiers on which the file is; None if it is a plain one."""
+        if not self.path.read_bytes().startswith(MANIFEST):
+            return None
+        copy = self.stripewise("status", "--json", self.path).json()["files"][0]
+        return set(re.findall(r'"(hdd|ssd)/\d', json.dumps(copy)))
+
+    def runs(self):
+        """The number of runs of the program."""
+        file = self.root / "runs"
+        return file.stat().st_size if file.exists() else 0
+
+    def assert_sound(self):
+        """The file has its bytes, and nothing is wrong with it."""
+        self.stripewise("fsck", self.path)
+        assert subprocess.run([self.bin_dir / "stripewise", "cat", self.path], capture_output=True).stdout == CONTENT
+
+
+@pytest.fixture
+def site(make_cluster, stripewise, bin_dir, python):
+    made = Site(make_cluster((SLOW, FAST)), stripewise, bin_dir, python)
+    return made.place(made.now)
+
+
+def undo_line(text):
+    """The command that a text offers."""
+    line = re.search(r"stripewise (try --undo --dir \S+?)`?(?=[\s`]|$)", text)
+    assert line, text
+    return shlex.split(line[1])
+
+
+# -------------------------------------------------------------------------------- kept or undone
+
+
+def test_a_gain_is_kept_and_can_be_undone(site):
+    done = site.try_it()
+    assert site.servers() == {"ssd"} and "Kept: " in done.out, str(done)
+    site.assert_sound()
+    assert f"{site.path}" in done.out and "all of them" in done.out and "the whole command" in done.out
+    assert "The plan promised" in done.out
+    undone = site.stripewise(*undo_line(done.out))
+    assert site.servers() == {"hdd"} and "have the layouts back" in undone.err
+    site.assert_sound()
+
+
+def test_json_has_every_run(site):
+    done = site.try_it("--json").json()
+    assert done["result"] == "kept" and undo_line(done["undo"])
+    io, wall = done["measured"]["io"], done["measured"]["wall"]
+    assert len(io["before"]["runs_s"]) >= 2 and len(wall["after"]["runs_s"]) >= 2
+    # Sixteen requests of 3 ms against sixteen of 30 us.
+    assert io["before"]["mean_s"] > 0.04 > io["after"]["mean_s"]
+    assert io["difference"]["verdict"] == "faster" and io["difference"]["saved_s"] > io["difference"]["spread_s"]
+    assert [it["pattern"] for it in done["measured"]["sets"]] == [str(site.path)]
+    assert site.runs() == len(io["before"]["runs_s"]) + len(io["after"]["runs_s"])
+
+
+def test_without_a_gain_the_files_go_back(site):
+    fast = site.make_plan("fast", "1-DH on ssd")
+    site.place(fast)
+    slow = site.make_plan("slow", "1-DV on hdd")
+    words = [*site.words("-p", slow, over=False, command=["true"])]
+    line = words[: words.index("--")]
+    done = site.stripewise(*line, "--over", fast, "--", *map(str, site.command))
+    assert "Undone: the new layouts take" in done.out, str(done)
+    assert site.servers() == {"ssd"}
+    site.assert_sound()
+
+
+def test_a_plain_file_becomes_plain_again(make_cluster, stripewise, bin_dir, python):
+    """A plain file is in the page cache, so servers of 3 ms are slower."""
+    site = Site(make_cluster((SLOW, FAST)), stripewise, bin_dir, python)
+    owner = site.path.stat().st_mode
+    done = site.try_it("-p", site.now, over=False)
+    assert "Undone: " in done.out and site.servers() is None, str(done)
+    assert site.path.read_bytes() == CONTENT and site.path.stat().st_mode == owner
+
+
+def test_new_files_of_the_program_go_back_too(make_cluster, stripewise, bin_dir, python):
+    """Each run writes the file anew, and the last ones in the layout of the plan."""
+    site = Site(make_cluster((SLOW, FAST)), stripewise, bin_dir, python)
+    writes = "import os, sys; os.path.exists(sys.argv[1]) and os.remove(sys.argv[1]); f = open(sys.argv[1], 'wb', 0); [f.write(bytes(range(256)) * 256) for n in range(16)]"
+    site.path.unlink()
+    done = site.try_it("-p", site.now, over=False, command=[python, "-c", writes, site.path])
+    assert "Undone: " in done.out, str(done)
+    assert site.path.read_bytes() == CONTENT
+
+
+def test_a_plan_that_changes_nothing_is_not_tried(site):
+    fast = site.make_plan("fast", "1-DH on ssd")
+    site.place(fast)
+    line = site.words("--min-gain", "90%", over=False)
+    at = line.index("--")
+    done = site.stripewise(*line[:at], "--over", fast, *line[at:])
+    assert "Nothing to try: the plan changes no layout: keep the present layout" in done.out, str(done)
+    assert site.servers() == {"ssd"} and not list(site.dir.glob("after-*"))
+
+
+def test_cold_runs_or_says_why_not(site):
+    done = site.try_it("--cold")
+    allowed = os.access("/proc/sys/vm/drop_caches", os.W_OK)
+    assert "Kept: " in done.out
+    assert allowed or "the page cache stays as it is" in done.err, str(done)
+
+
+# ------------------------------------------------------------------------------------- failures
+
+
+def test_a_command_that_fails_changes_nothing(site):
+    done = site.try_it(ok=False, command=[*site.command, "fail", 1])
+    assert done.code == 7 and "nothing was changed" in done.err and site.runs() == 1
+    assert site.servers() == {"hdd"}
+    missing = site.try_it(ok=False, command=["/no/such/program"])
+    assert missing.code != 0 and "/no/such/program" in missing.err and site.servers() == {"hdd"}
+    site.assert_sound()
+
+
+def test_a_command_that_fails_in_the_new_layout_brings_the_old_one_back(site):
+    done = site.try_it("--at-most", 2, ok=False, command=[*site.command, "fail", 3])
+    assert done.code == 7 and site.runs() == 3, str(done)
+    assert "failed over the new layouts" in done.err and "have the layouts back" in done.err
+    assert site.servers() == {"hdd"}
+    site.assert_sound()
+
+
+def test_what_is_kept_is_not_forgotten(site):
+    site.try_it()
+    again = site.try_it("--min-gain", "none", ok=False)
+    assert again.code == 1 and "undo it with" in again.err and "--dir" in again.err
+    site.stripewise(*undo_line(again.err))
+    assert site.servers() == {"hdd"}
+    assert "Kept: " in site.try_it("--min-gain", "none").out
+
+
+def test_mistakes_are_named(site, tmp_path):
+    for words, said in (
+        (["try", "--undo", "-d", tmp_path / "none"], f"{tmp_path}/none holds no try"),
+        (["try", "-d", site.cluster.data, "--", "true"], f"{site.cluster.data} is not empty and holds no try"),
+        (["try", "-d", tmp_path / "a/b", "--", "true"], f"{tmp_path}/a/b, cannot be made"),
+        (["try", "--runs", 5, "--at-most", 3, "--", "true"], "--at-most 3 is less than --runs 5"),
+        (["try", "-p", tmp_path / "no.toml", "-d", tmp_path / "c", "--", "true"], f"{tmp_path}/no.toml cannot be read"),
+        (["try"], "COMMAND"),
+    ):
+        done = site.stripewise(*words, ok=False, cwd=tmp_path)
+        assert done.code != 0 and said in done.err, str(done)
+
+
+# --------------------------------------------------------------------------------------- Ctrl-C
+
+
+def held(site):
+    return (site.root / "held").exists()
+
+
+def interrupt(site, process):
+    """Sends SIGINT to `try` alone, and returns what it said."""
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=HANGS_S)
+    assert process.returncode == -signal.SIGINT, (out, err)
+    return err
+
+
+def test_an_interrupt_before_the_change_leaves_nothing(site):
+    process = site.begin(command=[*site.command, "hold", 2])
+    wait_until(lambda: held(site), process)
+    said = interrupt(site, process)
+    assert "interrupted: nothing was changed" in said, said
+    assert site.servers() == {"hdd"} and len(list(site.dir.glob("before-*.trace"))) == 1
+    (site.root / "go").touch()
+    done = site.try_it(command=[*site.command, "hold", 2])
+    assert "Kept: " in done.out and "run 1 before" not in done.err, "the first run counts"
+
+
+def test_an_interrupt_after_the_change_can_be_undone_or_continued(site):
+    held_command = [*site.command, "hold", 3]
+    process = site.begin("--at-most", 2, command=held_command)
+    wait_until(lambda: held(site), process)
+    said = interrupt(site, process)
+    assert "interrupted: files may be in the layouts of" in said and "the same command continues" in said, said
+    site.assert_sound()
+    site.stripewise(*undo_line(said))
+    assert site.servers() == {"hdd"}
+    site.assert_sound()
+    assert "was undone" in site.stripewise(*undo_line(said)).err, "twice is no harm"
+
+
+def test_an_interrupted_try_continues_in_the_new_layout(site):
+    held_command = [*site.command, "hold", 4]
+    process = site.begin("--at-most", 2, command=held_command)
+    wait_until(lambda: held(site), process)
+    interrupt(site, process)
+    (site.root / "go").touch()
+    done = site.try_it("--at-most", 2, command=held_command)
+    assert "Kept: " in done.out and site.runs() == 5, str(done)
+    assert "before the change" not in done.err and "run 2 after" in done.err
+    site.assert_sound()
+
+
+@pytest.mark.parametrize("size", [64 << 20])
+def test_an_interrupt_while_files_are_placed(site, stripewise, size, tmp_path):
+    """More files make the placing long. It is caught as soon as the state says that it begins."""
+    for number in range(400):
+        (site.cluster.data / f"g{number}").write_bytes(os.urandom(64) * 4096)
+    trace, plan = site.root / "g", site.root / "g.toml"
+    synth = ["synth", "ior", "--procs", 1, "--transfer", "64K", "--total", "1M", "--op", "read", "--shared"]
+    stripewise(*synth, "--file", site.cluster.data / "g1", "-o", trace)
+    stripewise("plan", trace, "-c", site.cluster.toml, "--scheme", "1-DH", "--min-gain", "none", "-o", plan)
+    before = {path: path.read_bytes() for path in sorted(site.cluster.data.glob("g*"))}
+    process = site.begin("-p", plan, over=False)
+    is_managed = lambda path: path.read_bytes()[:15] == MANIFEST
+    wait_until(lambda: any(map(is_managed, before)), process)
+    said = interrupt(site, process)
+    assert "interrupted: files may be in the layouts of" in said, said
+    site.stripewise(*undo_line(said))
+    assert {path: path.read_bytes() for path in before} == before
+
+
+def test_an_interrupt_while_they_go_back(make_cluster, stripewise, bin_dir, python):
+    site = Site(make_cluster((SLOW, FAST)), stripewise, bin_dir, python)
+    for number in range(400):
+        (site.cluster.data / f"f{number}.dat").write_bytes(os.urandom(64) * 4096)
+    before = {path: path.read_bytes() for path in sorted(site.cluster.data.glob("f*"))}
+    plan = site.root / "all.toml"
+    plan.write_text(site.now.read_text().replace("/f.dat", "/f*.dat"))
+    is_managed = lambda path: path.read_bytes()[:15] == MANIFEST
+    process = site.begin("-p", plan, over=False)
+    wait_until(lambda: all(map(is_managed, before)), process)
+    wait_until(lambda: not all(map(is_managed, before)), process)
+    said = interrupt(site, process)
+    assert "interrupted: files may be in the layouts of" in said, said
+    site.stripewise(*undo_line(said))
+    assert {path: path.read_bytes() for path in before} == before
