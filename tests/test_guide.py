@@ -110,7 +110,7 @@ def test_the_chain_of_the_readme(shell, desk):
     assert (desk / "report.html").exists()
 
 
-COMMANDS = "init calibrate trace synth advise plan cost place export run drain warm status fsck cat cp rm report sim".split()
+COMMANDS = "init calibrate trace synth advise plan cost place export run try drain warm status fsck cat cp rm report sim".split()
 
 # A measurement between two machines; crates/cli/tests/calibrate.rs runs one on a single machine.
 NEEDS_TWO_MACHINES = ("--serve", "--network")

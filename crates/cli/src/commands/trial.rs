@@ -103,8 +103,7 @@ fn runs(
     while runs.len() < args.at_most as usize && (runs.len() < args.runs as usize || !enough(&runs)) {
         let number = runs.len() as u32 + 1;
         note(args, &format!("run {number} {} the change", side.name()));
-        traced_run(trial, side, number, args)?;
-        let run = measure::run(&trial.trace(side, number), plan)?;
+        let run = traced_run(trial, (side, number), args, plan)?;
         note(args, &format!("  {:.3} s, of which {:.3} s of I/O", run.wall_s, run.io_s));
         runs.push(run);
     }
@@ -118,7 +117,12 @@ fn kept_runs(trial: &Trial, side: Side, at_most: u32, plan: Option<&Plan>) -> an
 }
 
 /// Runs the command once. Only a run that succeeds leaves a trace.
-fn traced_run(trial: &Trial, side: Side, number: u32, args: &Args) -> Result<(), Stop> {
+fn traced_run(
+    trial: &Trial,
+    (side, number): (Side, u32),
+    args: &Args,
+    plan: Option<&Plan>,
+) -> Result<Run, Stop> {
     let trace = trial.trace(side, number);
     let unfinished = trace.with_extension("trace.unfinished");
     let spool = trace.with_extension("trace.spool");
@@ -145,9 +149,10 @@ fn traced_run(trial: &Trial, side: Side, number: u32, args: &Args) -> Result<(),
     if !status.success() {
         return Err(Stop::Command(exit_code(status)));
     }
+    let run = measure::run(&unfinished, plan)?;
     std::fs::rename(&unfinished, &trace)
         .with_context(|| format!("{} cannot be renamed", unfinished.display()))?;
-    Ok(())
+    Ok(run)
 }
 
 /// Empties the page cache, or says why not.

@@ -71,7 +71,7 @@ pub struct Args {
     #[arg(short, long, value_name = "DIR", default_value = "stripewise-try")]
     pub dir: PathBuf,
     /// Give the files the layouts back that they had before the try of --dir
-    #[arg(long, conflicts_with_all = ["command", "plan", "over", "native", "cold"])]
+    #[arg(long, conflicts_with_all = ["command", "plan", "native", "cold"])]
     pub undo: bool,
     /// Print the result as JSON; what the command prints goes to stderr
     #[arg(long)]

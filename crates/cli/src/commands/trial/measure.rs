@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use anyhow::bail;
 use stripewise_cluster::{Plan, RuleIndex};
+use stripewise_recorder::ENV_LIMIT;
 use stripewise_trace::scope::is_data;
 use stripewise_trace::{FileNames, Flags, Trace};
 
-use crate::files;
+use crate::darshan::open_trace;
 
 /// The time of one run, seconds.
 #[derive(Clone, Debug, Default)]
@@ -26,7 +28,14 @@ pub struct Run {
 /// # Errors
 /// The trace cannot be read, or lacks calls.
 pub fn run(path: &Path, plan: Option<&Plan>) -> anyhow::Result<Run> {
-    let trace = files::trace(path, false, "try")?;
+    let trace = open_trace(path)?;
+    if let Some(reason) = trace.incomplete() {
+        bail!(
+            "{}: the trace of a run lacks calls, so runs cannot be compared: {reason}; {ENV_LIMIT} raises the limit of a \
+             process",
+            path.display()
+        );
+    }
     let (set_of, patterns) = sets(&trace, plan)?;
     // By process: the nanoseconds of each set.
     let mut by_process: Vec<Vec<u64>> = vec![vec![0; patterns.len()]; trace.processes().len()];

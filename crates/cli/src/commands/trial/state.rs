@@ -1,10 +1,12 @@
 //! What a try has done so far, in its directory.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
+use rustix::fs::FlockOperation;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use stripewise_console::quoted;
 
@@ -63,6 +65,8 @@ pub struct Trial {
     pub dir: PathBuf,
     /// As on disk.
     pub state: State,
+    /// Only one process at a time works on a try. Others find the directory locked.
+    _lock: File,
 }
 
 impl Trial {
@@ -81,9 +85,10 @@ impl Trial {
             _ => {}
         }
         let dir = args.dir.canonicalize().with_context(|| format!("--dir {}", args.dir.display()))?;
+        let lock = lock(&dir)?;
         if let Some(state) = read(&dir)? {
-            let trial = Self { dir, state };
-            let is_same = trial.state.what == what;
+            let trial = Self { dir, state, _lock: lock };
+            let is_same = trial.state.what == what && trial.has(args)?;
             match trial.state.phase {
                 Phase::Before | Phase::Changed if is_same => return Ok(trial),
                 Phase::Changed | Phase::Kept => bail!(
@@ -109,7 +114,19 @@ impl Trial {
             over: false,
             former: Former::default(),
         };
-        Self { dir, state }.anew(what, args)
+        Self { dir, state, _lock: lock }.anew(what, args)
+    }
+
+    /// Whether the plans that are given are still those of the try.
+    fn has(&self, args: &Args) -> anyhow::Result<bool> {
+        for (given, copy) in [(&args.plan, self.plan()), (&args.over, self.over())] {
+            if let Some(given) = given
+                && (!copy.exists() || files::read(given)? != files::read(&copy)?)
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Forgets what the directory has of an earlier try.
@@ -145,7 +162,8 @@ impl Trial {
         let Some((state, dir)) = found else {
             bail!("{} holds no try; name its directory with --dir", dir.display());
         };
-        Ok(Self { state: state?, dir })
+        let _lock = lock(&dir)?;
+        Ok(Self { state: state?, dir, _lock })
     }
 
     /// Notes on disk how far the try has come.
@@ -213,6 +231,19 @@ fn is_of_try(name: &str) -> bool {
     let is_trace = |side: &str| name.starts_with(side) && name.contains(".trace");
     let others = [STATE, "plan.toml", "plan.json", "over.toml", "former.toml"];
     others.contains(&name) || is_trace("before-") || is_trace("after-")
+}
+
+/// Locks the directory until the file is closed.
+fn lock(dir: &Path) -> anyhow::Result<File> {
+    let file = File::open(dir).with_context(|| format!("--dir {}", dir.display()))?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => bail!(
+            "another process works on the try in {}; wait until it has ended, or name another directory with --dir",
+            dir.display()
+        ),
+        // Some file systems have no locks.
+        _ => Ok(file),
+    }
 }
 
 fn read(dir: &Path) -> anyhow::Result<Option<State>> {
