@@ -12,6 +12,7 @@ import subprocess
 import pytest
 
 from conftest import HANGS_S, Tier, wait_until
+from test_native_only import Site as NativeSite
 
 CONTENT = bytes(range(256)) * 4096
 MANIFEST = b"stripewise file"
@@ -21,8 +22,9 @@ MANIFEST = b"stripewise file"
 SLOW = Tier("hdd", 2, startup_s=2e-2, per_byte_s=1e-9, emulate=True)
 FAST = Tier("ssd", 2, startup_s=3e-5, per_byte_s=1e-9, emulate=True)
 
-# Reads the file once, and counts its runs in `runs.log`. With a word `hold` it then waits for the file
-# `go` in every run from that number on, and notes signals in `signals.log`; with `fail` it ends with code 7 from that run on.
+# Reads the file once, and counts its runs in `runs.log`. With a word `hold` it then waits for the
+# file `go` in every run from that number on, and notes signals in `signals.log`; with `fail` it ends
+# with code 7 from that run on.
 PROGRAM = """
 import os, signal, sys, time
 here, path, *words = sys.argv[1:]
@@ -185,6 +187,36 @@ def test_a_plan_that_changes_nothing_is_not_tried(site):
     done = site.try_it("--min-gain", "90%", over="fast")
     assert "Nothing to try: the plan changes no layout: keep the present layout" in done.out, str(done)
     assert site.servers() == {"ssd"} and not list(site.dir.glob("after-*"))
+
+
+# Reads the file so often in its first eight runs, and so often later.
+CHANGES = """
+import os, sys
+log, path, first, later = sys.argv[1:]
+with open(log, "a") as file:
+    file.write("x")
+f = os.open(path, os.O_RDONLY)
+for n in range(int(first if os.path.getsize(log) <= 8 else later)):
+    os.pread(f, 1 << 20, 0)
+"""
+
+
+@pytest.mark.parametrize(("first", "later", "said"), [(400, 4, "Kept: "), (4, 400, "Undone: the new layouts take")])
+def test_native_layouts_are_tried_too(tmp_path, stripewise, python, first, later, said):
+    """On a fake of Lustre, which makes nothing faster or slower: the program itself does."""
+    site = NativeSite(tmp_path)
+    path = site.data / "a.dat"
+    path.write_bytes(CONTENT)
+    before = site.lfs(path)
+    site.write_plan(("*.dat", "hdd/0-3:1M"))
+    words = ["try", "--native", "-p", site.plan, "-d", tmp_path / "try", "--runs", 8, "--at-most", 8]
+    program = [python, "-c", CHANGES, tmp_path / "runs.log", path, first, later]
+    done = stripewise(*words, "--", *program, env=site.environment)
+    assert said in done.out, str(done)
+    assert ("hdd" in site.lfs(path)) == (said == "Kept: "), site.lfs(path)
+    if said == "Kept: ":
+        stripewise(*undo_line(done.out), env=site.environment)
+    assert path.read_bytes() == CONTENT and "hdd" not in site.lfs(path), before
 
 
 def test_cold_runs_or_says_why_not(site):

@@ -1,4 +1,5 @@
-//! `stripewise try` measures a plan on the real command: before, after, and back if it is no faster.
+//! `stripewise try` measures a plan on the real command: before, after, and back if it is no
+//! faster.
 //!
 //! It only drives other commands ([`steps`]): `trace`, `plan`, `place`, `run`, `export`. The
 //! directory of a try has all that is needed to continue it or to undo it ([`state`]).

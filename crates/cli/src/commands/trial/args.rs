@@ -10,13 +10,13 @@ use crate::flags::ClusterFlags;
 ///
 /// Runs the command as it is now and traces it, plans, places the existing files, and runs the
 /// command over the new layouts. Both are repeated until the spread of the runs allows a statement.
-/// What counts is the time that the command's busiest process spends in calls on the planned files,
-/// and it is told for each pattern of files. If that is less by more than the spread, the files stay
-/// in their new layouts; else they get back those that they had.
+/// What counts is the time that the command's busiest process spends in calls on the planned
+/// files, and it is told for each pattern of files. If that is less by more than the spread, the
+/// files stay in their new layouts; else they get back those that they had.
 ///
 /// The command runs several times, so it must be one that can be repeated: it may write its output
-/// files anew each time. Its exit code counts: if a run fails, the files get back their layouts, and
-/// `try` exits with the code of the command.
+/// files anew each time. Its exit code counts: if a run fails, the files get back their layouts,
+/// and `try` exits with the code of the command.
 ///
 /// Ctrl-C ends `try` at any moment. It then says in which state the files are, and prints the
 /// command that undoes it. The same command line continues where it stopped: finished runs count.

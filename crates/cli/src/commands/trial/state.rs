@@ -63,7 +63,7 @@ pub struct State {
 pub struct Trial {
     /// An absolute path.
     pub dir: PathBuf,
-    /// As on disk.
+    /// How far the try has come, as noted on disk.
     pub state: State,
     /// Only one process at a time works on a try. Others find the directory locked.
     _lock: File,
@@ -210,9 +210,9 @@ impl Trial {
 /// Runs in the layouts from before the change, or in those of the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// As the files were.
+    /// In the layouts that the files had.
     Before,
-    /// As planned.
+    /// In the layouts of the plan.
     After,
 }
 
