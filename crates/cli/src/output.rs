@@ -1,7 +1,8 @@
 //! What the commands print: JSON, tables and sizes.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{ExitCode, ExitStatus};
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Row, Table};
@@ -17,6 +18,11 @@ pub fn json(value: &impl Serialize) -> anyhow::Result<()> {
 /// Returns the exit code of a command that goes on after failures.
 pub fn code(failed: bool) -> ExitCode {
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Returns a command's exit code, or, as in a shell, 128 + n if signal n ended it.
+pub fn exit_code(status: ExitStatus) -> u8 {
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1) as u8
 }
 
 /// Creates a table without lines. The columns in `numbers` are right-aligned.

@@ -205,7 +205,7 @@ impl Cluster {
         }
         for (name, class) in &profile.classes {
             self.measured.insert(name.clone(), class.params());
-            self.accuracy.classes.insert(name.clone(), class.fits.clone());
+            self.accuracy.classes.insert(name.clone(), class.fits);
         }
         self.accuracy.network = profile.network.or(self.accuracy.network);
         self.client.extend(profile.client.iter().map(|(tier, client)| (tier.clone(), client.costs())));

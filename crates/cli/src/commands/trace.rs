@@ -4,7 +4,6 @@ mod summary;
 
 use std::ffi::OsString;
 use std::io::ErrorKind;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -17,6 +16,7 @@ use stripewise_recorder::{ENV_DIR, ENV_EXCLUDE, ENV_LIMIT, ENV_ONLY, TEXT_BYTES}
 use stripewise_trace::{Correction, Merged, Meta, TraceWriter, merge};
 
 use crate::darshan::make_trace;
+use crate::output;
 use crate::preload::{self, ld_preload};
 use summary::print_summary;
 
@@ -146,7 +146,7 @@ fn record(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
     let meta = Meta {
         command: args.command.iter().map(|part| part.to_string_lossy().into_owned()).collect(),
         wall_s: Some(wall_s),
-        exit_code: Some(exit_code(status)),
+        exit_code: Some(output::exit_code(status)),
         incomplete: spool.still_written()?,
         ..Meta::default()
     };
@@ -163,7 +163,7 @@ fn record(args: &Args, output: &Path) -> anyhow::Result<ExitCode> {
     if args.json || !args.quiet {
         print_summary(output, args.json, GROUPS_SHOWN)?;
     }
-    Ok(exit_code(status).into())
+    Ok(output::exit_code(status).into())
 }
 
 static CHILD: AtomicI32 = AtomicI32::new(0);
@@ -193,11 +193,6 @@ fn run_child(command: &mut Command) -> anyhow::Result<ExitStatus> {
     let status = child.wait().with_context(|| format!("waiting for {}", program.display()))?;
     CHILD.store(0, Ordering::Relaxed);
     Ok(status)
-}
-
-/// Returns the command's exit code, or, as in a shell, 128 + n if signal n ended it.
-fn exit_code(status: ExitStatus) -> u8 {
-    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1) as u8
 }
 
 /// Formats the patterns for the recorder: absolute if they contain a `/`, and separated by `:`.

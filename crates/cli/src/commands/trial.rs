@@ -25,7 +25,7 @@ use compare::{Compared, is_clear, is_precise};
 use measure::Run;
 use page::Outcome;
 use state::{Phase, Side, Trial};
-use steps::{Step, Stop, drop_caches, exit_code};
+use steps::{Step, Stop, drop_caches};
 
 use crate::{files, output};
 
@@ -146,9 +146,9 @@ fn traced_run(
         words.extend([program.into(), "run".into(), "--plan".into(), plan.into(), "--".into()]);
     }
     words.extend(args.command.iter().cloned());
-    let status = Step::new(words).to_stderr(args.json).run()?;
+    let status = Step::new(words).on_stderr(args.json).run()?;
     if !status.success() {
-        return Err(Stop::Command(exit_code(status)));
+        return Err(Stop::Command(output::exit_code(status)));
     }
     let run = measure::run(&unfinished, plan)?;
     std::fs::rename(&unfinished, &trace)
@@ -181,7 +181,7 @@ fn planned(trial: &Trial, args: &Args) -> Result<Plan, Stop> {
         words.extend(args.only.iter().flat_map(|only| ["--only".into(), only.into()]));
         words.extend(args.native.then(|| "--native".into()));
         words.extend(args.quiet.then(|| "--quiet".into()));
-        Step::new(words).to_file(&trial.predictions())?.succeed()?;
+        Step::new(words).into_file(&trial.predictions())?.succeed()?;
     }
     Ok(files::plan(&trial.plan())?)
 }
@@ -195,7 +195,7 @@ fn place(trial: &Trial, args: &Args) -> Result<(), Stop> {
 /// What was predicted, if the plan was made here.
 fn predictions(trial: &Trial) -> anyhow::Result<Option<Predictions>> {
     let path = trial.predictions();
-    path.exists().then(|| Ok(files::parsed(&path, Predictions::parse)?)).transpose()
+    path.exists().then(|| files::parsed(&path, Predictions::parse)).transpose()
 }
 
 /// Says in which state everything is, after the files were given back their layouts if the command

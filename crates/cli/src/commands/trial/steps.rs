@@ -4,11 +4,10 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use stripewise_console::interrupt;
 
 /// Why a try stops early.
@@ -54,7 +53,7 @@ impl Step {
     }
 
     /// Prints to stderr, if so.
-    pub fn to_stderr(mut self, is_so: bool) -> Self {
+    pub fn on_stderr(mut self, is_so: bool) -> Self {
         if is_so {
             self.output = Output::Stderr;
         }
@@ -68,7 +67,7 @@ impl Step {
     }
 
     /// Prints to a new file.
-    pub fn to_file(mut self, path: &Path) -> anyhow::Result<Self> {
+    pub fn into_file(mut self, path: &Path) -> anyhow::Result<Self> {
         self.output =
             Output::File(File::create(path).with_context(|| format!("cannot write {}", path.display()))?);
         Ok(self)
@@ -110,19 +109,11 @@ impl Step {
     pub fn succeed(self) -> Result<(), Stop> {
         let name = self.words.first().map_or_else(String::new, |word| word.to_string_lossy().into_owned());
         let status = self.run()?;
-        if status.success() { Ok(()) } else { Err(failed(&name, status).into()) }
+        if status.success() {
+            return Ok(());
+        }
+        Err(anyhow!("`stripewise {name}` failed ({status}); its own message says why").into())
     }
-}
-
-fn failed(name: &str, status: ExitStatus) -> anyhow::Error {
-    let told =
-        || -> anyhow::Result<()> { bail!("`stripewise {name}` failed ({status}); its own message says why") };
-    told().expect_err("it always fails")
-}
-
-/// The exit code, or 128 + n if signal n ended the process.
-pub fn exit_code(status: ExitStatus) -> u8 {
-    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1) as u8
 }
 
 /// Writes what is in memory to disk and empties the page cache.
