@@ -23,8 +23,8 @@ SLOW = Tier("hdd", 2, startup_s=2e-2, per_byte_s=1e-9, emulate=True)
 FAST = Tier("ssd", 2, startup_s=3e-5, per_byte_s=1e-9, emulate=True)
 
 # Reads the file once, and counts its runs in `runs.log`. With a word `hold` it then waits for the
-# file `go` in every run from that number on, and notes signals in `signals.log`; with `fail` it ends
-# with code 7 from that run on.
+# file `go` in every run from that number on, and notes signals in `signals.log`; with `fail` it
+# ends with code 7 from that run on.
 PROGRAM = """
 import os, signal, sys, time
 here, path, *words = sys.argv[1:]
