@@ -176,7 +176,7 @@ fn the_present_layout_stays_if_the_model_cannot_tell_it_from_the_best() {
     let said =
         "keep the present layout: a tie within the model's error of 50000.0 % between the present layout, ";
     assert!(kept.reason.starts_with(said), "{}", kept.reason);
-    // Who accepts any gain has the layouts changed, to the simplest one.
+    // With `--min-gain none` the layouts change, to the simplest one.
     let any = Options { min_gain: f64::NEG_INFINITY, ..Options::default() };
     let changed = decision(&workload, &unsure, &any);
     assert!(!changed.keep && !changed.tie.as_ref().unwrap().present);
