@@ -1,16 +1,15 @@
 //! A commit of the map: by the one-node protocol, or by the session of this node
 //! (`docs/formats/nodes.md`).
 
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use stripewise_sys::{Errno, LockKind};
 
-use crate::error::io;
 use crate::hooks::reach;
-use crate::joined::{Joined, NodeSession};
+use crate::joined::Joined;
 use crate::journal::{Commit, JOIN_BYTE, Locked, Writer};
-use crate::nodes::JoinLock;
+use crate::nodes::{Hold, JoinLock, Log, Record, Session, without_holds};
 use crate::shared::{OPENED, PERHAPS_OPENED, SYNC_BYTE, Word};
 use crate::wait::Wait;
 use crate::{MapError, Result, Span};
@@ -73,7 +72,22 @@ impl Committing<'_> {
         }
     }
 
+    /// Also gives up these holds, under which no write is in progress.
+    pub fn gives_up(&mut self, holds: Vec<Hold>) {
+        if let Self::Session(commit) = self {
+            commit.given_up = holds;
+        }
+    }
+
+    /// Ends the commit: the index shows what was appended.
+    pub fn settle(&mut self) {
+        if let Self::Session(commit) = self {
+            commit.settle();
+        }
+    }
+
     /// Makes the changes of [`Committing::changes`] durable. `closing`: the node closes the file.
+    /// The caller then brings the index up to it, and [settles](Committing::settle).
     pub fn put(&mut self, changes: Changes, whole: bool, closing: bool) -> Result<()> {
         match (self, changes) {
             (Self::OneNode(commit), Changes::Encoded(mut writer)) => {
@@ -91,8 +105,10 @@ impl Committing<'_> {
 /// The sync lock of a session's node.
 pub(crate) struct SessionCommit<'j> {
     joined: &'j Joined,
-    session: &'j NodeSession,
     _sync: Locked,
+    given_up: Vec<Hold>,
+    /// The node lock, from the append until the index shows it.
+    node: Option<Locked>,
     /// A process died while it appended.
     suspects: bool,
     has_join_lock: bool,
@@ -108,13 +124,38 @@ impl<'j> SessionCommit<'j> {
     ///
     /// # Errors
     /// EIO if the session is over.
-    pub fn begin(joined: &'j Joined, session: &'j NodeSession, has_join_lock: bool) -> Result<Self> {
-        let file = joined.open_board_lock()?;
-        let locked = joined.sys.lock(file.as_fd(), SYNC_BYTE, 1, LockKind::Exclusive);
-        locked.map_err(io(&joined.spec.run_dir, "lock"))?;
-        let (sync, suspects) = (Locked::new(&joined.place, file), joined.shared.is(Word::Appending));
-        let commit = Self { joined, session, _sync: sync, suspects, has_join_lock, _join: None, _new: None };
-        if joined.is_over() { Err(joined.spec.over()) } else { Ok(commit) }
+    pub fn begin(joined: &'j Joined, has_join_lock: bool) -> Result<Self> {
+        let sync = joined.lock_board(SYNC_BYTE)?;
+        let mut commit = Self {
+            joined,
+            _sync: sync,
+            given_up: Vec::new(),
+            node: None,
+            suspects: false,
+            has_join_lock,
+            _join: None,
+            _new: None,
+        };
+        if joined.is_over() {
+            return Err(joined.spec.over());
+        }
+        commit.suspects = commit.has_died()?;
+        Ok(commit)
+    }
+
+    /// Whether a process of the node died during an append, or before the index showed it.
+    fn has_died(&self) -> Result<bool> {
+        let joined = self.joined;
+        if joined.is_sharing() && !self.is_unlinked() {
+            // A process that appends has this lock.
+            let _node = joined.lock_node()?;
+            let has_died = joined.shared.is(Word::Appending);
+            if has_died {
+                joined.with_engine(|engine| joined.reconcile(engine))?;
+            }
+            return Ok(has_died);
+        }
+        Ok(joined.shared.is(Word::Appending))
     }
 
     /// Notes that processes of this node write. The session itself is the write intent.
@@ -137,7 +178,8 @@ impl<'j> SessionCommit<'j> {
     }
 
     fn put(&mut self, spans: Vec<Span>, closing: bool) -> Result<()> {
-        if self.is_unlinked() || (spans.is_empty() && !closing) {
+        let has_news = !spans.is_empty() || !self.given_up.is_empty() || closing || self.suspects;
+        if self.is_unlinked() || !has_news {
             return Ok(());
         }
         let lock = match (self.suspects, self.has_join_lock) {
@@ -145,24 +187,45 @@ impl<'j> SessionCommit<'j> {
             (_, true) => JoinLock::Callers,
             _ => JoinLock::Perhaps,
         };
-        let mut engine = self.session.lock();
-        let engine = engine.as_mut().ok_or_else(|| self.joined.spec.over())?;
-        self.joined.shared.set(Word::Appending, 1);
-        match engine.commit(spans, closing, lock) {
+        self.node = Some(self.joined.lock_node()?);
+        let suspects = self.suspects;
+        let records = |log: &Log, own| records(log, own, &spans, &self.given_up, closing, suspects);
+        let done = self.joined.with_engine(|engine| {
+            let own = engine.session();
+            let done = self.joined.append_with(engine, &mut |log| records(log, own), lock);
+            if done.is_err() && engine.is_over() && !self.is_unlinked() {
+                self.end_for_all();
+            }
+            done
+        });
+        match done {
             Ok(new) => {
                 self._new = new.filter(|_| closing);
-                self.joined.shared.set(Word::Appending, 0);
+                if !self.joined.is_sharing() {
+                    // The masks are in the index as they are in the log.
+                    self.settle();
+                }
                 Ok(())
             }
             // The journal was removed with the file.
             Err(_) if self.is_unlinked() => Ok(()),
-            Err(error) => {
-                if engine.is_over() {
-                    self.end_for_all();
-                }
-                Err(error)
-            }
+            Err(error) => Err(error),
         }
+    }
+
+    /// Notes that the index shows what was appended, and that the holds are given up.
+    fn settle(&mut self) {
+        if self.node.is_none() {
+            return;
+        }
+        let shared = &self.joined.shared;
+        if !self.given_up.is_empty() {
+            let mut holds = shared.holds();
+            holds.retain(|held| !self.given_up.contains(&held.hold()));
+            shared.set_holds(&holds);
+        }
+        shared.set(Word::Appending, 0);
+        self.node = None;
     }
 
     /// Lets all processes of the node know that the session is over.
@@ -171,6 +234,25 @@ impl<'j> SessionCommit<'j> {
         // Writers look at this word.
         self.joined.shared.set(Word::Opened, PERHAPS_OPENED);
     }
+}
+
+/// The records of a commit: changes, then the session's end or its other holds. `suspects`: there
+/// must be one, with which the journal is written anew.
+fn records(
+    log: &Log,
+    own: Session,
+    spans: &[Span],
+    given_up: &[Hold],
+    closing: bool,
+    suspects: bool,
+) -> Vec<Record> {
+    let changes = (!spans.is_empty()).then(|| Record::Changes(spans.to_vec()));
+    let holds = match given_up {
+        _ if closing => Some(Record::Left(own)),
+        [] if !suspects => None,
+        _ => Some(without_holds(log, own, |hold| given_up.contains(hold))),
+    };
+    changes.into_iter().chain(holds).collect()
 }
 
 impl Joined {
@@ -182,7 +264,7 @@ impl Joined {
     /// The right to commit. `has_join_lock`: the caller has the join lock.
     pub fn commit(&self, has_join_lock: bool) -> Result<Committing<'_>> {
         match &self.session {
-            Some(session) => SessionCommit::begin(self, session, has_join_lock).map(Committing::Session),
+            Some(_) => SessionCommit::begin(self, has_join_lock).map(Committing::Session),
             None => Commit::begin(&self.place, &self.shared, self.header, &self.spec.node, has_join_lock)
                 .map(Committing::OneNode),
         }

@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 use stripewise_sys::LockKind;
 
 use crate::error::{caller, io};
+use crate::exclusive::Exclusive;
 use crate::hooks::{self, reach};
-use crate::index::Entry;
+use crate::index::{Entry, Marking};
 use crate::joined::Joined;
 use crate::journal::Locked;
 use crate::shared::{COPIER_BYTE, Counter, Extent, SlotState, Word};
@@ -27,6 +28,8 @@ pub struct Copier<'m> {
 pub struct CopyGuard<'c> {
     joined: &'c Joined,
     work: Work<'c>,
+    /// Other nodes are kept out as well.
+    exclusive: Option<Exclusive<'c>>,
     range: Range<u64>,
     to: CopyId,
     /// The ranges to copy, with the masks and numbers that they had when the operation began.
@@ -80,6 +83,9 @@ impl Copier<'_> {
     pub fn begin(&mut self, range: Range<u64>, from: CopyId, to: CopyId) -> Result<Option<CopyGuard<'_>>> {
         let joined = self.joined;
         let is_due = |part: &Entry| part.mask.contains(from) && !part.mask.contains(to);
+        // What is pending may be copied by a session that is alone: others see it committed.
+        let committed = if joined.is_sharing() { joined.committed()? } else { u64::MAX };
+        let is_due = |part: &Entry| is_due(part) && part.seq <= committed;
         reach("note map");
         let mut before = Vec::new();
         joined.each_part(range.clone(), |part| {
@@ -89,6 +95,10 @@ impl Copier<'_> {
         let parts = ranges(&before);
         let (Some(first), Some(last)) = (parts.first(), parts.last()) else { return Ok(None) };
         let range = first.start..last.end;
+        let exclusive = match joined.is_sharing().then(|| Exclusive::on(joined, &range)).transpose()? {
+            Some(None) => return Ok(None),
+            exclusive => exclusive.flatten(),
+        };
         let Some(work) = self.work(&range, &parts, Some(to), Extent::WhereInvalid) else { return Ok(None) };
         reach("note map again");
         let mut noted = Vec::new();
@@ -106,7 +116,7 @@ impl Copier<'_> {
         if parts.is_empty() {
             return Ok(None);
         }
-        Ok(Some(CopyGuard { joined, work, range, to, noted, parts }))
+        Ok(Some(CopyGuard { joined, work, exclusive, range, to, noted, parts }))
     }
 
     /// Sets the slot, unless a live process has pinned bytes of `parts`, which are the ranges of
@@ -151,6 +161,9 @@ impl Copier<'_> {
         punch: impl FnOnce(&[Range<u64>]) -> stripewise_sys::Result<()>,
     ) -> Result<u64> {
         let joined = self.joined;
+        if joined.is_sharing() {
+            return self.evict_beside(&range, copy, sync_data, punch);
+        }
         let mut commit = joined.commit_to_sync()?;
         if joined.is_pending(&range)? {
             joined.sync_with(&mut commit, sync_data, false)?;
@@ -190,7 +203,7 @@ impl Evicted {
 }
 
 impl Joined {
-    fn is_pending(&self, range: &Range<u64>) -> Result<bool> {
+    pub(crate) fn is_pending(&self, range: &Range<u64>) -> Result<bool> {
         let txn = self.read()?;
         let committed = self.index.state(&txn)?.committed;
         let mut pending = false;
@@ -213,7 +226,7 @@ impl Joined {
         let mut txn = self.write()?;
         let committed = self.index.state(&txn)?.committed;
         let mut evicted = Evicted::default();
-        let changed = self.index.change(&mut txn, range.clone(), |part| {
+        let changed = self.index.change(&mut txn, range.clone(), Marking::Pending, |part| {
             if part.seq > committed || part.mask.is_only(copy) {
                 return None;
             }
@@ -239,7 +252,7 @@ fn ranges(entries: &[Entry]) -> Vec<Range<u64>> {
 }
 
 /// Appends an entry's range, or extends the last one if it is adjacent.
-fn add_range(ranges: &mut Vec<Range<u64>>, entry: &Entry) {
+pub(crate) fn add_range(ranges: &mut Vec<Range<u64>>, entry: &Entry) {
     match ranges.last_mut() {
         Some(last) if last.end == entry.start => last.end = entry.end,
         _ => ranges.push(entry.start..entry.end),
@@ -261,15 +274,22 @@ impl CopyGuard<'_> {
 
     /// Marks the ranges valid in the destination. The caller has copied all of their bytes, zeros
     /// included. Returns whether all of the ranges are now valid there: false if a process wrote to
-    /// them meanwhile.
-    pub fn finish(self) -> Result<bool> {
+    /// them meanwhile. `sync_copy` syncs the objects of the destination. It is called if other
+    /// nodes have the file open: they learn at once that the copy is valid.
+    ///
+    /// # Errors
+    /// Those of `sync_copy` ([`MapError::Caller`]), or if the map cannot be changed.
+    pub fn finish(self, sync_copy: impl FnOnce() -> stripewise_sys::Result<()>) -> Result<bool> {
         let joined = self.joined;
+        if self.exclusive.is_some() {
+            sync_copy().map_err(caller("sync a copy"))?;
+        }
         reach("finish");
         if !joined.shared.slot().finish() {
             joined.shared.count(&joined.block, Counter::GivenUp, 1);
             return Ok(false);
         }
-        let done = self.add();
+        let done = if self.exclusive.is_some() { self.add_beside() } else { self.add() };
         drop(self.work);
         done
     }
@@ -279,7 +299,7 @@ impl CopyGuard<'_> {
         reach("change");
         let mut txn = joined.write()?;
         let to = |part: Entry| is_as_noted(&self.noted, &part).then(|| part.mask.with(self.to));
-        let changed = joined.index.change(&mut txn, self.range.clone(), to)?;
+        let changed = joined.index.change(&mut txn, self.range.clone(), Marking::Pending, to)?;
         for range in &changed {
             joined.index.remove_hints(&mut txn, range.clone(), Mask::only(self.to))?;
         }
@@ -289,5 +309,29 @@ impl CopyGuard<'_> {
             joined.shared.count(&joined.block, Counter::Copied(self.to), bytes(&changed));
         }
         Ok(bytes(&changed) == bytes(&self.parts))
+    }
+
+    /// As [`CopyGuard::add`], beside other nodes: the log first, then the index.
+    fn add_beside(&self) -> Result<bool> {
+        let joined = self.joined;
+        reach("change");
+        let mut added = Vec::new();
+        joined.each_part(self.range.clone(), |part| {
+            if is_as_noted(&self.noted, &part) {
+                Span { mask: part.mask.with(self.to), ..part.span() }.add_to(&mut added);
+            }
+            true
+        })?;
+        if added.is_empty() || !joined.append_copied(&added)? {
+            return Ok(false);
+        }
+        let mut txn = joined.write()?;
+        for span in &added {
+            joined.index.remove_hints(&mut txn, span.range(), Mask::only(self.to))?;
+        }
+        txn.commit()?;
+        let bytes: u64 = added.iter().map(Span::len).sum();
+        joined.shared.count(&joined.block, Counter::Copied(self.to), bytes);
+        Ok(bytes == self.parts.iter().map(|part| part.end - part.start).sum::<u64>())
     }
 }

@@ -67,6 +67,12 @@ pub enum MapError {
         path = path.display()
     )]
     InUse { path: PathBuf, node: String },
+    /// Other nodes have the file open, and would not see stores through a shared mapping.
+    #[error(
+        "{path}: cannot be mapped shared and writable while other nodes have the file open; close it there, or use          read and write",
+        path = path.display()
+    )]
+    Shared { path: PathBuf },
     /// Processes of this node use the file through another mount, and a sync through one mount does
     /// not sync what was written through another. Only for a file with sessions.
     #[error(
@@ -103,9 +109,11 @@ impl MapError {
     pub fn errno(&self) -> Errno {
         match self {
             Self::Io { errno, .. } | Self::Index { errno, .. } | Self::Caller { errno, .. } => *errno,
-            Self::OtherNode { .. } | Self::InUse { .. } | Self::OtherMount { .. } | Self::Foreign { .. } => {
-                Errno::BUSY
-            }
+            Self::OtherNode { .. }
+            | Self::InUse { .. }
+            | Self::Shared { .. }
+            | Self::OtherMount { .. }
+            | Self::Foreign { .. } => Errno::BUSY,
             Self::NotOwner { .. } => Errno::PERM,
             Self::Full { .. } => Errno::USERS,
             _ => Errno::IO,

@@ -16,10 +16,10 @@ use crate::joined::{Joined, NodeSession, put_all};
 use crate::joining::{Joining, Tuning, checked, collapsed, header_of, remove_run_dir};
 use crate::journal::{Commit, Header, JOIN_BYTE, Journal, Locked, Place, Position, is_changed};
 use crate::lmdb::Env;
-use crate::session::{Attached, Patience};
+use crate::session::Attached;
 use crate::shared::{self, Opened, SharedState, Word};
 use crate::spec::SHARED_FILE;
-use crate::{MapError, MapSpec, Node, Result};
+use crate::{MapError, MapSpec, Result};
 
 pub(crate) fn join(sys: &SysRef, spec: &MapSpec, tuning: &Tuning) -> Result<Box<Joined>> {
     let header = checked(spec)?;
@@ -27,34 +27,29 @@ pub(crate) fn join(sys: &SysRef, spec: &MapSpec, tuning: &Tuning) -> Result<Box<
     reach("join");
     let place = Arc::new(Place::new(sys, spec)?);
     let joining = Joining { sys, spec, tuning, place: &place, header };
-    let mut patience = Patience::new(sys);
-    loop {
-        match joining.attempt()? {
-            Ok(joined) => return Ok(joined),
-            Err(node) if patience.is_over() => {
-                return Err(MapError::InUse { path: place.path.clone(), node: node.name });
-            }
-            Err(_) => patience.pause().map_err(io(&place.path, "wait for another node with"))?,
+    let joined = joining.attempt()?;
+    match joined.wait_until_usable() {
+        Ok(()) => Ok(joined),
+        Err(error) => {
+            let _ = leave(joined, || Ok(()));
+            Err(error)
         }
     }
 }
 
 impl Joining<'_> {
-    /// Joins, unless a session of another node is alive: `Err` names the node.
-    fn attempt(&self) -> Result<std::result::Result<Box<Joined>, Node>> {
+    /// Joins. Another node may still have to end being alone.
+    fn attempt(&self) -> Result<Box<Joined>> {
         let locked = self.lock_journal()?;
         let header = match &locked {
             Some(locked) => header_of(self.sys, self.spec, self.place, &self.header, locked.as_fd())?,
             None => self.header,
         };
         let attached = match &locked {
-            Some(_) if self.has_sessions(&header)? => match self.attach_session(&header)? {
-                Ok(attached) => attached,
-                Err(alive) => return Ok(Err(alive)),
-            },
+            Some(_) if self.has_sessions(&header)? => self.attach_session(&header)?,
             locked => self.attach(locked.as_ref())?,
         };
-        self.claim(attached, header).map(Ok)
+        self.claim(attached, header)
     }
 
     /// Claims a block. The caller has the join lock.
@@ -75,7 +70,8 @@ impl Joining<'_> {
         }
         let session = engine.map(|engine| NodeSession::new(Some(engine)));
         let cache = Cache::new();
-        Ok(Box::new(Joined { sys, spec, header, place, session, block, shared, index, cache }))
+        let since_ns = sys.now_ns();
+        Ok(Box::new(Joined { sys, spec, header, place, session, block, since_ns, shared, index, cache }))
     }
 
     /// Takes the join lock; `None` for a file that has lost its last name, and its journal with it.
@@ -197,6 +193,7 @@ pub(crate) fn leave(joined: Box<Joined>, sync_data: impl FnOnce() -> stripewise_
     } else if let Committing::Session(_) = commit {
         let nothing = commit.changes(false);
         commit.put(nothing, false, true)?;
+        commit.settle();
     }
     reach("clean");
     joined.shared.set(Word::Ready, 0);

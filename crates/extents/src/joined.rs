@@ -9,7 +9,7 @@ use stripewise_sys::{Fd, ForkLock, Mode, OFlags, SysRef};
 use crate::cache::{Cache, Known};
 use crate::error::io;
 use crate::hooks::{self, reach};
-use crate::index::{Entry, Index};
+use crate::index::{Entry, Index, Marking};
 use crate::journal::{Header, Place, Writer};
 use crate::lmdb::{CHANGE, ReadTxn, Space, WriteTxn};
 use crate::nodes::FileEngine;
@@ -37,6 +37,8 @@ pub(crate) struct Joined {
     /// `None`: the one-node protocol.
     pub session: Option<NodeSession>,
     pub block: Block,
+    /// When this process joined, ns.
+    pub since_ns: u64,
     pub shared: SharedState,
     pub index: Index,
     pub cache: Cache,
@@ -92,6 +94,11 @@ impl Joined {
         Ok(())
     }
 
+    /// How a change of the map is marked.
+    pub fn marking(&self, txn: &WriteTxn<'_>) -> Result<Marking> {
+        if self.is_sharing() { self.index.pending_alone(txn) } else { Ok(Marking::Pending) }
+    }
+
     /// Sets the mask of every entry in `range` to the one that `to` returns for it; `None` leaves
     /// it unchanged. Returns the masks that `range` then has, and whether anything changed.
     pub fn change(
@@ -101,7 +108,8 @@ impl Joined {
     ) -> Result<(Vec<Span>, bool)> {
         reach("change");
         let mut txn = self.write()?;
-        let changed = self.index.change(&mut txn, range.clone(), to)?;
+        let marking = self.marking(&txn)?;
+        let changed = self.index.change(&mut txn, range.clone(), marking, to)?;
         let mut spans = Vec::new();
         self.index.map.parts(&txn, range, |part| collect(&mut spans, part))?;
         if !changed.is_empty() {

@@ -19,10 +19,13 @@
     )
 )]
 
+mod beside;
 mod cache;
 mod commit;
 mod copy;
 mod error;
+mod exclusive;
+mod holding;
 mod hooks;
 mod index;
 mod join;
@@ -32,7 +35,9 @@ mod journal;
 mod lists;
 mod lmdb;
 mod map;
+mod nodelog;
 pub mod nodes;
+mod poll;
 mod prefetch;
 mod read;
 pub mod repair;
@@ -49,6 +54,7 @@ mod write;
 
 pub use copy::{Copier, CopyGuard};
 pub use error::MapError;
+pub use holding::SyncData;
 pub use journal::Journal;
 pub use lists::{Select, Space};
 pub use map::Map;

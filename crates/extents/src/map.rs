@@ -13,7 +13,7 @@ use crate::joined::Joined;
 use crate::joining::Tuning;
 use crate::shared::{COPIER_BYTE, Counter, Met, SlotState, Word, Working};
 use crate::wait::Wait;
-use crate::{MapSpec, Result, prefetch};
+use crate::{MapError, MapSpec, Result, prefetch};
 
 /// The extent map of a file, joined by this process. All threads of a process can share one map;
 /// two maps of the same file in a process share the index environment.
@@ -117,6 +117,23 @@ impl Map {
         (!joined.is_null()).then(|| unsafe { Box::from_raw(joined) })
     }
 
+    /// Makes what other nodes have committed visible here. Other ways to acquire are joining and
+    /// [`Map::sync`].
+    ///
+    /// # Errors
+    /// If the log cannot be read, or the index cannot grow; EIO if the session of this node is
+    /// over.
+    pub fn acquire(&self) -> Result<()> {
+        self.joined()?.acquire()
+    }
+
+    /// Whether other nodes have the file open: writes then need [`WriteGuard::may_write`].
+    ///
+    /// [`WriteGuard::may_write`]: crate::WriteGuard::may_write
+    pub fn is_sharing(&self) -> Result<bool> {
+        Ok(self.joined()?.is_sharing())
+    }
+
     /// The parameters that the map was joined with.
     pub fn spec(&self) -> &MapSpec {
         &self.spec
@@ -135,7 +152,8 @@ impl Map {
     /// [`crate::WriteGuard::prepare`]), and every write must check [`Map::is_mapped`].
     ///
     /// # Errors
-    /// As [`Map::begin_write`].
+    /// As [`Map::begin_write`]; EBUSY while other nodes have the file open, to which stores through
+    /// a mapping would not be visible.
     pub fn set_mapped(&self, mapped: bool) -> Result<()> {
         let joined = self.joined()?;
         if !mapped {
@@ -145,8 +163,12 @@ impl Map {
         joined.ensure_opened()?;
         joined.shared.set(Word::Mapped, 1);
         joined.shared.pin_everything(&joined.block, true);
+        if joined.is_sharing() {
+            joined.shared.pin_everything(&joined.block, false);
+            return Err(MapError::Shared { path: joined.place.path.clone() });
+        }
         joined.wait_for_copier(&(0..u64::MAX));
-        joined.wait_for_pins();
+        joined.wait_for_pins(|_| true);
         Ok(())
     }
 
@@ -194,16 +216,6 @@ impl Drop for Map {
 impl Joined {
     pub fn living(&self) -> usize {
         self.shared.living(&self.block)
-    }
-
-    /// Waits until every pin that is set now has been released, or its process has died.
-    fn wait_for_pins(&self) {
-        let mut wait = Wait::new(&self.sys);
-        for pin in self.shared.pins() {
-            while self.shared.is_still_set(&self.block, &pin) {
-                wait.pause();
-            }
-        }
     }
 
     /// Returns the copier operation that overlaps `range`, if any: its copy must not be written to

@@ -11,14 +11,27 @@ use crate::hooks::{blocked, reach};
 use crate::joining::Joining;
 use crate::journal::{Header, Locked};
 use crate::lmdb::Env;
-use crate::nodes::{Engine, FileEngine, JoinLock, Session};
+use crate::nodes::{Engine, FileEngine, Hold, HoldKind, JoinLock, Record, Session, own_holds};
 use crate::shared::{self, Opened, SharedState, Word};
 use crate::spec::SHARED_FILE;
-use crate::{MapError, Node, Result};
+use crate::{MapError, Result};
 
-/// Time for which an open waits for a node that has the file open. Zero in tests: they wait for
-/// conditions.
-const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 0 } else { 30 });
+/// Time for which an open waits for a node that is alone.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+// In tests an open that nobody will serve does not wait.
+#[cfg(test)]
+thread_local! { pub(crate) static IS_PATIENT: std::cell::Cell<bool> = const { std::cell::Cell::new(false) }; }
+
+#[cfg(not(test))]
+fn patience() -> Duration {
+    PATIENCE
+}
+
+#[cfg(test)]
+fn patience() -> Duration {
+    if IS_PATIENT.get() { PATIENCE * 10 } else { Duration::ZERO }
+}
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 /// A wait for another node.
@@ -34,7 +47,7 @@ impl<'a> Patience<'a> {
     }
 
     pub fn is_over(&self) -> bool {
-        u128::from(self.sys.now_ns() - self.since_ns) >= PATIENCE.as_nanos()
+        u128::from(self.sys.now_ns() - self.since_ns) >= patience().as_nanos()
     }
 
     /// # Errors
@@ -70,16 +83,15 @@ impl Joining<'_> {
         Ok(header.last_session.is_some() || self.spec.sessions && !self.spec.has_shared_state(self.sys)?)
     }
 
-    /// Goes on with the session of this node, or begins one. The caller has the join lock. `Err`
-    /// names the node of another session that is alive.
-    pub fn attach_session(&self, header: &Header) -> Result<std::result::Result<Attached, Node>> {
+    /// Goes on with the session of this node, or begins one. The caller has the join lock.
+    pub fn attach_session(&self, header: &Header) -> Result<Attached> {
         let lock = self.open_lock(&self.spec.run_dir.join(shared::LOCK))?;
         let is_used = self.is_used(&lock)?;
         let mut suspects = false;
         match SharedState::open(self.sys, self.spec)? {
             Opened::Ready(shared) => {
                 if let Some((env, engine)) = self.go_on(&shared)? {
-                    return Ok(Ok(Attached { lock, shared, env, engine: Some(engine), new: None }));
+                    return Ok(Attached { lock, shared, env, engine: Some(engine), new: None });
                 }
                 if is_used {
                     return Err(self.ended(&shared));
@@ -103,7 +115,11 @@ impl Joining<'_> {
         if session == Session::NONE || shared.is(Word::Over) || !self.has_index() {
             return Ok(None);
         }
-        let Some(engine) = FileEngine::attach_at(self.place, self.spec, session)? else { return Ok(None) };
+        let Some(mut engine) = FileEngine::attach_at(self.place, self.spec, session)? else { return Ok(None) };
+        if shared.is_alone() {
+            // The index is ahead of what was just read.
+            engine.take_touched();
+        }
         if shared.get(Word::JournalInode) != self.device()? {
             return Err(MapError::OtherMount { path: self.place.path.clone() });
         }
@@ -123,21 +139,27 @@ impl Joining<'_> {
         }
     }
 
-    fn begin(&self, lock: Fd, header: &Header, suspects: bool) -> Result<std::result::Result<Attached, Node>> {
+    fn begin(&self, lock: Fd, header: &Header, suspects: bool) -> Result<Attached> {
         let device = self.device()?;
-        let begun = FileEngine::join_alone(self.sys, self.spec, self.place, header, suspects)?;
-        let (mut engine, new) = match begun {
-            Ok(begun) => begun,
-            Err(alive) => return Ok(Err(alive)),
+        let (mut engine, new) = match FileEngine::join_alone(self.sys, self.spec, self.place, header, suspects)?
+        {
+            Some(begun) => begun,
+            None => FileEngine::join_beside(self.spec, self.place, suspects)?,
         };
-        let log = engine.log();
+        let (log, own) = (engine.log(), engine.session());
+        let alone = Hold { range: 0..u64::MAX, kind: HoldKind::Alone };
+        let is_alone = own_holds(log, own).contains(&alone);
         let made = self.make(&log.listed(), log.default_mask());
         // So that nobody has to recover the session.
-        let (shared, env) = made.inspect_err(|_| drop(engine.commit(Vec::new(), true, JoinLock::Callers)))?;
+        let leave = |_: &MapError| drop(engine.put(&mut |_| vec![Record::Left(own)], JoinLock::Callers));
+        let (shared, env) = made.inspect_err(leave)?;
+        engine.take_touched();
+        shared.set_applied(engine.position());
+        shared.set_alone(is_alone);
         shared.set(Word::JournalInode, device);
-        shared.set(Word::Session, engine.session().0.into());
+        shared.set(Word::Session, own.0.into());
         reach("ready");
         shared.set(Word::Ready, 1);
-        Ok(Ok(Attached { lock, shared, env, engine: Some(engine), new: Some(new) }))
+        Ok(Attached { lock, shared, env, engine: Some(engine), new: Some(new) })
     }
 }

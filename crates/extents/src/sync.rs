@@ -20,7 +20,8 @@ impl Map {
     /// After this returns, everything that any process wrote before the call survives a power cut.
     /// `sync_data` syncs the objects of all copies; it must not take a lock that a thread may hold
     /// while it calls the map. `sync_data` is not called if another sync that began after this call
-    /// has already succeeded.
+    /// has already succeeded. Where other nodes use the file, what they have committed is seen from
+    /// now on.
     ///
     /// # Errors
     /// Errors of `sync_data` ([`crate::MapError::Caller`]), or as fsync(2) of the journal. Pending
@@ -31,10 +32,11 @@ impl Map {
         reach("sync");
         let mut commit = joined.commit_to_sync()?;
         let done = joined.shared.get(Word::SyncsDone);
-        if done > begun {
-            return Ok(());
+        if done <= begun {
+            joined.sync_with(&mut commit, sync_data, false)?;
         }
-        joined.sync_with(&mut commit, sync_data, false)
+        drop(commit);
+        joined.acquire()
     }
 }
 
@@ -62,6 +64,7 @@ impl Joined {
         commit.put(list.changes, whole, closing)?;
         reach("synced");
         self.forget_pending(list.synced, &list.segments)?;
+        commit.settle();
         self.shared.set(Word::SyncsDone, number);
         Ok(())
     }

@@ -6,18 +6,25 @@
 
 use std::ops::Range;
 
+use crate::exclusive::Exclusive;
 use crate::hooks::reach;
 use crate::joined::{Joined, Pinned};
-use crate::shared::{Extent, SlotState};
+use crate::journal::Locked;
+use crate::shared::{COPIER_BYTE, Extent, SlotState};
 use crate::{Copier, CopyId, Map, Mask, Result};
 
 /// Maximum number of entries that one transaction changes.
 const AT_ONCE: usize = 4096;
 
 /// A truncate in progress. Until it is dropped, no copier works after the new size.
+#[derive(Default)]
 pub struct TruncateGuard<'m> {
     /// `None` if no bytes are after the new size.
     _pin: Option<Pinned<'m>>,
+    /// Other nodes are kept out as well.
+    _exclusive: Option<Exclusive<'m>>,
+    /// The copier's lock, beside other nodes.
+    _copier: Option<Locked>,
 }
 
 impl Map {
@@ -30,13 +37,18 @@ impl Map {
     pub fn begin_truncate(&self, to: u64) -> Result<TruncateGuard<'_>> {
         let joined = self.joined()?;
         joined.ensure_opened()?;
-        let (range, mut pin) = (to..u64::MAX, None);
-        if !range.is_empty() {
-            reach("pin");
-            pin = Some(joined.pin(&range));
-            joined.wait_for_copier(&range);
+        let range = to..u64::MAX;
+        if range.is_empty() {
+            return Ok(TruncateGuard::default());
         }
-        Ok(TruncateGuard { _pin: pin })
+        reach("pin");
+        let pin = joined.pin(&range);
+        if joined.is_sharing() {
+            drop(pin);
+            return joined.begin_truncate_beside(&range);
+        }
+        joined.wait_for_copier(&range);
+        Ok(TruncateGuard { _pin: Some(pin), ..TruncateGuard::default() })
     }
 
     /// Calls [`Copier::forget_behind`] unless another process or thread is the copier. Returns
@@ -64,6 +76,10 @@ impl Copier<'_> {
     ) -> Result<bool> {
         let range = to..u64::MAX;
         let joined = self.joined;
+        if joined.is_sharing() {
+            // Other nodes may be extending the file.
+            return Ok(false);
+        }
         let all = std::slice::from_ref(&range);
         let Some(work) = self.work(&range, all, None, Extent::Everywhere) else { return Ok(false) };
         // After the slot is set: a process that extends the file from now on taints the operation.
@@ -82,6 +98,16 @@ impl Copier<'_> {
 }
 
 impl Joined {
+    fn begin_truncate_beside(&self, range: &Range<u64>) -> Result<TruncateGuard<'_>> {
+        // As long as this is held, the session does not become alone.
+        let copier = self.lock_board(COPIER_BYTE)?;
+        if !self.is_sharing() {
+            return Ok(TruncateGuard { _copier: Some(copier), ..TruncateGuard::default() });
+        }
+        let exclusive = Exclusive::wait(self, range)?;
+        Ok(TruncateGuard { _pin: None, _exclusive: Some(exclusive), _copier: Some(copier) })
+    }
+
     fn forget_masks(&self, range: Range<u64>) -> Result<()> {
         let default = self.index.map.default;
         let mut at = range.start;

@@ -138,16 +138,17 @@ pub struct Span {
     pub end: u64,
     /// The valid copies; never empty.
     pub mask: Mask,
-    /// A copy that the holder of this guard must not write these bytes to, because the copier is
-    /// writing them to that copy or evicting them from it. It may be the only valid copy: the
-    /// caller then writes to another copy, which [`crate::WriteGuard::wrote`] makes the valid one.
-    pub forbidden: Option<CopyId>,
+    /// Copies that the holder of this guard must not write these bytes to: the copier is writing
+    /// them to that copy or evicting them from it, or other nodes write to another one. They may be
+    /// the only valid ones: the caller then writes to another copy, which
+    /// [`crate::WriteGuard::wrote`] makes the valid one.
+    pub forbidden: Mask,
 }
 
 impl Span {
     /// A span without a forbidden copy.
     pub const fn new(range: Range<u64>, mask: Mask) -> Self {
-        Self { start: range.start, end: range.end, mask, forbidden: None }
+        Self { start: range.start, end: range.end, mask, forbidden: Mask::NONE }
     }
 
     /// The part of the span that lies in `range`; `None` if there is none.

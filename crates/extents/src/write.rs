@@ -60,6 +60,7 @@ impl<'m> WriteGuard<'m> {
         let joined = self.joined;
         let met = joined.meet_copier(&self.range);
         self.spans = joined.spans(&self.range, true)?.0;
+        self.mark_forced();
         let Some(Working { copy, part, work, extent }) = met else { return Ok(true) };
         let parts = match (extent, copy) {
             (Extent::WhereInvalid, Some(copy)) => {
@@ -82,14 +83,25 @@ impl<'m> WriteGuard<'m> {
 
     /// Splits the spans where a forbidden range begins and ends, and marks the forbidden ones.
     fn mark_forbidden(&mut self) {
-        let Some((copy, parts)) = &self.forbidden else { return };
-        for part in parts {
-            let cut = |span: &Span| {
-                let inside = span.cut(part).map(|span| Span { forbidden: Some(*copy), ..span });
-                [span.cut(&(0..part.start)), inside, span.cut(&(part.end..u64::MAX))].into_iter().flatten()
-            };
-            self.spans = self.spans.iter().flat_map(cut).collect();
+        let Some((copy, parts)) = self.forbidden.take() else { return };
+        parts.iter().for_each(|part| self.forbid(part, Mask::only(copy)));
+        self.forbidden = Some((copy, parts));
+    }
+
+    /// Marks the copies that may not be written to because other nodes write to another one.
+    fn mark_forced(&mut self) {
+        for (part, copies) in self.joined.forced(&self.range) {
+            self.forbid(&part, copies);
         }
+    }
+
+    fn forbid(&mut self, part: &Range<u64>, copies: Mask) {
+        let cut = |span: &Span| {
+            let forbidden = Mask::from_bits(span.forbidden.bits() | copies.bits());
+            let inside = span.cut(part).map(|span| Span { forbidden, ..span });
+            [span.cut(&(0..part.start)), inside, span.cut(&(part.end..u64::MAX))].into_iter().flatten()
+        };
+        self.spans = self.spans.iter().flat_map(cut).collect();
     }
 
     /// Spans that cover the range in order without gaps. Their masks are those from the creation of
@@ -98,17 +110,26 @@ impl<'m> WriteGuard<'m> {
         &self.spans
     }
 
+    /// Whether `part` may be written to `copy` as far as other nodes are concerned. If not, the
+    /// caller drops this guard, calls [`Map::announce`], and begins anew.
+    pub fn may_write(&self, part: &Range<u64>, copy: CopyId) -> bool {
+        !self.joined.is_sharing() || self.joined.shared.is_held(part, copy)
+    }
+
     /// Must be called before `part` is written to `copy`, which must not be forbidden there. Where
     /// other copies are valid as well, this call first makes them invalid. Also required before
     /// `part` is mapped shared and writable.
     ///
     /// # Errors
-    /// ENOSPC if the index cannot grow, EIO if it is gone, EBUSY where `copy` is forbidden. `part`
-    /// must then not be written.
+    /// ENOSPC if the index cannot grow, EIO if it is gone, EBUSY where `copy` is forbidden or
+    /// [`WriteGuard::may_write`] says no. `part` must then not be written.
     pub fn prepare(&mut self, part: Range<u64>, copy: CopyId) -> Result<()> {
         let part = self.clip(part);
-        if self.overlapping(&part).any(|span| span.forbidden == Some(copy)) {
+        if self.overlapping(&part).any(|span| span.forbidden.contains(copy)) {
             return Err(caller("write to a copy that is being made")(stripewise_sys::Errno::BUSY));
+        }
+        if !self.may_write(&part, copy) {
+            return Err(caller("write where other nodes may write")(stripewise_sys::Errno::BUSY));
         }
         let shared = self.overlapping(&part).any(|span| span.mask.contains(copy) && !span.mask.is_only(copy));
         if !shared {
@@ -171,6 +192,7 @@ impl<'m> WriteGuard<'m> {
         spans.extend(now);
         spans.extend(behind);
         self.spans = spans;
+        self.mark_forced();
         self.mark_forbidden();
         Ok(())
     }

@@ -9,7 +9,7 @@ use stripewise_sys::{Dir, Kind, Mode, OFlags, SysRef, Timestamps};
 use super::LogicalFile;
 use super::attributes::{OMIT, time};
 use super::copy::OpenCopy;
-use crate::error::{Errno, Logged, Result};
+use crate::error::{Errno, FileResult, Logged, Result};
 use crate::paths::directory_of;
 
 impl LogicalFile {
@@ -49,17 +49,45 @@ impl LogicalFile {
         sync_directory(self.sys(), None, &self.parts.path)
     }
 
+    /// Makes what programs on other nodes have committed visible here, as opening the file does.
+    pub(crate) fn acquire_map(&self) -> FileResult<()> {
+        let Some(copies) = self.copies_if_joined() else { return Ok(()) };
+        Ok(copies.map.acquire()?)
+    }
+
+    /// Makes what programs on other nodes have committed visible here. Where they only see what was
+    /// committed, this does so as well: it must be called when the application gets or gives up a
+    /// lock of the file.
+    ///
+    /// # Errors
+    /// As [`LogicalFile::sync`].
+    pub fn exchange(&self) -> Result<()> {
+        match self.copies_if_joined() {
+            Some(copies) if copies.is_sharing() => copies.sync(true),
+            _ => Ok(()),
+        }
+    }
+
     /// Must be called when the application closes its last descriptor of the file, and may be
     /// called at any close. Updates the anchor's time if this process wrote, and brings replicas in
     /// sync unless the file has `lazy_close`. Errors are not reported: close(2) has none for them,
     /// and inside the library the objects' times count too.
     pub fn closing(&self) {
         if let Some(overlay) = self.overlay().filter(|overlay| !overlay.is_given_away()) {
+            let _ = self.exchange();
             overlay.turn.pause(self.sys());
             // A later process completes the rest.
             let _ = self.copies_if_joined().map_or(Ok(()), |copies| copies.bring_in_sync());
         }
         self.update_anchor();
+    }
+
+    /// Must be called after [`LogicalFile::closing`] if the application has other descriptors of
+    /// the file: background work goes on, for which other nodes may wait.
+    pub fn stays_open(&self) {
+        if let Some(overlay) = self.overlay() {
+            overlay.turn.resume();
+        }
     }
 
     /// Must be called when the process exits or executes another program with the file open. Acts

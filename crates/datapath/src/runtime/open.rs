@@ -242,6 +242,7 @@ impl Runtime {
         }
         let writes = flags & OFlags::RWMODE != OFlags::RDONLY;
         if let Some(file) = self.find(FileKey::of(stat)).filter(|file| file.is_writable() || !writes) {
+            file.acquire_map()?;
             return Ok(Some(file));
         }
         let path = match name {

@@ -14,6 +14,38 @@ pub(crate) struct Intervals {
     pub default: Mask,
 }
 
+/// The sequence number of a changed entry, and what it may be joined with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Marking {
+    /// The number of the transaction. Joined with any neighbor, which becomes pending as well.
+    Pending,
+    /// The number of the transaction. Not joined with entries up to this number, which are what the
+    /// log says and may not be committed again.
+    PendingAfter(u64),
+    /// This number, the journal's: the entry is what the log says. Not joined with pending ones.
+    Committed(u64),
+}
+
+impl Marking {
+    fn seq(self, txn: u64) -> u64 {
+        if let Self::Committed(seq) = self { seq } else { txn }
+    }
+
+    /// Whether an entry that keeps its mask is no longer pending.
+    fn commits(self, entry: &Entry) -> bool {
+        matches!(self, Self::Committed(committed) if entry.seq > committed)
+    }
+
+    fn may_join(self, old: &Entry, new: &Entry) -> bool {
+        match self {
+            Self::Pending => true,
+            Self::PendingAfter(committed) | Self::Committed(committed) => {
+                (old.seq > committed) == (new.seq > committed)
+            }
+        }
+    }
+}
+
 /// A change of one entry, passed to the accounting of the caller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
@@ -88,19 +120,20 @@ impl Intervals {
     }
 
     /// Sets the mask of every entry in `range`, cut to it and gaps included, to the one that `to`
-    /// returns, with the number of this transaction. `None` leaves the entry unchanged, and an
+    /// returns, with the number that `marking` says. `None` leaves the entry unchanged, and an
     /// entry that already has the mask keeps its number. Returns the changed ranges.
     pub fn change(
         &self,
         txn: &mut WriteTxn<'_>,
         range: Range<u64>,
+        marking: Marking,
         mut to: impl FnMut(Entry) -> Option<Mask>,
         mut note: impl FnMut(&mut WriteTxn<'_>, Event) -> Result<()>,
     ) -> Result<Vec<Range<u64>>> {
         let (mut changes, mut entries) = (Vec::new(), 0);
         self.parts(txn, range, |part| {
             entries += 1;
-            if let Some(mask) = to(part).filter(|&mask| mask != part.mask) {
+            if let Some(mask) = to(part).filter(|&mask| mask != part.mask || marking.commits(&part)) {
                 Span { mask, ..part.span() }.add_to(&mut changes);
             }
             true
@@ -109,7 +142,7 @@ impl Intervals {
             txn.room(pages(entries))?;
         }
         for change in &changes {
-            self.assign(txn, change.range(), change.mask, &mut note)?;
+            self.assign(txn, change.range(), change.mask, marking, &mut note)?;
         }
         Ok(changes.iter().map(Span::range).collect())
     }
@@ -135,9 +168,10 @@ impl Intervals {
         txn: &mut WriteTxn<'_>,
         range: Range<u64>,
         mask: Mask,
+        marking: Marking,
         note: &mut impl FnMut(&mut WriteTxn<'_>, Event) -> Result<()>,
     ) -> Result<()> {
-        let mut new = Entry { start: range.start, end: range.end, mask, seq: txn.id() };
+        let mut new = Entry { start: range.start, end: range.end, mask, seq: marking.seq(txn.id()) };
         // Includes the neighboring entries, which may be joined.
         let around = range.start.saturating_sub(1)..range.end.saturating_add(1);
         let mut old = Vec::new();
@@ -151,10 +185,10 @@ impl Intervals {
             let right = Entry { start: entry.start.max(range.end), ..entry };
             let (mut left, mut right) =
                 ((left.start < left.end).then_some(left), (right.start < right.end).then_some(right));
-            if left.is_some_and(|left| left.joins(&new)) {
+            if left.is_some_and(|left| left.joins(&new) && marking.may_join(&left, &new)) {
                 new.start = left.take().map_or(new.start, |left| left.start);
             }
-            if right.is_some_and(|right| new.joins(&right)) {
+            if right.is_some_and(|right| new.joins(&right) && marking.may_join(&right, &new)) {
                 new.end = right.take().map_or(new.end, |right| right.end);
             }
             if left == Some(entry) || right == Some(entry) {

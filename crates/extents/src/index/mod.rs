@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub(crate) use entry::{Entry, SEGMENT, SEGMENT_BITS};
-pub(crate) use intervals::{Event, Intervals};
+pub(crate) use intervals::{Event, Intervals, Marking};
 
 use crate::lmdb::{Env, Tables, Txn, WriteTxn};
 use crate::shared::of_segment;
@@ -72,15 +72,34 @@ impl Index {
         &self,
         txn: &mut WriteTxn<'_>,
         range: Range<u64>,
+        marking: Marking,
         to: impl FnMut(Entry) -> Option<Mask>,
     ) -> Result<Vec<Range<u64>>> {
         let mut state = self.state(txn)?;
         let before = state;
-        let changed = self.map.change(txn, range, to, |txn, event| self.account(txn, &mut state, event))?;
+        let account = |txn: &mut WriteTxn<'_>, event| self.account(txn, &mut state, event);
+        let changed = self.map.change(txn, range, marking, to, account)?;
         if state != before {
             self.put_state(txn, &state)?;
         }
         Ok(changed)
+    }
+
+    /// How an entry is marked that a process of a session in shared mode changes.
+    pub fn pending_alone(&self, txn: &Txn<'_>) -> Result<Marking> {
+        Ok(Marking::PendingAfter(self.state(txn)?.committed))
+    }
+
+    /// Sets the masks of `span`, as the log has it, where `stays` does not accept the entry.
+    /// Returns the changed ranges.
+    pub fn set_committed(
+        &self,
+        txn: &mut WriteTxn<'_>,
+        span: Span,
+        mut stays: impl FnMut(&Entry) -> bool,
+    ) -> Result<Vec<Range<u64>>> {
+        let marking = Marking::Committed(self.state(txn)?.committed);
+        self.change(txn, span.range(), marking, |entry| (!stays(&entry)).then_some(span.mask))
     }
 
     fn account(&self, txn: &mut WriteTxn<'_>, state: &mut State, event: Event) -> Result<()> {
@@ -167,13 +186,15 @@ impl Index {
 
     /// Adds `range` to the prefetch queue of `copy`.
     pub fn add_hint(&self, txn: &mut WriteTxn<'_>, range: Range<u64>, copy: CopyId) -> Result<()> {
-        self.hints.change(txn, range, |part| Some(part.mask.with(copy)), |_, _| Ok(())).map(drop)
+        self.hints
+            .change(txn, range, Marking::Pending, |part| Some(part.mask.with(copy)), |_, _| Ok(()))
+            .map(drop)
     }
 
     /// Removes `range` from the prefetch queues of `copies`.
     pub fn remove_hints(&self, txn: &mut WriteTxn<'_>, range: Range<u64>, copies: Mask) -> Result<()> {
         let to = |part: Entry| Some(copies.iter().fold(part.mask, Mask::without));
-        self.hints.change(txn, range.clone(), to, |_, _| Ok(()))?;
+        self.hints.change(txn, range.clone(), Marking::Pending, to, |_, _| Ok(()))?;
         self.hints.remove_defaults(txn, range)
     }
 

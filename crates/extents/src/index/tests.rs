@@ -84,7 +84,9 @@ impl Pair {
         let mut committed = self.committed;
         match step {
             Step::Change(range, mask) => {
-                self.index.change(&mut txn, range.clone(), |_| Some(Mask::from_bits(*mask))).unwrap();
+                self.index
+                    .change(&mut txn, range.clone(), Marking::Pending, |_| Some(Mask::from_bits(*mask)))
+                    .unwrap();
                 for byte in model[bytes_of(range)].iter_mut().filter(|byte| byte.mask != *mask) {
                     (byte.mask, byte.seq) = (*mask, id);
                 }
@@ -92,7 +94,7 @@ impl Pair {
             Step::Only(range, copy) => {
                 let copy = CopyId::new(usize::from(*copy));
                 let to = |part: Entry| part.mask.contains(copy).then_some(Mask::only(copy));
-                self.index.change(&mut txn, range.clone(), to).unwrap();
+                self.index.change(&mut txn, range.clone(), Marking::Pending, to).unwrap();
                 let bit = Mask::only(copy).bits();
                 for byte in model[bytes_of(range)].iter_mut() {
                     if byte.mask & bit != 0 && byte.mask != bit {
@@ -226,7 +228,7 @@ fn sequential_small_writes_are_one_entry_per_segment() {
     for number in 0..1024u64 {
         let mut txn = pair.txn();
         let range = number * 4096..(number + 1) * 4096;
-        pair.index.change(&mut txn, range, |_| Some(Mask::from_bits(2))).unwrap();
+        pair.index.change(&mut txn, range, Marking::Pending, |_| Some(Mask::from_bits(2))).unwrap();
         txn.commit().unwrap();
     }
     let txn = pair.index.env.read().unwrap();
@@ -240,7 +242,8 @@ fn a_change_that_finds_no_space_fails_and_changes_nothing() {
     let allocated = AtomicU64::new(0);
     let mut txn =
         pair.index.env.write(Space { sys: &full, allocated: &allocated }, "change the index").unwrap();
-    let failure = pair.index.change(&mut txn, 0..10, |_| Some(Mask::from_bits(2))).unwrap_err();
+    let failure =
+        pair.index.change(&mut txn, 0..10, Marking::Pending, |_| Some(Mask::from_bits(2))).unwrap_err();
     assert_eq!(failure.errno(), stripewise_sys::Errno::NOSPC);
     drop(txn);
     let txn = pair.index.env.read().unwrap();

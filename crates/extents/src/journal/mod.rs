@@ -110,7 +110,7 @@ impl Journal {
     }
 
     fn take_log(&mut self, bytes: &[u8], copies: u8, mut log: Log) {
-        self.valid_bytes += log.take(bytes, &mut self.next, copies) as u64;
+        self.valid_bytes += log.take(bytes, &mut self.next, copies, |_| {}) as u64;
         self.opened = log.members().next().map(|(_, member)| member.node.clone());
         self.spans = log.listed();
         self.nodes = Some(log);

@@ -95,13 +95,14 @@ impl Log {
         }
     }
 
-    /// Applies the batches at the start of `bytes`, of which the first has sequence number `next`.
-    /// Returns their length in bytes; `next` becomes the number of the following batch. `copies` is
-    /// the number of copies of the file.
-    pub fn take(&mut self, bytes: &[u8], next: &mut u64, copies: u8) -> usize {
+    /// Applies the batches at the start of `bytes`, of which the first has sequence number `next`,
+    /// and shows each to `see`. Returns their length in bytes; `next` becomes the number of the
+    /// following batch. `copies` is the number of copies of the file.
+    pub fn take(&mut self, bytes: &[u8], next: &mut u64, copies: u8, mut see: impl FnMut(&Batch)) -> usize {
         let mut at = 0;
         while let Some((batch, len)) = decode_batch(&bytes[at..], *next, copies) {
             self.apply(&batch);
+            see(&batch);
             at += len;
             *next += 1;
         }
@@ -152,7 +153,12 @@ impl Log {
 
     /// The holds of all sessions but `own`.
     pub fn holds_of_others(&self, own: Session) -> impl Iterator<Item = &Hold> {
-        let others = self.members.iter().filter(move |&(&session, _)| session != own);
+        self.holds_of_others_but(own, own)
+    }
+
+    /// The holds of all sessions but these two.
+    pub fn holds_of_others_but(&self, own: Session, other: Session) -> impl Iterator<Item = &Hold> {
+        let others = self.members.iter().filter(move |&(&session, _)| session != own && session != other);
         others.flat_map(|(_, member)| &member.holds)
     }
 

@@ -16,13 +16,14 @@ pub(crate) mod tests;
 
 pub use engine::Engine;
 pub use files::{FileEngine, SessionState, lock_sessions, session_states};
-pub(crate) use files::{JoinLock, living, lock_all_sessions};
+pub(crate) use files::{JoinLock, Touched, living, lock_all_sessions};
 pub use log::{Log, Member};
 pub use member::Own;
 pub use ranges::Ranges;
 pub(crate) use record::encode_batches;
 pub use record::{Batch, Hold, HoldKind, Record, Session, decode_batch, encode_batch};
 pub use rules::{
-    collapse, evicted, is_asked, is_granted, is_usable, join, may_add, may_be_alone, may_punch, may_recover,
-    owes_acknowledgement, own_holds, recover, with_hold, without_holds,
+    collapse, evicted, evictions_of_others, is_asked, is_asked_for, is_granted, is_granted_beside, is_usable,
+    is_write, join, may_add, may_add_beside, may_be_alone, may_punch, may_recover, owes_acknowledgement,
+    own_holds, recover, with_hold, without_holds, written_by_others,
 };

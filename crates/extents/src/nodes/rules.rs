@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::log::Log;
 use super::record::{Hold, HoldKind, Record, Session};
-use crate::{CopyId, Node, Span};
+use crate::{CopyId, Mask, Node, Span};
 
 const EVERYTHING: Range<u64> = 0..u64::MAX;
 
@@ -41,6 +41,12 @@ pub fn is_usable(log: &Log, own: Session) -> bool {
 
 /// Whether the session may add a hold (H1 to H5).
 pub fn may_add(log: &Log, own: Session, hold: &Hold) -> bool {
+    may_add_beside(log, own, Session::NONE, hold)
+}
+
+/// [`may_add`], whatever holds `dead` has: its session byte is locked by the caller, who finishes
+/// what it did there.
+pub fn may_add_beside(log: &Log, own: Session, dead: Session, hold: &Hold) -> bool {
     let conflicts = |other: &Hold| {
         overlap(&other.range, &hold.range)
             && match hold.kind {
@@ -50,25 +56,53 @@ pub fn may_add(log: &Log, own: Session, hold: &Hold) -> bool {
             }
     };
     let alone = hold.kind != HoldKind::Alone || may_be_alone(log, own);
-    alone && is_usable(log, own) && !log.holds_of_others(own).any(conflicts)
+    alone && is_usable(log, own) && !log.holds_of_others_but(own, dead).any(conflicts)
 }
 
 /// Whether an `exclusive` or `evict` hold on `range` is granted: no other session has uncommitted
 /// bytes or writes there (H2). Once true, it stays true as long as the hold is there, so the log
 /// may be an earlier state.
 pub fn is_granted(log: &Log, own: Session, range: &Range<u64>) -> bool {
-    is_usable(log, own) && !log.holds_of_others(own).any(|hold| overlap(&hold.range, range))
+    is_granted_beside(log, own, Session::NONE, range)
+}
+
+/// [`is_granted`], whatever holds `dead` has, as for [`may_add_beside`].
+pub fn is_granted_beside(log: &Log, own: Session, dead: Session, range: &Range<u64>) -> bool {
+    is_usable(log, own) && !log.holds_of_others_but(own, dead).any(|hold| overlap(&hold.range, range))
 }
 
 /// Whether another session waits for the session to give up one of its holds (H7).
 pub fn is_asked(log: &Log, own: Session) -> bool {
-    own_holds(log, own).iter().any(|mine| match mine.kind {
+    own_holds(log, own).iter().any(|mine| is_asked_for(log, own, mine))
+}
+
+/// Whether the session writes under this hold.
+pub fn is_write(hold: &Hold) -> bool {
+    matches!(hold.kind, HoldKind::Write(_))
+}
+
+/// Whether another session waits for the session to give up this hold.
+pub fn is_asked_for(log: &Log, own: Session, mine: &Hold) -> bool {
+    let waits = |other: &Hold| other.kind == HoldKind::Exclusive && overlap(&other.range, &mine.range);
+    match mine.kind {
         HoldKind::Alone => !may_be_alone(log, own),
-        HoldKind::Write(_) => log
-            .holds_of_others(own)
-            .any(|other| other.kind == HoldKind::Exclusive && overlap(&other.range, &mine.range)),
+        HoldKind::Write(_) => log.holds_of_others(own).any(waits),
         HoldKind::Exclusive | HoldKind::Evict => false,
+    }
+}
+
+/// The copies that other sessions may be writing to in `range`.
+pub fn written_by_others(log: &Log, own: Session, range: &Range<u64>) -> Mask {
+    let holds = log.holds_of_others(own).filter(|hold| overlap(&hold.range, range));
+    holds.fold(Mask::NONE, |copies, hold| match hold.kind {
+        HoldKind::Write(copy) => copies.with(copy),
+        _ => copies,
     })
+}
+
+/// The evictions of other sessions that any append of this session acknowledges.
+pub fn evictions_of_others(log: &Log, own: Session) -> Vec<Hold> {
+    log.holds_of_others(own).filter(|hold| hold.kind == HoldKind::Evict).cloned().collect()
 }
 
 /// Whether another session's eviction waits for the session's acknowledgement. Before it gives it,

@@ -41,6 +41,12 @@ pub(crate) struct Seen {
     range: Range<u64>,
 }
 
+impl Seen {
+    pub fn range(&self) -> &Range<u64> {
+        &self.range
+    }
+}
+
 impl SharedState {
     fn block_word(&self, block: usize, word: usize) -> &AtomicU64 {
         &self.words.words()[self.geometry.words_before_blocks() + block * BLOCK_WORDS + word]

@@ -1,8 +1,9 @@
 //! The shared state: words in a memory-mapped file next to the index, shared by all processes of
 //! the node that have joined the map.
 //!
-//! Its parts are the header, the seqlocks of the segments, the last-use times of the segments, and
-//! one block per process. A process owns its block by an OFD lock on a byte of `board.lock`.
+//! Its parts are the header, the seqlocks of the segments, the last-use times of the segments, one
+//! block per process, and the holds of the node's session. A process owns its block by an OFD lock
+//! on a byte of `board.lock`.
 //!
 //! Header, seqlocks and last-use times have their space allocated when the file is created, each
 //! block when it is first claimed. Writing to the mapping of a full file system would be a SIGBUS;
@@ -10,6 +11,7 @@
 
 mod blocks;
 mod counters;
+mod holds;
 mod seqlocks;
 mod slot;
 #[cfg(test)]
@@ -26,6 +28,7 @@ use crate::{CopyId, MapSpec, Result};
 
 pub(crate) use blocks::{Block, Pin};
 pub use counters::Counter;
+pub(crate) use holds::Held;
 pub(crate) use seqlocks::{Stamp, of_segment, segments};
 pub(crate) use slot::{Extent, Met, Slot, SlotState, Working};
 
@@ -36,14 +39,21 @@ const MAGIC: u64 = u64::from_le_bytes(*b"swboard\0");
 /// Name of the lock file in the run directory.
 pub(crate) const LOCK: &str = "board.lock";
 
-/// Bytes of `board.lock` that are locked: the copier's, that of a session's commits, and the first
-/// of the blocks'.
+/// Bytes of `board.lock` that are locked: the copier's, that of a session's commits, that of its
+/// use of the log, that of the process that looks at the log in the background, and the first of
+/// the blocks'.
 pub(crate) const COPIER_BYTE: u64 = 0;
 pub(crate) const SYNC_BYTE: u64 = 1;
+pub(crate) const NODE_BYTE: u64 = 2;
+pub(crate) const POLL_BYTE: u64 = 3;
 pub(crate) const FIRST_BLOCK_BYTE: u64 = 64;
 
 const HEADER_WORDS: usize = 64;
 const BLOCK_WORDS: usize = 192;
+/// Maximum number of holds in the table, the words of each, and the words before the first.
+const HOLDS_MAX: usize = 64;
+const HOLD_WORDS: usize = 3;
+const FIRST_HOLD: usize = 8;
 
 /// Value of [`Word::Opened`].
 pub(crate) const OPENED: u64 = 1;
@@ -164,8 +174,23 @@ impl Geometry {
         HEADER_WORDS + 2 * self.seqlocks
     }
 
-    fn words(self) -> usize {
+    fn words_before_holds(self) -> usize {
         self.words_before_blocks() + self.blocks * BLOCK_WORDS
+    }
+
+    fn words(self) -> usize {
+        self.words_before_holds() + FIRST_HOLD + HOLDS_MAX * HOLD_WORDS
+    }
+
+    fn bytes(self) -> u64 {
+        (self.words() * size_of::<u64>()) as u64
+    }
+}
+
+impl Geometry {
+    fn allocate_holds(self, sys: &SysRef, file: &Fd) -> stripewise_sys::Result<()> {
+        let first = (self.words_before_holds() * size_of::<u64>()) as u64;
+        sys.allocate(file.as_fd(), first, self.bytes() - first, true)
     }
 }
 
@@ -177,9 +202,9 @@ impl SharedState {
         let made = (|| {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
             let file = sys.open(None, &path, flags, Mode::RUSR | Mode::WUSR)?;
-            let bytes = (geometry.words() * size_of::<u64>()) as u64;
-            sys.truncate(file.as_fd(), bytes)?;
+            sys.truncate(file.as_fd(), geometry.bytes())?;
             sys.allocate(file.as_fd(), 0, (geometry.words_before_blocks() * size_of::<u64>()) as u64, true)?;
+            geometry.allocate_holds(sys, &file)?;
             let words = sys.map_shared(file.as_fd(), geometry.words())?;
             Ok(Self { words, file, geometry })
         })();
@@ -234,8 +259,13 @@ impl SharedState {
         let geometry =
             Geometry { seqlocks: word(Word::Seqlocks) as usize, blocks: word(Word::Blocks) as usize };
         let size = sys.stat(file.as_fd())?.st_size as u64;
-        if !geometry.is_possible() || size < (geometry.words() * size_of::<u64>()) as u64 {
+        if !geometry.is_possible() || size < (geometry.words_before_holds() * size_of::<u64>()) as u64 {
             return Ok(Opened::None);
+        }
+        if size < geometry.bytes() {
+            // An earlier version created it, without the holds.
+            sys.truncate(file.as_fd(), geometry.bytes())?;
+            geometry.allocate_holds(sys, &file)?;
         }
         let words = sys.map_shared(file.as_fd(), geometry.words())?;
         Ok(Opened::Ready(Self { words, file, geometry }))

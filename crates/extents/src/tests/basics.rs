@@ -107,7 +107,7 @@ fn a_copy_leaves_alone_what_has_changed_without_a_pin() {
     let guard = copier.begin(0..10, copy(0), copy(2)).unwrap().unwrap();
     assert_eq!(guard.parts(), [0..10]);
     map.joined().unwrap().change(3..5, |_| Some(only(1))).unwrap();
-    assert!(!guard.finish().unwrap());
+    assert!(!guard.finish(nothing).unwrap());
     let both = mask(&[0, 2]);
     assert_eq!(spans(&map, 0..10), [(0, 3, both), (3, 5, only(1)), (5, 10, both)]);
 }
@@ -266,9 +266,9 @@ fn a_forbidden_copy_is_refused() {
     let working = copier.begin(10..20, copy(0), copy(1)).unwrap().unwrap();
     let mut guard = map.begin_write(0..30).unwrap();
     let forbidden: Vec<_> = guard.spans().iter().map(|span| span.forbidden).collect();
-    assert_eq!(forbidden, [None, Some(copy(1)), None]);
+    assert_eq!(forbidden, [Mask::NONE, only(1), Mask::NONE]);
     assert_eq!(guard.prepare(15..16, copy(1)).unwrap_err().errno(), stripewise_sys::Errno::BUSY);
     guard.prepare(15..16, copy(0)).unwrap();
     guard.wrote(15..16, copy(0)).unwrap();
-    assert!(!working.finish().unwrap());
+    assert!(!working.finish(nothing).unwrap());
 }

@@ -248,7 +248,7 @@ fn copy_over(world: &mut World, process: &Process) -> Done<()> {
         let bytes = process.read(copy(from), part.start, part.end - part.start).map_err(data)?;
         process.put(copy(to), part.start, &bytes).map_err(data)?;
     }
-    guard.finish().map(drop)
+    guard.finish(|| Ok(())).map(drop)
 }
 
 fn evict(world: &mut World, process: &Process) -> Done<()> {

@@ -114,7 +114,7 @@ pub fn write(map: &Map, range: std::ops::Range<u64>, to: usize) {
 pub fn copy_over(map: &Map, range: std::ops::Range<u64>, from: usize, to: usize) -> bool {
     let mut copier = map.copier().unwrap().unwrap();
     let guard = copier.begin(range, copy(from), copy(to)).unwrap();
-    guard.is_some_and(|guard| guard.finish().unwrap())
+    guard.is_some_and(|guard| guard.finish(nothing).unwrap())
 }
 
 /// The (start, end, mask) of the spans of a read.

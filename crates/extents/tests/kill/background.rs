@@ -32,7 +32,7 @@ pub fn run(stage: &Stage, mut random: Random) {
                         for part in guard.parts() {
                             copies.write(to.index(), part.start, &copies.read(from.index(), part.clone()));
                         }
-                        guard.finish().unwrap();
+                        guard.finish(|| Ok(())).unwrap();
                     }
                 }
             }

@@ -69,7 +69,7 @@ fn write(map: &Map, copies: &Copies, number: usize, value: u8, random: &mut Rand
     let prefer = random.index(COPIES);
     let mut guard = map.begin_write(slot(number)).unwrap();
     for span in guard.spans().to_vec() {
-        let may = |&number: &usize| span.forbidden != Some(CopyId::new(number));
+        let may = |&number: &usize| !span.forbidden.contains(CopyId::new(number));
         let chosen = [prefer].into_iter().chain(0..COPIES).find(may).unwrap();
         guard.prepare(span.range(), CopyId::new(chosen)).unwrap();
         // In two halves, so that some processes are killed in between.

@@ -67,6 +67,9 @@ pub fn leave(entry: &EntryRef, close: impl FnOnce() -> c_int) -> c_int {
         let _ = state::runtime_if_used();
         if let Ok(Some(file)) = entry.file() {
             file.closing();
+            if !entry.is_only_of_file() {
+                file.stays_open();
+            }
         }
     });
     drop(guard);

@@ -77,6 +77,9 @@ interpose!(
         sniff::locks_are_used();
         on_managed(fd, real, |managed| locks::lockf(managed, command, len))
     },
+    flock = |real, fd: c_int, operation: c_int| -> c_int {
+        on_managed(fd, real, |managed| locks::whole(managed, operation, real))
+    },
 );
 
 /// The result of F_GETFL for a managed file's descriptor. The kernel's own flags say that it is

@@ -60,6 +60,27 @@ pub fn lockf(managed: &Managed, command: c_int, len: libc::off_t) -> c_int {
     })
 }
 
+/// flock(2), which the kernel does on the anchor. What programs on other nodes wrote under the lock
+/// is seen once this one has it.
+pub fn whole(managed: &Managed, operation: c_int, flock: impl FnOnce() -> c_int) -> c_int {
+    answer(|| {
+        let kind = operation & !libc::LOCK_NB;
+        if kind != libc::LOCK_EX {
+            exchange(managed)?;
+        }
+        let locked = flock();
+        if locked == 0 && kind != libc::LOCK_UN {
+            exchange(managed)?;
+        }
+        Ok(locked)
+    })
+}
+
+/// Commits, and acquires what others have committed.
+fn exchange(managed: &Managed) -> Result<()> {
+    guarded(|| managed.file()?.exchange())
+}
+
 fn make(managed: &Managed, command: c_int, lock: &mut flock) -> Result<()> {
     let access = managed.flags()? & OFlags::RWMODE;
     let asks = !matches!(command, libc::F_GETLK | libc::F_OFD_GETLK);
@@ -69,8 +90,14 @@ fn make(managed: &Managed, command: c_int, lock: &mut flock) -> Result<()> {
         _ => {}
     }
     place(managed, lock)?;
+    // Programs on other nodes see what was written under a lock once they have it.
+    let gives_up = asks && c_int::from(lock.l_type) != libc::F_WRLCK;
+    if gives_up {
+        exchange(managed)?;
+    }
     // Signals are not blocked, because the wait may be long.
-    kernel::fcntl(holder(managed, command)?, command, std::ptr::from_mut(lock) as usize).map(drop)
+    kernel::fcntl(holder(managed, command)?, command, std::ptr::from_mut(lock) as usize)?;
+    if asks && c_int::from(lock.l_type) != libc::F_UNLCK { exchange(managed) } else { Ok(()) }
 }
 
 /// Converts the lock's start to an absolute offset: the private descriptor has another offset, and
@@ -110,6 +137,8 @@ pub fn closing(file: &LogicalFile) {
     // SAFETY: consists of numbers, for which zero is a valid value: the whole file.
     let mut lock: flock = unsafe { std::mem::zeroed() };
     lock.l_type = libc::F_UNLCK as i16;
+    // Close has no errors for it.
+    let _ = file.exchange();
     if let Ok(first) = first_object(file) {
         let _ = kernel::fcntl(first, libc::F_SETLK, &raw const lock as usize);
     }

@@ -73,6 +73,11 @@ impl Entry {
         self.file.as_ref().map(Option::as_deref).map_err(|error| *error)
     }
 
+    /// Whether no other description of this process refers to the file.
+    pub fn is_only_of_file(&self) -> bool {
+        !matches!(&self.file, Ok(Some(file)) if Arc::strong_count(file) > 1)
+    }
+
     pub fn status(&self) -> OFlags {
         OFlags::from_bits_retain(self.status.load(Ordering::Relaxed))
     }

@@ -138,6 +138,11 @@ impl<'f> CopySet<'f> {
         self.map.is_mapped().unwrap_or(true)
     }
 
+    /// Whether other nodes have the file open.
+    pub(crate) fn is_sharing(&self) -> bool {
+        self.map.is_sharing().unwrap_or(true)
+    }
+
     /// Starts a request: resumes paused background work, and counts the request so that background
     /// work yields to it.
     pub(crate) fn begin(&self) -> UnderWay<'f> {

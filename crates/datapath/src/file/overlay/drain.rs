@@ -141,6 +141,7 @@ impl CopySet<'_> {
             || self.overlay.copies.lazy_close
             || !self.file.is_writable()
             || self.is_mapped()
+            || self.is_sharing()
         {
             return Ok(());
         }

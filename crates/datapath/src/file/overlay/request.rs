@@ -196,6 +196,7 @@ impl CopySet<'_> {
         from: CopyId,
         to: CopyId,
     ) -> Result<u64> {
+        self.map.commit_to_copy(&range, &|| self.file.sync_objects(true)).logged()?;
         let Some(guard) = copier.begin(range, from, to).logged()? else { return Ok(0) };
         // Get the size now: a truncate waits for the guard.
         let size = self.file.size()?;
@@ -204,7 +205,11 @@ impl CopySet<'_> {
         }
         self.copy_parts(guard.parts(), from, to, size)?;
         let bytes = guard.parts().iter().map(|part| part.end - part.start).sum();
-        let valid = guard.finish().logged()?;
+        let sync = || match self.copy(to) {
+            Some(copy) => copy.objects().sync(&self.overlay.context.fan_out, true).logged(),
+            None => Ok(()),
+        };
+        let valid = guard.finish(sync).logged()?;
         Ok(if valid { bytes } else { 0 })
     }
 

@@ -14,7 +14,7 @@ use stripewise_policy::background::{
 use super::background::Work;
 use super::copy_set::CopySet;
 use super::state::Overlay;
-use crate::error::{Logged, Result};
+use crate::error::{Errno, Logged, Result};
 use crate::file::LogicalFile;
 use crate::file::copy::OpenCopy;
 
@@ -45,6 +45,7 @@ impl CopySet<'_> {
     /// Does one unit of background work. Returns the bytes copied or evicted; 0 if there is nothing
     /// to do now.
     pub(crate) fn work(&self) -> Result<u64> {
+        self.serve_other_nodes()?;
         if !self.file.is_writable() {
             return Ok(0);
         }
@@ -60,6 +61,12 @@ impl CopySet<'_> {
             progress.next_under_load_ns.store(now_ns.saturating_add(pause_ns), Ordering::Relaxed);
         }
         Ok(done)
+    }
+
+    /// Does what other nodes that have the file open wait for.
+    pub(crate) fn serve_other_nodes(&self) -> Result<()> {
+        let finish_truncate = || if self.file.is_writable() { self.file.settle() } else { Err(Errno::ROFS) };
+        self.map.poll(&|| self.file.sync_objects(true), &finish_truncate).logged()
     }
 
     /// Does the first unit of a step that finds something to do, on at most `pieces` ranges,

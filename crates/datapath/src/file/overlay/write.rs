@@ -1,5 +1,7 @@
 //! Writes to several copies.
 
+use std::ops::Range;
+
 use smallvec::smallvec;
 use stripewise_cluster::Durability;
 use stripewise_extents::{CopyId, Counter, Mask, Span, WriteGuard};
@@ -48,6 +50,13 @@ impl CopySet<'_> {
             let mut guard = self.map.begin_write(request.range()).logged()?;
             let parts = self.choose_write(kind, request, guard.spans(), &mut reservation);
             let mut written = Few::new();
+            if let Some(part) = parts.iter().flatten().find(|part| !may_write(&guard, part)) {
+                let (range, copy) = (part.range(), CopyId::new(part.copy));
+                drop(guard);
+                self.release_unused(&mut reservation, &written);
+                self.announce(range, copy)?;
+                continue;
+            }
             if let Some(parts) = parts {
                 let mut writer = Writer { copies: self, guard: &mut guard, request, written };
                 // SAFETY: the caller's promise.
@@ -75,6 +84,11 @@ impl CopySet<'_> {
         }
     }
 
+    /// Announces a write to other nodes, which have the file open as well.
+    fn announce(&self, range: Range<u64>, copy: CopyId) -> Result<()> {
+        self.map.announce(range, copy, self.present_mask(), &|| self.file.sync_objects(true)).logged()
+    }
+
     /// Chooses the copy to which each range goes; `None` if the write must be tried again.
     fn choose_write(
         &self,
@@ -85,19 +99,18 @@ impl CopySet<'_> {
     ) -> Option<Few<Part>> {
         let all = self.present_mask();
         let present = self.preferred(all);
-        let forbidden = |span: &Span| span.forbidden.map_or(Mask::NONE, Mask::only);
         if self.is_mapped() {
             let whole = Part { start: request.offset, end: request.offset + request.len, copy: ORIGINAL };
-            let allowed = known.iter().all(|span| span.forbidden != Some(CopyId::ORIGINAL));
+            let allowed = known.iter().all(|span| !span.forbidden.contains(CopyId::ORIGINAL));
             return allowed.then(|| smallvec![whole]);
         }
         // A range that is valid only where it cannot be written may go to any copy, because it is
         // overwritten.
-        let spans = spans_of(known, |span| match span.mask.and(present).minus(forbidden(span)) {
+        let spans = spans_of(known, |span| match span.mask.and(present).minus(span.forbidden) {
             Mask::NONE => Mask::ORIGINAL,
             mask => mask,
         });
-        let allowed = known.iter().fold(present, |allowed, span| allowed.minus(forbidden(span)));
+        let allowed = known.iter().fold(present, |allowed, span| allowed.minus(span.forbidden));
         let mut parts = Few::new();
         self.redirect(kind, request.range(), &spans, allowed, reservation, &mut parts);
         let mut chosen = Few::new();
@@ -105,7 +118,7 @@ impl CopySet<'_> {
             for span in known.iter().filter(|span| span.start < part.end && part.start < span.end) {
                 let range = part.start.max(span.start)..part.end.min(span.end);
                 let possible = |copies: Mask| {
-                    possible_copy(part.copy, copies.minus(forbidden(span)).bits(), span.mask.bits())
+                    possible_copy(part.copy, copies.minus(span.forbidden).bits(), span.mask.bits())
                 };
                 // A copy that has failed is better than none.
                 let copy = possible(present).or_else(|| possible(all))?;
@@ -129,6 +142,10 @@ impl CopySet<'_> {
     pub(crate) fn sync(&self, data_only: bool) -> Result<()> {
         self.map.sync(|| self.file.sync_objects(data_only)).logged()
     }
+}
+
+fn may_write(guard: &WriteGuard<'_>, part: &Part) -> bool {
+    guard.may_write(&part.range(), CopyId::new(part.copy))
 }
 
 fn push(parts: &mut Few<Part>, part: Part) {

@@ -17,12 +17,12 @@ use crate::error::io;
 use crate::hooks::reach;
 use crate::joining::{checked, header_of};
 use crate::journal::{COMMIT_BYTE, Header, JOIN_BYTE, Locked, Place};
-use crate::{MapError, MapSpec, Node, Result, Span};
+use crate::{MapError, MapSpec, Node, Result};
 use tail::Tail;
 
 pub use sessions::{SessionState, lock_sessions, session_states};
 pub(crate) use sessions::{living, lock_all_sessions};
-pub(crate) use tail::JoinLock;
+pub(crate) use tail::{JoinLock, Touched};
 
 /// A session's access to the journal of a file that several nodes use. It holds the session byte
 /// until it is dropped; a session that is dropped without [`FileEngine::leave`] is dead.
@@ -86,8 +86,8 @@ impl FileEngine {
 
     /// Begins a session that is alone, and recovers all others, if they are dead. The caller has
     /// the join lock. `suspects`: an append of this machine has failed whose session the log does
-    /// not show. Returns the journal as well, which stays locked against other joins; `Err` names
-    /// the node of a session that is alive.
+    /// not show. Returns the journal as well, which stays locked against other joins; `None` if
+    /// another session is alive.
     ///
     /// # Errors
     /// As [`FileEngine::join`].
@@ -97,18 +97,28 @@ impl FileEngine {
         place: &Arc<Place>,
         header: &Header,
         suspects: bool,
-    ) -> Result<std::result::Result<(Self, Locked), Node>> {
+    ) -> Result<Option<(Self, Locked)>> {
         let commit = lock_log(sys, spec, place, header)?;
         let tail = Tail::open(place, spec.id)?;
-        let dead = match sessions::lock_all_dead(place, &tail.log)? {
-            Ok(dead) => dead,
-            Err(alive) => return Ok(Err(alive)),
-        };
+        let Some(dead) = sessions::lock_all_dead(place, &tail.log)? else { return Ok(None) };
         let suspects = suspects || tail.log.members().any(|(_, member)| member.node.boot == spec.node.boot);
         let joining = records_alone(&tail.log, &spec.node, place)?;
         let begun = Self::begin(place, tail, commit, joining, suspects)?;
         drop(dead);
-        Ok(Ok(begun))
+        Ok(Some(begun))
+    }
+
+    /// Begins a session beside others that are alive. The caller has the join lock, and `suspects`
+    /// as for [`FileEngine::join_alone`].
+    ///
+    /// # Errors
+    /// As [`FileEngine::join`].
+    pub(crate) fn join_beside(spec: &MapSpec, place: &Arc<Place>, suspects: bool) -> Result<(Self, Locked)> {
+        let commit = place.lock(COMMIT_BYTE, false)?;
+        let tail = Tail::open(place, spec.id)?;
+        let joining = next_session(&tail.log, &spec.node, place)?;
+        let suspects = suspects || sessions::has_dead_of(place, &tail.log, &spec.node)?;
+        Self::begin(place, tail, commit, joining, suspects)
     }
 
     /// Appends the `records` by which a session joins. `suspects`: what a failed append of this
@@ -162,31 +172,44 @@ impl FileEngine {
         self.is_over
     }
 
+    /// Where the log's masks may have changed since the last call.
+    pub(crate) fn take_touched(&mut self) -> Touched {
+        self.tail.take_touched()
+    }
+
+    /// The journal's inode, and the number of the batch that this engine reads next.
+    pub(crate) fn position(&self) -> (u64, u64) {
+        self.tail.position()
+    }
+
+    /// The dead session that this engine may recover, because it has locked its byte.
+    pub(crate) fn dead(&self) -> Option<Session> {
+        self.dead.as_ref().map(|(dead, _)| *dead)
+    }
+
     /// Ends the session, which has committed everything and is used by no other process.
     ///
     /// # Errors
     /// As [`Engine::append`]; other nodes then recover the session.
     pub fn leave(mut self) -> Result<()> {
         let _join = self.place.lock(JOIN_BYTE, false)?;
-        self.commit(Vec::new(), true, JoinLock::Callers).map(drop)
+        let left = Record::Left(self.session);
+        self.put(&mut |_| vec![left.clone()], JoinLock::Callers).map(drop)
     }
 
-    /// Appends changes of the session and, with `closing`, its end. Returns the journal, with both
-    /// locks, if it was written anew.
+    /// Appends the records of this session that `decide` makes of the log's state. Returns the
+    /// journal, with both locks, if it was written anew.
     ///
     /// # Errors
     /// As [`Engine::append`].
-    pub(crate) fn commit(
+    pub(crate) fn put(
         &mut self,
-        changes: Vec<Span>,
-        closing: bool,
+        decide: &mut dyn FnMut(&Log) -> Vec<Record>,
         lock: JoinLock,
     ) -> Result<Option<Locked>> {
         self.check()?;
-        let changes = Some(Record::Changes(changes)).filter(|changes| *changes != Record::Changes(Vec::new()));
-        let left = closing.then_some(Record::Left(self.session));
-        let batches = Batch::by(self.session, changes.into_iter().chain(left).collect());
-        let done = self.change(&mut |_| batches.clone(), lock);
+        let session = self.session;
+        let done = self.change(&mut |log| Batch::by(session, decide(log)), lock);
         self.judged(done)
     }
 

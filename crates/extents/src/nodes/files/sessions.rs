@@ -83,16 +83,9 @@ pub(crate) fn living(
     Ok(None)
 }
 
-/// Locks the bytes of all sessions of the log; `Err` names the node of one that lives.
-pub(super) fn lock_all_dead(place: &Place, log: &Log) -> Result<std::result::Result<Vec<Locked>, Node>> {
-    let mut dead = Vec::new();
-    for (session, member) in log.members() {
-        match lock_dead(place, session)? {
-            Some(lock) => dead.push(lock),
-            None => return Ok(Err(member.node.clone())),
-        }
-    }
-    Ok(Ok(dead))
+/// Locks the bytes of all sessions of the log; `None` if one of them lives.
+pub(super) fn lock_all_dead(place: &Place, log: &Log) -> Result<Option<Vec<Locked>>> {
+    log.members().map(|(session, _)| lock_dead(place, session)).collect()
 }
 
 /// Whether the log has a dead session of this boot, whose processes had the same page cache as this

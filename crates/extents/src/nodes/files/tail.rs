@@ -1,5 +1,6 @@
 //! The journal as an engine has read it, and how it grows.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 
@@ -9,8 +10,8 @@ use crate::error::io;
 use crate::hooks::reach;
 use crate::journal::{HEADER_BYTES, Header, JOIN_BYTE, Kept, Locked, Place, Position, limit_bytes, write_new};
 use crate::nodes::record::{encode_batches, is_readable};
-use crate::nodes::{Batch, Log, Session};
-use crate::{MapError, Result};
+use crate::nodes::{Batch, Log, Record, Session};
+use crate::{MapError, Result, Span};
 
 /// The journal as far as it was read.
 pub(super) struct Tail {
@@ -27,6 +28,31 @@ pub(super) struct Tail {
     is_name_durable: bool,
     /// A write has failed: the end of the journal on disk is unknown.
     pub is_broken: bool,
+    touched: Touched,
+}
+
+/// Where the log's masks may have changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Touched {
+    /// Only in these ranges.
+    Ranges(Vec<Range<u64>>),
+    /// Anywhere, as the journal was read from its start.
+    All,
+}
+
+/// More ranges than this count as [`Touched::All`].
+const TOUCHED_MAX: usize = 1 << 16;
+
+impl Touched {
+    const NOWHERE: Self = Self::Ranges(Vec::new());
+
+    fn add(&mut self, batch: &Batch) {
+        let (Self::Ranges(ranges), Record::Changes(spans)) = (&mut *self, &batch.record) else { return };
+        ranges.extend(spans.iter().map(Span::range));
+        if ranges.len() > TOUCHED_MAX {
+            *self = Self::All;
+        }
+    }
 }
 
 /// Device and inode.
@@ -60,6 +86,7 @@ impl Tail {
             needed: 0,
             is_name_durable: false,
             is_broken: false,
+            touched: Touched::All,
         };
         tail.read_on(place)?;
         tail.needed = (HEADER_BYTES + restated(&tail.log).0.len()) as u64;
@@ -93,7 +120,18 @@ impl Tail {
 
     fn take(&mut self, bytes: &[u8]) {
         let Position { end, next } = &mut self.position;
-        *end += self.log.take(bytes, next, self.header.copies) as u64;
+        let touched = &mut self.touched;
+        *end += self.log.take(bytes, next, self.header.copies, |batch| touched.add(batch)) as u64;
+    }
+
+    /// Where the masks may have changed since the last call.
+    pub fn take_touched(&mut self) -> Touched {
+        std::mem::replace(&mut self.touched, Touched::NOWHERE)
+    }
+
+    /// The journal's inode, and the number of its next batch.
+    pub fn position(&self) -> (u64, u64) {
+        (self.identity.1, self.position.next)
     }
 
     /// Makes batches durable. `commit` is the locked journal, which was read to its end; `lock`

@@ -26,7 +26,7 @@ impl Process {
             let mut guard = map.begin_write(range).unwrap();
             let spans: Vec<Span> = guard.spans().to_vec();
             for span in spans {
-                let may = |&number: &usize| span.forbidden != Some(copy(number));
+                let may = |&number: &usize| !span.forbidden.contains(copy(number));
                 let chosen = [prefer].into_iter().chain(0..self.copies()).find(may).unwrap();
                 guard.prepare(span.range(), copy(chosen)).unwrap();
                 (span.start..span.end).for_each(|byte| self.world.put(chosen, byte, value));
@@ -67,7 +67,7 @@ impl Process {
                 let value = self.world.get(from, byte);
                 self.world.put(to, byte, value);
             }
-            guard.finish().unwrap();
+            guard.finish(|| Ok(())).unwrap();
         });
     }
 

@@ -8,7 +8,7 @@ use stripewise_sys::{Errno, Sys, SysRef};
 use super::support::*;
 use super::versions::of_one_node;
 use crate::journal::Journal;
-use crate::nodes::{Engine, FileEngine, Session};
+use crate::nodes::{Engine, FileEngine, Member, Session};
 use crate::shared::Word;
 use crate::tests::support::{SMALL, copy, copy_over, mask, nothing, only, real, spans, write};
 use crate::{Map, MapError, MapSpec, Span, repair};
@@ -35,10 +35,15 @@ fn opened_by(bed: &Bed) -> Option<String> {
     Journal::read(&real(), &bed.spec(9)).unwrap().opened.map(|node| node.name)
 }
 
+fn members(bed: &Bed) -> Vec<(Session, Member)> {
+    bed.log().members().map(|(session, member)| (session, member.clone())).collect()
+}
+
 fn refused(bed: &Bed, number: u8) -> MapError {
-    let before = bed.bytes();
+    let state = || (bed.log().listed(), members(bed));
+    let before = state();
     let error = map_on(&real(), bed, number).unwrap_err();
-    assert_eq!(bed.bytes(), before, "{error}");
+    assert_eq!(state(), before, "{error}");
     error
 }
 

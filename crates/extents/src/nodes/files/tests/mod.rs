@@ -6,5 +6,6 @@ mod maps;
 mod model;
 mod power_cut;
 mod sessions;
+mod sharing;
 pub(crate) mod support;
 mod versions;

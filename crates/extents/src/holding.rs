@@ -1,0 +1,353 @@
+//! Writing beside other nodes: the holds of the session (`docs/formats/nodes.md`, "Holds" and
+//! "Shared mode").
+
+use std::ops::Range;
+
+use crate::hooks::reach;
+use crate::joined::Joined;
+use crate::nodelog::Appended;
+use crate::nodes::{
+    Engine, FileEngine, Hold, HoldKind, Log, Record, Session, is_granted_beside, is_usable, is_write, may_add,
+    may_add_beside, own_holds, with_hold, without_holds, written_by_others,
+};
+use crate::session::Patience;
+use crate::shared::{COPIER_BYTE, Held};
+use crate::wait::Wait;
+use crate::{CopyId, Map, MapError, Mask, Result};
+
+/// A hold is rounded up to whole blocks of this size, so that a node that goes through a file
+/// appends to the log once per block.
+const BLOCK_BYTES: u64 = if cfg!(test) { 4096 } else { 64 << 20 };
+
+/// Syncs the objects of all copies, as for [`Map::sync`].
+pub type SyncData<'a> = &'a dyn Fn() -> stripewise_sys::Result<()>;
+
+/// What stands in the way of a `write` hold.
+enum Answer {
+    Held,
+    /// The hold is being given up.
+    GivenUp,
+    /// No more holds fit into the table.
+    Full,
+    /// The session was alone, and has not given that up in the log.
+    StillAlone,
+    Suspect,
+    /// Other sessions write to another copy, which cannot be used here.
+    OtherCopy,
+    /// Another session copies, evicts or truncates.
+    Busy,
+}
+
+impl Map {
+    /// Announces to other nodes that this one writes `range` to `copy`, or to the one of `usable`
+    /// that they write to. The caller, who has no [`crate::WriteGuard`], then begins its write
+    /// anew. Waits until other nodes have committed what is in the way.
+    ///
+    /// # Errors
+    /// EINTR; those of [`Map::sync`], since holds may have to be given up.
+    pub fn announce(
+        &self,
+        range: Range<u64>,
+        copy: CopyId,
+        usable: Mask,
+        sync_data: SyncData<'_>,
+    ) -> Result<()> {
+        let joined = self.joined()?;
+        let mut patience = Patience::new(&joined.sys);
+        loop {
+            match joined.try_to_hold(&range, copy, usable)? {
+                Answer::Held => return Ok(()),
+                Answer::GivenUp => joined.give_up(|held| held.is_given_up, sync_data)?,
+                Answer::Full => joined.give_up(|_| true, sync_data)?,
+                Answer::StillAlone => joined.end_alone(sync_data)?,
+                Answer::Suspect => self.sync(sync_data)?,
+                Answer::OtherCopy => return joined.claim(&range, copy, sync_data),
+                Answer::Busy => {
+                    joined.recover_some(|_| true)?;
+                    patience.pause().map_err(crate::error::caller("wait for another node"))?;
+                }
+            }
+        }
+    }
+}
+
+impl Map {
+    /// Commits what is pending in a range if other nodes have the file open: only what is committed
+    /// is copied then.
+    ///
+    /// # Errors
+    /// As [`Map::sync`].
+    pub fn commit_to_copy(&self, range: &Range<u64>, sync_data: SyncData<'_>) -> Result<()> {
+        let joined = self.joined()?;
+        if joined.is_sharing() && joined.is_pending(range)? { self.sync(sync_data) } else { Ok(()) }
+    }
+}
+
+fn rounded(range: &Range<u64>) -> Range<u64> {
+    let end = range.end.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES);
+    range.start / BLOCK_BYTES * BLOCK_BYTES..end
+}
+
+/// The `write` hold to add for a write of `range`: to `copy`, or where others write to one that is
+/// usable, to theirs.
+fn hold_for(log: &Log, own: Session, range: &Range<u64>, copy: CopyId, usable: Mask) -> Option<Hold> {
+    let others = written_by_others(log, own, range);
+    let copy = match others.lowest() {
+        Some(theirs) if usable.contains(theirs) => theirs,
+        Some(_) => return None,
+        None => copy,
+    };
+    let hold = |range| Hold { range, kind: HoldKind::Write(copy) };
+    let holds = [hold(rounded(range)), hold(range.clone())];
+    holds.into_iter().find(|hold| may_add(log, own, hold))
+}
+
+impl Joined {
+    fn try_to_hold(&self, range: &Range<u64>, copy: CopyId, usable: Mask) -> Result<Answer> {
+        let _node = self.lock_node()?;
+        if self.shared.is_alone() || self.shared.is_held(range, copy) {
+            return Ok(Answer::Held);
+        }
+        let holds = self.shared.holds();
+        if !self.shared.has_room(&holds) {
+            return Ok(Answer::Full);
+        }
+        self.with_engine(|engine| {
+            let own = engine.session();
+            let (mut answer, mut added) = (Answer::Busy, None);
+            let decide = &mut |log: &Log| {
+                (answer, added) = self.decide_hold(log, own, range, copy, usable, &holds);
+                added.iter().map(|held: &Held| with_hold(log, own, held.hold())).collect()
+            };
+            if let Appended::Suspect = self.append(engine, decide)? {
+                return Ok(Answer::Suspect);
+            }
+            reach("hold appended");
+            if let Some(held) = added {
+                let mut holds = holds;
+                holds.retain(|old| old.hold() != held.hold());
+                holds.push(held);
+                self.shared.set_holds(&holds);
+            }
+            Ok(answer)
+        })
+    }
+
+    fn decide_hold(
+        &self,
+        log: &Log,
+        own: Session,
+        range: &Range<u64>,
+        copy: CopyId,
+        usable: Mask,
+        holds: &[Held],
+    ) -> (Answer, Option<Held>) {
+        let is_alone = own_holds(log, own).iter().any(|hold| hold.kind == HoldKind::Alone);
+        let Some(hold) = hold_for(log, own, range, copy, usable) else {
+            let others = written_by_others(log, own, range);
+            let is_other = !others.is_empty() && (others.len() > 1 || others.and(usable).is_empty());
+            return (if is_other { Answer::OtherCopy } else { Answer::Busy }, None);
+        };
+        let HoldKind::Write(to) = hold.kind else { return (Answer::Busy, None) };
+        let is_given_up = holds.iter().any(|held| held.is_given_up && held.hold() == hold);
+        match () {
+            () if is_alone => (Answer::StillAlone, None),
+            () if is_given_up => (Answer::GivenUp, None),
+            () => {
+                let is_forced = !written_by_others(log, own, &hold.range).is_empty();
+                (Answer::Held, Some(Held { range: hold.range, copy: to, is_given_up: false, is_forced }))
+            }
+        }
+    }
+
+    /// Commits, and gives up the holds that `which` names.
+    pub fn give_up(&self, which: impl Fn(&Held) -> bool, sync_data: SyncData<'_>) -> Result<()> {
+        let marked = self.mark_given_up(which)?;
+        // Without a lock: a writer may wait for the sync lock with its range pinned.
+        self.wait_for_pins(|range| marked.iter().any(|held| held.overlaps(range)));
+        let mut commit = self.commit_to_sync()?;
+        let now = self.shared.holds();
+        let still = marked.iter().filter(|held| now.contains(held)).map(Held::hold).collect::<Vec<_>>();
+        if still.is_empty() {
+            return Ok(());
+        }
+        commit.gives_up(still);
+        self.sync_with(&mut commit, sync_data, false).inspect_err(|_| drop(self.unmark(&marked)))
+    }
+
+    fn mark_given_up(&self, which: impl Fn(&Held) -> bool) -> Result<Vec<Held>> {
+        let _node = self.lock_node()?;
+        let mut holds = self.shared.holds();
+        holds.iter_mut().filter(|held| which(held)).for_each(|held| held.is_given_up = true);
+        self.shared.set_holds(&holds);
+        holds.retain(|held| held.is_given_up && which(held));
+        Ok(holds)
+    }
+
+    /// Puts holds in force again that could not be given up.
+    fn unmark(&self, marked: &[Held]) -> Result<()> {
+        let _node = self.lock_node()?;
+        let mut holds = self.shared.holds();
+        holds.iter_mut().filter(|held| marked.contains(held)).for_each(|held| held.is_given_up = false);
+        self.shared.set_holds(&holds);
+        Ok(())
+    }
+
+    /// Gets a `write` hold for a copy to which others do not write: they give up theirs.
+    fn claim(&self, range: &Range<u64>, copy: CopyId, sync_data: SyncData<'_>) -> Result<()> {
+        self.give_up(|held| held.overlaps(range), sync_data)?;
+        let _copier = self.lock_board(COPIER_BYTE)?;
+        if !self.is_sharing() {
+            return Ok(());
+        }
+        self.wait_for_exclusive(range)?;
+        let hold = Hold { range: range.clone(), kind: HoldKind::Write(copy) };
+        let _node = self.lock_node()?;
+        self.with_engine(|engine| {
+            let own = engine.session();
+            let decide = &mut |log: &Log| {
+                let mut kept = own_holds(log, own).to_vec();
+                kept.retain(is_write);
+                kept.push(hold.clone());
+                vec![Record::Holds(own, kept)]
+            };
+            if let Appended::Done = self.append(engine, decide)? {
+                let mut holds = self.shared.holds();
+                holds.push(Held { range: range.clone(), copy, is_given_up: false, is_forced: false });
+                self.shared.set_holds(&holds);
+            }
+            Ok(())
+        })
+    }
+
+    /// Adds `exclusive` on a range, and waits until it is granted. The caller is the copier.
+    pub fn wait_for_exclusive(&self, range: &Range<u64>) -> Result<()> {
+        let mut patience = Patience::new(&self.sys);
+        while !self.try_exclusive(range, HoldKind::Exclusive)? {
+            self.recover_some(|_| false)?;
+            let paused = patience.pause().map_err(crate::error::caller("wait for another node"));
+            paused.inspect_err(|_| drop(self.drop_exclusive()))?;
+        }
+        Ok(())
+    }
+
+    /// Adds `exclusive` or `evict` on a range if the session does not have it. Returns whether it
+    /// is granted. The caller is the copier, and any other such hold of the session is that of a
+    /// process that has died.
+    pub fn try_exclusive(&self, range: &Range<u64>, kind: HoldKind) -> Result<bool> {
+        let hold = Hold { range: range.clone(), kind };
+        let _node = self.lock_node()?;
+        self.with_engine(|engine| {
+            self.read_log(engine)?;
+            let (own, dead) = (engine.session(), engine.dead().unwrap_or(Session::NONE));
+            let has = |log: &Log| own_holds(log, own).contains(&hold);
+            if !has(engine.log()) {
+                let decide = &mut |log: &Log| {
+                    let mut holds = own_holds(log, own).to_vec();
+                    holds.retain(is_write);
+                    let before = holds.len();
+                    if may_add_beside(log, own, dead, &hold) {
+                        holds.push(hold.clone());
+                    }
+                    let is_news = holds.len() > before || own_holds(log, own).len() > before;
+                    is_news.then_some(Record::Holds(own, holds)).into_iter().collect()
+                };
+                self.append(engine, decide)?;
+            }
+            let log = engine.log();
+            Ok(has(log) && (kind == HoldKind::Evict || is_granted_beside(log, own, dead, range)))
+        })
+    }
+
+    /// Gives up `exclusive` and `evict` holds. If that fails, the next copier does.
+    pub fn drop_exclusive(&self) -> Result<()> {
+        let _node = self.lock_node()?;
+        self.with_engine(|engine| {
+            let own = engine.session();
+            let decide = &mut |log: &Log| match own_holds(log, own).iter().all(is_write) {
+                true => Vec::new(),
+                false => vec![without_holds(log, own, |hold| !is_write(hold))],
+            };
+            self.append(engine, decide).map(drop)
+        })
+    }
+
+    /// Recovers one session that is dead, if there is one. One that may have been cutting the file
+    /// is left if `may_recover` does not accept it.
+    pub fn recover_some(&self, may_recover: impl Fn(Session) -> bool) -> Result<bool> {
+        let _node = self.lock_node()?;
+        self.with_engine(|engine| {
+            let own = engine.session();
+            let others: Vec<Session> =
+                engine.log().members().map(|(session, _)| session).filter(|&session| session != own).collect();
+            // Who finishes a truncate of a dead session keeps its byte locked.
+            let watched = engine.dead();
+            for session in others {
+                if cuts(engine.log(), session) && !may_recover(session) || !engine.lock_dead(session)? {
+                    continue;
+                }
+                let done = self.recover(engine, session);
+                if let Some(watched) = watched.filter(|&watched| engine.log().member(watched).is_some()) {
+                    engine.lock_dead(watched)?;
+                }
+                return done;
+            }
+            Ok(false)
+        })
+    }
+
+    /// Recovers a dead session whose byte the engine has locked. The caller has the node lock.
+    pub fn recover(&self, engine: &mut FileEngine, dead: Session) -> Result<bool> {
+        let decide = &mut |log: &Log| match log.member(dead) {
+            Some(_) => crate::nodes::recover(log, dead),
+            None => Vec::new(),
+        };
+        self.append(engine, decide).map(|done| matches!(done, Appended::Done))
+    }
+
+    /// Waits until every pin that is set now and that `which` names has been released, or its
+    /// process has died.
+    pub fn wait_for_pins(&self, which: impl Fn(&Range<u64>) -> bool) {
+        let mut wait = Wait::new(&self.sys);
+        for pin in self.shared.pins().into_iter().filter(|pin| which(pin.range())) {
+            while self.shared.is_still_set(&self.block, &pin) {
+                wait.pause();
+            }
+        }
+    }
+
+    /// Waits until no other session is alone, so that this one may read and write.
+    ///
+    /// # Errors
+    /// [`MapError::InUse`] after a while: the other node is stopped, or has the file mapped.
+    pub fn wait_until_usable(&self) -> Result<()> {
+        let mut patience = Patience::new(&self.sys);
+        while self.is_sharing() {
+            self.acquire()?;
+            let (usable, alone) = self.with_engine(|engine| {
+                let (log, own) = (engine.log(), engine.session());
+                let is_alone = |hold: &Hold| hold.kind == HoldKind::Alone;
+                let alone = log.members().find(|(_, member)| member.holds.iter().any(is_alone));
+                Ok((is_usable(log, own), alone.map(|(_, member)| member.node.name.clone())))
+            })?;
+            if usable {
+                break;
+            }
+            // The program that opens the file finishes a truncate before it writes.
+            if self.recover_some(|_| true)? {
+                continue;
+            }
+            if patience.is_over() {
+                let node = alone.unwrap_or_default();
+                return Err(MapError::InUse { path: self.place.path.clone(), node });
+            }
+            patience.pause().map_err(crate::error::io(&self.place.path, "wait for another node with"))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a dead session may have been cutting the file.
+pub(crate) fn cuts(log: &Log, session: Session) -> bool {
+    own_holds(log, session).iter().any(|hold| matches!(hold.kind, HoldKind::Exclusive | HoldKind::Alone))
+}

@@ -1,0 +1,540 @@
+//! Maps that several nodes have joined at once, with data: random writes, copies, evictions and
+//! commits, each node with threads of its own.
+//!
+//! The nodes work in phases. In a phase they write at random, also to the same blocks. At its end
+//! all commit, and then acquire. From then on all must read the same bytes, whichever copy they
+//! use.
+
+use std::fs::File;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError, RwLock};
+
+use stripewise_sys::Errno;
+
+use super::support::*;
+use crate::session::IS_PATIENT;
+use crate::tests::support::{SMALL, copy, nothing, real};
+use crate::{CopyId, Map, MapSpec, Mask, Span};
+
+const COPIES: usize = 2;
+const BLOCK: u64 = 512;
+const BLOCKS: u64 = 64;
+const PHASES: usize = 12;
+const STEPS: usize = 40;
+
+fn all() -> Mask {
+    Mask::all(COPIES)
+}
+
+/// A small random number generator, so that a failure can be repeated up to the scheduling.
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// The copies of the file, as a node has them open.
+struct Copies(Vec<File>);
+
+impl Copies {
+    fn open(bed: &Bed) -> Self {
+        let open = |number| {
+            let path = bed.dir.path().join(format!("copy{number}"));
+            File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap()
+        };
+        Self((0..COPIES).map(open).collect())
+    }
+
+    fn read(&self, range: &Range<u64>, from: CopyId) -> Vec<u8> {
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        self.0[from.index()].read_exact_at(&mut bytes, range.start).unwrap();
+        bytes
+    }
+
+    fn write(&self, range: &Range<u64>, to: CopyId, bytes: &[u8]) {
+        assert_eq!(bytes.len() as u64, range.end - range.start);
+        self.0[to.index()].write_all_at(bytes, range.start).unwrap();
+    }
+}
+
+/// Where the nodes wait for each other. A node that panics lets the others panic, too.
+#[derive(Default)]
+struct Meeting {
+    nodes: usize,
+    /// Nodes that wait, meetings so far, and whether a node has failed.
+    state: Mutex<(usize, usize, bool)>,
+    all_are_there: Condvar,
+}
+
+impl Meeting {
+    fn state(&self) -> std::sync::MutexGuard<'_, (usize, usize, bool)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether this node came last.
+    fn wait(&self) -> bool {
+        let mut state = self.state();
+        state.0 += 1;
+        if state.0 == self.nodes {
+            (state.0, state.1) = (0, state.1 + 1);
+            self.all_are_there.notify_all();
+            return true;
+        }
+        let number = state.1;
+        while state.1 == number && !state.2 {
+            state = self.all_are_there.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let has_failed = state.2;
+        drop(state);
+        assert!(!has_failed, "another node has failed");
+        false
+    }
+}
+
+/// Tells the others if its thread panics.
+struct Watched<'a>(&'a Meeting, &'a AtomicBool);
+
+impl Drop for Watched<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.state().2 = true;
+            self.0.all_are_there.notify_all();
+            self.1.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+struct NodeOf {
+    number: u8,
+    map: Map,
+    copies: Copies,
+}
+
+impl NodeOf {
+    fn join(bed: &Bed, number: u8) -> Self {
+        IS_PATIENT.set(true);
+        let spec = MapSpec { sessions: true, copies: COPIES, default: all(), ..bed.spec(number) };
+        Self { number, map: Map::join_tuned(real(), spec, SMALL).unwrap(), copies: Copies::open(bed) }
+    }
+
+    /// Writes one value to some blocks, as the data path does.
+    fn write(&self, range: Range<u64>, value: u8, rng: &mut Rng) {
+        let bytes = vec![value; (range.end - range.start) as usize];
+        'anew: loop {
+            let mut guard = self.map.begin_write(range.clone()).unwrap();
+            let spans: Vec<Span> = guard.spans().to_vec();
+            for span in spans {
+                let wanted = copy(rng.below(COPIES as u64) as usize);
+                let allowed = all().minus(span.forbidden);
+                let Some(to) = (if allowed.contains(wanted) { Some(wanted) } else { allowed.lowest() }) else {
+                    drop(guard);
+                    std::thread::yield_now();
+                    continue 'anew;
+                };
+                if !guard.may_write(&span.range(), to) {
+                    drop(guard);
+                    self.map.announce(span.range(), to, all(), &nothing).unwrap();
+                    continue 'anew;
+                }
+                match guard.prepare(span.range(), to) {
+                    Err(error) if error.errno() == Errno::BUSY => {
+                        drop(guard);
+                        std::thread::yield_now();
+                        continue 'anew;
+                    }
+                    prepared => prepared.unwrap(),
+                }
+                self.copies.write(&span.range(), to, &bytes[..span.len() as usize]);
+                guard.wrote(span.range(), to).unwrap();
+            }
+            return;
+        }
+    }
+
+    fn read(&self, range: Range<u64>, rng: &mut Rng) -> Vec<u8> {
+        loop {
+            let guard = self.map.begin_read(range.clone()).unwrap();
+            let chosen: Vec<(Span, CopyId)> =
+                guard.spans().iter().map(|span| (*span, any_of(span.mask, rng))).collect();
+            let bytes = chosen.iter().flat_map(|(span, from)| self.copies.read(&span.range(), *from)).collect();
+            let from = |span: &Span| chosen.iter().find(|(other, _)| other == span).unwrap().1;
+            if guard.still_valid(from).unwrap() {
+                return bytes;
+            }
+        }
+    }
+
+    fn copy(&self, range: Range<u64>, to: usize) {
+        let (from, to) = (copy(1 - to), copy(to));
+        let Some(mut copier) = self.map.copier().unwrap() else { return };
+        self.map.commit_to_copy(&range, &nothing).unwrap();
+        let Some(guard) = copier.begin(range, from, to).unwrap() else { return };
+        for part in guard.parts() {
+            self.copies.write(part, to, &self.copies.read(part, from));
+        }
+        guard.finish(nothing).unwrap();
+    }
+
+    /// Punching fills the copy with a value that nobody writes.
+    fn evict(&self, range: Range<u64>, from: usize) {
+        let Some(mut copier) = self.map.copier().unwrap() else { return };
+        let punch = |parts: &[Range<u64>]| {
+            parts.iter().for_each(|part| {
+                self.copies.write(part, copy(from), &vec![HOLE; (part.end - part.start) as usize])
+            });
+            Ok(())
+        };
+        copier.evict(range, copy(from), nothing, punch).unwrap();
+    }
+
+    fn poll(&self) {
+        self.map.poll_now(&nothing, &nothing).unwrap();
+    }
+}
+
+const HOLE: u8 = 255;
+
+fn any_of(copies: Mask, rng: &mut Rng) -> CopyId {
+    let copies: Vec<CopyId> = copies.iter().collect();
+    copies[rng.below(copies.len() as u64) as usize]
+}
+
+/// What the blocks may contain at the end of the phase.
+struct Content {
+    before: Vec<u8>,
+    /// The last value of each node.
+    last: Vec<[Option<u8>; 4]>,
+}
+
+impl Content {
+    fn wrote(&mut self, node: u8, range: &Range<u64>, value: u8) {
+        for block in range.start / BLOCK..range.end / BLOCK {
+            self.last[block as usize][node as usize] = Some(value);
+        }
+    }
+
+    fn found(&mut self, bytes: &[u8]) {
+        for (block, bytes) in bytes.chunks(BLOCK as usize).enumerate() {
+            let value = bytes[0];
+            assert!(bytes.iter().all(|&byte| byte == value), "block {block} is torn");
+            let last: Vec<u8> = self.last[block].iter().flatten().copied().collect();
+            let expected = if last.is_empty() { vec![self.before[block]] } else { last };
+            assert!(expected.contains(&value), "block {block} is {value}, not one of {expected:?}");
+            self.before[block] = value;
+            self.last[block] = [None; 4];
+        }
+    }
+}
+
+/// One run with `nodes` nodes. Threads of each node write; one serves the others, one copies and
+/// evicts.
+fn run(nodes: usize, seed: u64) {
+    let bed = Bed::holding(&crate::journal::Header { copies: COPIES as u8, default: all(), ..HEADER }.encode());
+    let copies = Copies::open(&bed);
+    (0..COPIES).for_each(|number| {
+        copies.write(&(0..BLOCKS * BLOCK), copy(number), &vec![0; (BLOCKS * BLOCK) as usize])
+    });
+    let content =
+        Mutex::new(Content { before: vec![0; BLOCKS as usize], last: vec![[None; 4]; BLOCKS as usize] });
+    let meeting = Meeting { nodes, ..Meeting::default() };
+    std::thread::scope(|scope| {
+        for number in 0..nodes as u8 {
+            let (bed, content, meeting) = (&bed, &content, &meeting);
+            scope.spawn(move || {
+                let node = RwLock::new(NodeOf::join(bed, number + 1));
+                let is_done = AtomicBool::new(false);
+                std::thread::scope(|scope| {
+                    let _watched = Watched(meeting, &is_done);
+                    scope.spawn(|| {
+                        let _watched = Watched(meeting, &is_done);
+                        serve(&node, &is_done);
+                    });
+                    scope.spawn(|| {
+                        let _watched = Watched(meeting, &is_done);
+                        work(&node, &is_done, seed);
+                    });
+                    phases(&node.read().unwrap(), content, meeting, seed);
+                    meeting.wait();
+                    is_done.store(true, Ordering::SeqCst);
+                });
+                node.into_inner().unwrap().map.leave(nothing).unwrap();
+            });
+        }
+    });
+    let journal = crate::Journal::read(&real(), &bed.spec(9)).unwrap();
+    assert_eq!(journal.nodes.unwrap().members().count(), 0);
+    let node = NodeOf::join(&bed, 1);
+    let mut rng = Rng(seed | 1);
+    content.into_inner().unwrap().found(&node.read(0..BLOCKS * BLOCK, &mut rng));
+}
+
+fn serve(node: &RwLock<NodeOf>, is_done: &AtomicBool) {
+    while !is_done.load(Ordering::SeqCst) {
+        node.read().unwrap().poll();
+        std::thread::sleep(std::time::Duration::from_micros(300));
+    }
+}
+
+fn work(node: &RwLock<NodeOf>, is_done: &AtomicBool, seed: u64) {
+    let node = node.read().unwrap();
+    let mut rng = Rng((seed + 77 * u64::from(node.number)) | 1);
+    while !is_done.load(Ordering::SeqCst) {
+        let first = rng.below(BLOCKS);
+        let range = first * BLOCK..(first + 1 + rng.below(BLOCKS - first)) * BLOCK;
+        let number = rng.below(COPIES as u64) as usize;
+        if rng.below(4) == 0 {
+            node.evict(range, number)
+        } else {
+            node.copy(range, number)
+        }
+        std::thread::yield_now();
+    }
+}
+
+fn phases(node: &NodeOf, content: &Mutex<Content>, meeting: &Meeting, seed: u64) {
+    let mut rng = Rng((seed * 31 + u64::from(node.number) * 1009) | 1);
+    for _ in 0..PHASES {
+        for _ in 0..STEPS {
+            step(node, content, &mut rng);
+        }
+        node.map.sync(nothing).unwrap();
+        meeting.wait();
+        node.map.acquire().unwrap();
+        let read = node.read(0..BLOCKS * BLOCK, &mut rng);
+        assert!(!read.contains(&HOLE), "a hole was read");
+        if meeting.wait() {
+            content.lock().unwrap().found(&read);
+        }
+        meeting.wait();
+        let now: Vec<u8> = content.lock().unwrap().before.clone();
+        let values: Vec<u8> = read.chunks(BLOCK as usize).map(|block| block[0]).collect();
+        assert_eq!(values, now, "node {} reads something else", node.number);
+        meeting.wait();
+    }
+}
+
+fn step(node: &NodeOf, content: &Mutex<Content>, rng: &mut Rng) {
+    let first = rng.below(BLOCKS);
+    let range = first * BLOCK..(first + 1 + rng.below(4).min(BLOCKS - first - 1)) * BLOCK;
+    match rng.below(8) {
+        0 => node.map.sync(nothing).unwrap(),
+        1 | 2 => {
+            let read = node.read(range.clone(), rng);
+            assert!(!read.contains(&HOLE), "a hole was read in {range:?}");
+        }
+        _ => {
+            let value = node.number * 60 + rng.below(60) as u8;
+            // Before the write: another node may end the phase's check only after this node's own.
+            content.lock().unwrap().wrote(node.number, &range, value);
+            node.write(range, value, rng);
+        }
+    }
+}
+
+#[test]
+fn nodes_agree_on_what_they_wrote_together() {
+    let rounds = if std::env::var_os("STRIPEWISE_LONG").is_some() { 100 } else { 4 };
+    for seed in 0..rounds {
+        run(2 + (seed % 2) as usize, seed + 1);
+    }
+}
+
+/// Two nodes that have the file open.
+fn two_nodes() -> (Bed, NodeOf, NodeOf) {
+    let bed = Bed::holding(&crate::journal::Header { copies: COPIES as u8, default: all(), ..HEADER }.encode());
+    let first = NodeOf::join(&bed, 1);
+    let second = served_by(&first, || NodeOf::join(&bed, 2));
+    (bed, first, second)
+}
+
+/// Does something for which another node has to look at the log.
+fn served_by<T: Send>(node: &NodeOf, act: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|scope| {
+        let acting = scope.spawn(act);
+        while !acting.is_finished() {
+            node.poll();
+        }
+        acting.join().unwrap()
+    })
+}
+
+/// Ends when `sync` is called, or after a while: then it waits for the writer, as it must.
+fn until_called(is_called: &AtomicBool) {
+    for _ in 0..200 {
+        if is_called.load(Ordering::SeqCst) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+/// Lets `node` commit while it writes; the data must be written by then.
+fn commits_after_its_writers(node: &NodeOf, is_committing: impl Fn() -> bool + Sync) {
+    let (is_written, is_called) = (AtomicBool::new(false), AtomicBool::new(false));
+    let sync_data = || {
+        is_called.store(true, Ordering::SeqCst);
+        assert!(is_written.load(Ordering::SeqCst), "the data is synced before it is written");
+        Ok(())
+    };
+    let mut guard = node.map.begin_write(0..BLOCK).unwrap();
+    guard.prepare(0..BLOCK, copy(0)).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            IS_PATIENT.set(true);
+            while !is_committing() {
+                node.map.poll_now(&sync_data, &nothing).unwrap();
+            }
+        });
+        until_called(&is_called);
+        is_written.store(true, Ordering::SeqCst);
+        guard.wrote(0..BLOCK, copy(0)).unwrap();
+        drop(guard);
+    });
+}
+
+#[test]
+fn a_session_that_is_alone_shares_only_after_its_writers_are_done() {
+    let bed = Bed::holding(&crate::journal::Header { copies: COPIES as u8, default: all(), ..HEADER }.encode());
+    let first = NodeOf::join(&bed, 1);
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| NodeOf::join(&bed, 2));
+        commits_after_its_writers(&first, || first.map.is_sharing().unwrap());
+        while !second.is_finished() {
+            first.poll();
+        }
+        let second = second.join().unwrap();
+        assert_eq!(second.map.begin_read(0..BLOCK).unwrap().spans()[0].mask, Mask::ORIGINAL);
+    });
+}
+
+#[test]
+fn a_hold_is_given_up_only_after_its_writers_are_done() {
+    let (_bed, first, second) = two_nodes();
+    let mut rng = Rng(1);
+    first.write(0..BLOCK, 1, &mut rng);
+    first.map.announce(0..BLOCK, copy(0), all(), &nothing).unwrap();
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            IS_PATIENT.set(true);
+            drop(second.map.begin_truncate(0).unwrap());
+            is_done.store(true, Ordering::SeqCst);
+        });
+        commits_after_its_writers(&first, || is_done.load(Ordering::SeqCst));
+    });
+}
+
+#[test]
+fn nothing_is_punched_before_every_node_has_acknowledged_it() {
+    let (bed, first, second) = two_nodes();
+    let punch = |parts: &[Range<u64>]| {
+        assert_eq!(parts, [0..BLOCK]);
+        let log = bed.log();
+        let own = log.members().next().unwrap().0;
+        assert!(crate::nodes::may_punch(&log, own, &(0..BLOCK)), "another node may read there");
+        Ok(())
+    };
+    let evicted = served_by(&second, || {
+        let mut copier = first.map.copier().unwrap().unwrap();
+        copier.evict(0..BLOCK, copy(1), nothing, punch).unwrap()
+    });
+    assert_eq!(evicted, BLOCK);
+    second.map.acquire().unwrap();
+    assert_eq!(second.map.begin_read(0..BLOCK).unwrap().spans()[0].mask, Mask::ORIGINAL);
+}
+
+#[test]
+fn a_read_starts_over_if_its_copy_was_evicted_and_copied_back() {
+    let (_bed, first, second) = two_nodes();
+    first.copies.write(&(0..BLOCK), copy(0), &[0; BLOCK as usize]);
+    let guard = second.map.begin_read(0..BLOCK).unwrap();
+    served_by(&second, || first.evict(0..BLOCK, 1));
+    served_by(&second, || first.copy(0..BLOCK, 1));
+    second.map.acquire().unwrap();
+    assert_eq!(second.map.begin_read(0..BLOCK).unwrap().spans()[0].mask, all());
+    assert!(!guard.still_valid(|_| copy(1)).unwrap(), "it may have read the hole");
+}
+
+/// Writes the first block to a copy, as the data path does.
+fn write_to(node: &NodeOf, to: usize) {
+    node.map.announce(0..BLOCK, copy(to), all(), &nothing).unwrap();
+    let mut guard = node.map.begin_write(0..BLOCK).unwrap();
+    guard.prepare(0..BLOCK, copy(to)).unwrap();
+    guard.wrote(0..BLOCK, copy(to)).unwrap();
+}
+
+fn mask_at(node: &NodeOf) -> Mask {
+    node.map.begin_read(0..BLOCK).unwrap().spans()[0].mask
+}
+
+#[test]
+fn what_a_process_committed_before_it_died_is_not_committed_again() {
+    let (bed, first, second) = two_nodes();
+    let same_node = NodeOf::join(&bed, 1);
+    write_to(&first, 0);
+    let joined = first.map.joined().unwrap();
+    let holds = joined.shared.holds().iter().map(|held| held.hold()).collect();
+    let mut commit = joined.commit_to_sync().unwrap();
+    let mut changes = commit.changes(false);
+    changes.add(Span::new(0..BLOCK, Mask::ORIGINAL));
+    commit.gives_up(holds);
+    commit.put(changes, false, false).unwrap();
+    // It dies before the index shows that this was committed.
+    drop(commit);
+    drop(first);
+    write_to(&second, 1);
+    second.map.sync(nothing).unwrap();
+    same_node.map.acquire().unwrap();
+    assert_eq!(mask_at(&same_node), Mask::only(copy(1)));
+    same_node.map.sync(nothing).unwrap();
+    second.map.acquire().unwrap();
+    assert_eq!(mask_at(&second), Mask::only(copy(1)));
+    // Where others write to copy 1, it is theirs.
+    same_node.map.announce(0..BLOCK, copy(0), all(), &nothing).unwrap();
+    assert!(same_node.map.begin_write(0..BLOCK).unwrap().may_write(&(0..BLOCK), copy(1)));
+    write_to(&same_node, 1);
+}
+
+#[test]
+fn a_process_that_died_while_it_ended_being_alone_is_replaced() {
+    let bed = Bed::holding(&crate::journal::Header { copies: COPIES as u8, default: all(), ..HEADER }.encode());
+    let (first, same_node) = (NodeOf::join(&bed, 1), NodeOf::join(&bed, 1));
+    write_to(&first, 1);
+    first.map.joined().unwrap().shared.set_alone(false);
+    drop(first);
+    let second = served_by(&same_node, || NodeOf::join(&bed, 2));
+    assert_eq!(mask_at(&second), Mask::only(copy(1)), "it was committed first");
+    // A writer does the same if it comes first.
+    second.map.leave(nothing).unwrap();
+    same_node.poll();
+    assert!(!same_node.map.is_sharing().unwrap());
+    same_node.map.joined().unwrap().shared.set_alone(false);
+    write_to(&same_node, 0);
+    assert!(same_node.map.is_sharing().unwrap());
+    assert_eq!(bed.log().members().next().unwrap().1.holds.len(), 1);
+}
+
+#[test]
+fn a_copy_is_synced_before_other_nodes_learn_of_it() {
+    let (bed, first, _second) = two_nodes();
+    write_to(&first, 0);
+    first.map.sync(nothing).unwrap();
+    let mut copier = first.map.copier().unwrap().unwrap();
+    let guard = copier.begin(0..BLOCK, copy(0), copy(1)).unwrap().unwrap();
+    let is_synced = AtomicBool::new(false);
+    let sync_copy = || {
+        is_synced.store(true, Ordering::SeqCst);
+        assert_eq!(bed.log().spans(&(0..BLOCK))[0].mask, Mask::ORIGINAL);
+        Ok(())
+    };
+    assert!(guard.finish(sync_copy).unwrap());
+    assert!(is_synced.load(Ordering::SeqCst));
+    assert_eq!(bed.log().spans(&(0..BLOCK))[0].mask, all());
+}
