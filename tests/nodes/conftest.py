@@ -155,6 +155,16 @@ def environment(worlds):
     return {**of_cluster, "LD_PRELOAD": f"{ROOT / 'build' / 'finalize.so'} {BIN / LIBRARY_NAME}"}
 
 
+def let_nodes_share(bed, worlds):
+    """Says in the markers of the targets that the file system gives what several nodes need that have a file with copies
+    open. (The targets get their markers with the first file.)"""
+    maker = Actor(bed, "node1", environment(worlds))
+    maker.close(maker.open(worlds.managed / "first", os.O_RDWR | os.O_CREAT, 0o666))
+    maker.end()
+    for marker in worlds.cluster.root.glob("**/stripewise-target.toml"):
+        marker.write_text(marker.read_text() + "sessions = true\n")
+
+
 @pytest.fixture
 def worlds_of(place, bin_dir, library):
     """worlds_of(layout) -> plain and managed files on the shared file system."""

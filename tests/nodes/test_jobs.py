@@ -1,5 +1,6 @@
 """MPI jobs on one, two and four nodes: the same program on plain and on managed files writes the same
-bytes, which all nodes read. Files with several copies are for one node at a time."""
+bytes, which all nodes read. Files with several copies are for one node at a time, unless the markers
+of the targets say otherwise."""
 
 import pytest
 from cephfs.test_programs import MPI_PROGRAMS
@@ -7,7 +8,7 @@ from conftest import BIN, BUILD, LONG, MPIS
 from copies import KINDS, write_plan
 from worlds import CYCLES
 
-from .conftest import ALL_NODES, RUNNING, environment
+from .conftest import ALL_NODES, RUNNING, environment, let_nodes_share
 
 RANKS = 4
 COUNTS = [1, 2, 4]  # of nodes
@@ -99,6 +100,27 @@ def test_a_job_on_one_node_uses_files_with_copies(bed, worlds_of, run_both, kind
     worlds = worlds_of("[]")
     write_plan(worlds.cluster, kind)
     run_both(worlds, name, mpi, launcher, ALL_NODES[:1])
+
+
+def shared_jobs():
+    """(kind of copies, program, MPI, launcher, number of nodes) of jobs whose nodes share files with
+    copies; without IS_FULL every program once."""
+    for p, program in enumerate(MPI_PROGRAMS):
+        for m, mpi in enumerate(MPIS):
+            for k, kind in enumerate(KINDS):
+                for c, count in enumerate(COUNTS[1:]):
+                    if IS_FULL or (p + m + c) % 2 == 0 and p % len(KINDS) == k and p // 2 % 2 == m:
+                        yield kind, program, mpi, LAUNCHERS[(p + k + c) % len(LAUNCHERS)], count
+
+
+@pytest.mark.parametrize(("kind", "name", "mpi", "launcher", "count"), list(shared_jobs()))
+def test_a_job_on_several_nodes_shares_files_with_copies(bed, worlds_of, run_both, kind, name, mpi, launcher, count):
+    skip_without_slurm(bed, launcher)
+    worlds = worlds_of("[]")
+    write_plan(worlds.cluster, kind)
+    let_nodes_share(bed, worlds)
+    run_both(worlds, name, mpi, launcher, ALL_NODES[:count])
+    bed.on("node2", BIN / "stripewise", "fsck", "-p", worlds.cluster.plan, worlds.managed / "f", "--compare")
 
 
 @pytest.mark.parametrize("kind", KINDS)
