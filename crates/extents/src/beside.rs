@@ -43,12 +43,14 @@ impl Copier<'_> {
         let _evict = Exclusive::of_copier(joined);
         // From here on writers need not wait; they only avoid the copy.
         joined.shared.slot().set(SlotState::Tainted);
-        if joined.is_acknowledged(range)? {
-            joined.shared.word(Word::Evictions).fetch_add(1, Ordering::SeqCst);
-            reach("punch");
-            let punched = joined.not_valid(range, copy)?;
-            punch(&punched).map_err(caller("punch a hole"))?;
+        if !joined.is_acknowledged(range)? {
+            // The next eviction there frees the space.
+            return Ok(0);
         }
+        joined.shared.word(Word::Evictions).fetch_add(1, Ordering::SeqCst);
+        reach("punch");
+        let punched = joined.not_valid(range, copy)?;
+        punch(&punched).map_err(caller("punch a hole"))?;
         let bytes = changed.iter().map(Span::len).sum();
         joined.shared.count(&joined.block, Counter::Evictions, changed.len() as u64);
         joined.shared.count(&joined.block, Counter::EvictedBytes, bytes);

@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::hooks;
 use crate::joined::Joined;
 use crate::nodelog::Appended;
-use crate::nodes::{HoldKind, Log, Record, is_write, without_holds};
+use crate::nodes::{Log, Record, is_write, without_holds};
 use crate::shared::Counter;
 use crate::{Result, Span};
 
@@ -22,7 +22,7 @@ impl<'j> Exclusive<'j> {
     /// The hold for a copy; `None` if others write there now, who are not made to stop.
     pub fn on(joined: &'j Joined, range: &Range<u64>) -> Result<Option<Self>> {
         let exclusive = Self(joined);
-        let is_granted = joined.try_exclusive(range, HoldKind::Exclusive)?;
+        let is_granted = joined.try_exclusive(range, false)?;
         if !is_granted {
             joined.shared.count(&joined.block, Counter::GivenUp, 1);
         }

@@ -63,7 +63,7 @@ impl Map {
                 Answer::Suspect => self.sync(sync_data)?,
                 Answer::OtherCopy => return joined.claim(&range, copy, sync_data),
                 Answer::Busy => {
-                    joined.recover_some(|_| true)?;
+                    joined.recover_some(|_| false)?;
                     patience.pause().map_err(crate::error::caller("wait for another node"))?;
                 }
             }
@@ -223,7 +223,7 @@ impl Joined {
     /// Adds `exclusive` on a range, and waits until it is granted. The caller is the copier.
     pub fn wait_for_exclusive(&self, range: &Range<u64>) -> Result<()> {
         let mut patience = Patience::new(&self.sys);
-        while !self.try_exclusive(range, HoldKind::Exclusive)? {
+        while !self.try_exclusive(range, true)? {
             self.recover_some(|_| false)?;
             let paused = patience.pause().map_err(crate::error::caller("wait for another node"));
             paused.inspect_err(|_| drop(self.drop_exclusive()))?;
@@ -231,11 +231,12 @@ impl Joined {
         Ok(())
     }
 
-    /// Adds `exclusive` or `evict` on a range if the session does not have it. Returns whether it
-    /// is granted. The caller is the copier, and any other such hold of the session is that of a
-    /// process that has died.
-    pub fn try_exclusive(&self, range: &Range<u64>, kind: HoldKind) -> Result<bool> {
-        let hold = Hold { range: range.clone(), kind };
+    /// Adds `exclusive` on a range if the session does not have it. Returns whether it is granted.
+    /// The caller is the copier, and any other such hold of the session is that of a process that
+    /// has died. With `asks`, the hold is added even if it is not granted at once, and others give
+    /// up theirs.
+    pub fn try_exclusive(&self, range: &Range<u64>, asks: bool) -> Result<bool> {
+        let hold = Hold { range: range.clone(), kind: HoldKind::Exclusive };
         let _node = self.lock_node()?;
         self.with_engine(|engine| {
             self.read_log(engine)?;
@@ -246,7 +247,8 @@ impl Joined {
                     let mut holds = own_holds(log, own).to_vec();
                     holds.retain(is_write);
                     let before = holds.len();
-                    if may_add_beside(log, own, dead, &hold) {
+                    let is_useful = asks || is_granted_beside(log, own, dead, range);
+                    if is_useful && may_add_beside(log, own, dead, &hold) {
                         holds.push(hold.clone());
                     }
                     let is_news = holds.len() > before || own_holds(log, own).len() > before;
@@ -255,7 +257,7 @@ impl Joined {
                 self.append(engine, decide)?;
             }
             let log = engine.log();
-            Ok(has(log) && (kind == HoldKind::Evict || is_granted_beside(log, own, dead, range)))
+            Ok(has(log) && is_granted_beside(log, own, dead, range))
         })
     }
 

@@ -16,7 +16,7 @@ use crate::nodes::{
     Engine, FileEngine, HoldKind, JoinLock, Log, Record, Touched, evictions_of_others, own_holds,
 };
 use crate::shared::{Held, NODE_BYTE, Word};
-use crate::{Mask, Result, Span};
+use crate::{CopyId, Mask, Result, Span};
 
 /// Number of spans of the log that one transaction applies.
 const SPANS_AT_ONCE: usize = 1024;
@@ -214,6 +214,10 @@ impl Joined {
 
     /// The copies that may not be written to in a range, because other nodes write to another one.
     pub fn forced(&self, range: &Range<u64>) -> Vec<(Range<u64>, Mask)> {
-        if self.is_sharing() { self.shared.forced(range) } else { Vec::new() }
+        if !self.is_sharing() {
+            return Vec::new();
+        }
+        let all = Mask::all(CopyId::LIMIT);
+        self.shared.forced(range).iter().map(|(part, copies)| (part, all.minus(copies))).collect()
     }
 }

@@ -13,7 +13,8 @@ use crate::joined::Joined;
 use crate::journal::Locked;
 use crate::nodelog::Appended;
 use crate::nodes::{
-    Engine, Hold, HoldKind, Log, Record, Session, is_asked_for, may_be_alone, owes_acknowledgement, own_holds,
+    Engine, Hold, HoldKind, Log, Record, Session, is_asked_for, is_write, may_be_alone, owes_acknowledgement,
+    own_holds,
 };
 use crate::shared::{COPIER_BYTE, POLL_BYTE, Word};
 use crate::{Map, Result};
@@ -36,6 +37,8 @@ struct Found {
     asked: Vec<Hold>,
     owes: bool,
     suspect: bool,
+    /// The session has a copier's hold.
+    copies: bool,
 }
 
 impl Map {
@@ -78,6 +81,12 @@ impl Map {
         if found.owes {
             joined.acknowledge()?;
         }
+        if found.copies
+            && let Some(_copier) = joined.try_lock_board(COPIER_BYTE)?
+        {
+            // Its process has died.
+            joined.drop_exclusive()?;
+        }
         joined.watch(finish_truncate)
     }
 }
@@ -116,6 +125,7 @@ impl Joined {
                 asked: holds.iter().filter(|hold| is_asked_for(log, own, hold)).cloned().collect(),
                 owes: owes_acknowledgement(log, own),
                 suspect: self.shared.is(Word::Appending),
+                copies: !holds.iter().all(is_write),
             })
         })
     }

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{FIRST_HOLD, HOLD_WORDS, HOLDS_MAX, SharedState};
-use crate::nodes::{Hold, HoldKind};
+use crate::nodes::{Hold, HoldKind, Ranges};
 use crate::{CopyId, Mask};
 
 /// Words before the table.
@@ -39,7 +39,7 @@ pub(crate) struct Held {
     pub copy: CopyId,
     /// It is being given up: no write begins under it.
     pub is_given_up: bool,
-    /// Other sessions write to this copy there, so no other copy may be written to.
+    /// Other sessions write to this copy somewhere there, so no other copy is chosen.
     pub is_forced: bool,
 }
 
@@ -163,12 +163,17 @@ impl SharedState {
         covered == Some(true)
     }
 
-    /// The parts of `range` where only one copy may be written to, because other sessions write to
-    /// it, with the copies that this excludes.
-    pub fn forced(&self, range: &Range<u64>) -> Vec<(Range<u64>, Mask)> {
+    /// The parts of `range` where other sessions may write, or did when the hold was added, with
+    /// the copies that they write to.
+    pub fn forced(&self, range: &Range<u64>) -> Ranges<Mask> {
         let forced = |holds: &[Held]| {
-            let forced = holds.iter().filter(|held| held.is_forced && held.overlaps(range));
-            forced.map(|held| (held.range.clone(), Mask::all(CopyId::LIMIT).without(held.copy))).collect()
+            let mut copies = Ranges::default();
+            for held in holds.iter().filter(|held| held.is_forced && held.overlaps(range)) {
+                for (part, known) in copies.pieces(&held.range) {
+                    copies.set(&part, Some(known.unwrap_or(Mask::NONE).with(held.copy)));
+                }
+            }
+            copies
         };
         self.look_at_holds(forced).unwrap_or_default()
     }
@@ -193,8 +198,12 @@ mod tests {
         assert!(shared.is_held(&(12..28), copy(1)) && shared.is_held(&(10..30), copy(1)));
         assert!(!shared.is_held(&(12..28), copy(0)) && !shared.is_held(&(9..12), copy(1)));
         assert!(!shared.is_held(&(28..31), copy(1)));
-        assert_eq!(shared.forced(&(0..41)), [(40..50, Mask::all(8).without(copy(0)))]);
-        assert_eq!(shared.forced(&(0..40)), []);
+        let forced = |range| shared.forced(&range).iter().collect::<Vec<_>>();
+        assert_eq!(forced(0..41), [(40..50, only(0))]);
+        assert_eq!(forced(0..40), []);
+        let both = [(40..50, 0), (45..60, 1)].map(|(range, to)| Held { is_forced: true, ..held(range, to) });
+        shared.set_holds(&both);
+        assert_eq!(forced(0..100), [(40..45, only(0)), (45..50, mask(&[0, 1])), (50..60, only(1))]);
         shared.set_holds(&[Held { is_given_up: true, ..held(10..20, 1) }]);
         assert!(!shared.is_held(&(10..20), copy(1)) && !shared.is_held(&(40..50), copy(0)));
         // A process dies while it changes the table.

@@ -538,3 +538,24 @@ fn a_copy_is_synced_before_other_nodes_learn_of_it() {
     assert!(is_synced.load(Ordering::SeqCst));
     assert_eq!(bed.log().spans(&(0..BLOCK))[0].mask, all());
 }
+
+#[test]
+fn the_hold_of_a_copier_that_has_died_is_given_up() {
+    let (bed, first, second) = two_nodes();
+    let same_node = NodeOf::join(&bed, 1);
+    {
+        let joined = first.map.joined().unwrap();
+        assert!(joined.try_exclusive(&(0..BLOCK), false).unwrap());
+    }
+    drop(first);
+    served_by(&same_node, || write_to(&second, 1));
+    assert_eq!(mask_at(&second), Mask::only(copy(1)));
+    assert!(
+        !same_node.map.joined().unwrap().try_exclusive(&(0..BLOCK), false).unwrap(),
+        "the other node writes there"
+    );
+    assert!(
+        bed.log().members().all(|(_, member)| member.holds.iter().all(crate::nodes::is_write)),
+        "it is not asked"
+    );
+}
