@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
@@ -269,6 +270,8 @@ CALL(dup3) { return written((int)IN(dup3(s->fd, 201, O_CLOEXEC))); }
 CALL(fcntl) { return written((int)IN(fcntl(s->fd, F_DUPFD, 202))); }
 CALL(fcntl_lock) { struct flock lock = {.l_type = F_WRLCK}; return IN(fcntl(s->fd, F_SETLK, &lock)); }
 CALL(lockf) { lseek(s->fd, 0, SEEK_SET); return IN(lockf(s->fd, F_TLOCK, 10)); }
+
+CALL(flock) { return IN(flock(s->fd, LOCK_EX | LOCK_NB)); }
 
 CALL(unlink) { return IN(unlink(s->path)); }
 CALL(unlinkat) { return IN(unlinkat(AT_FDCWD, s->path, 0)); }
@@ -532,6 +535,7 @@ const struct call calls[] = {
     {"fcntl fcntl64 __fcntl", "fcntl", WRITES, OPENED, call_fcntl, 0},
     {"fcntl fcntl64 __fcntl", "fcntl, a lock", NOTHING, OPENED, call_fcntl_lock, 0},
     {"lockf lockf64", "lockf", NOTHING, OPENED, call_lockf, 0},
+    {"flock", "flock", NOTHING, OPENED, call_flock, 0},
     {"unlink", "unlink", REMOVES, CLOSED, call_unlink, 0},
     {"unlink", "unlink of an open file", REMOVES, OPENED, call_unlink, 0},
     {"unlinkat", "unlinkat", REMOVES, CLOSED, call_unlinkat, 0},

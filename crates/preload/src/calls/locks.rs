@@ -16,7 +16,7 @@ use stripewise_datapath::LogicalFile;
 use stripewise_sys::{Errno, Mode, OFlags, Result};
 
 use crate::descriptors::{FdPath, Managed, to_path};
-use crate::process::{answer, guarded, kernel, state};
+use crate::process::{answer, errno, guarded, kernel, state};
 
 pub fn is_about(command: c_int) -> bool {
     matches!(command, libc::F_SETLK | libc::F_SETLKW | libc::F_GETLK) || is_of_description(command)
@@ -63,17 +63,18 @@ pub fn lockf(managed: &Managed, command: c_int, len: libc::off_t) -> c_int {
 /// flock(2), which the kernel does on the anchor. What programs on other nodes wrote under the lock
 /// is seen once this one has it.
 pub fn whole(managed: &Managed, operation: c_int, flock: impl FnOnce() -> c_int) -> c_int {
-    answer(|| {
-        let kind = operation & !libc::LOCK_NB;
-        if kind != libc::LOCK_EX {
-            exchange(managed)?;
-        }
-        let locked = flock();
-        if locked == 0 && kind != libc::LOCK_UN {
-            exchange(managed)?;
-        }
-        Ok(locked)
-    })
+    let kind = operation & !libc::LOCK_NB;
+    if kind != libc::LOCK_EX
+        && let Err(error) = exchange(managed)
+    {
+        return errno::fail(error);
+    }
+    // Sets errno itself if it fails.
+    let locked = flock();
+    match kind {
+        libc::LOCK_SH | libc::LOCK_EX if locked == 0 => answer(|| exchange(managed).map(|()| 0)),
+        _ => locked,
+    }
 }
 
 /// Commits, and acquires what others have committed.
