@@ -156,8 +156,8 @@ def environment(worlds):
 
 
 def let_nodes_share(bed, worlds):
-    """Says in the markers of the targets that the file system gives what several nodes need that have a file with copies
-    open. (The targets get their markers with the first file.)"""
+    """Says in the markers of the targets that several nodes may have a file with copies open. (The
+    targets get their markers with the first file.)"""
     maker = Actor(bed, "node1", environment(worlds))
     maker.close(maker.open(worlds.managed / "first", os.O_RDWR | os.O_CREAT, 0o666))
     maker.end()

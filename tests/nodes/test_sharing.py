@@ -11,7 +11,8 @@ import pytest
 from conftest import BIN, LONG
 
 from .conftest import Actor, Refused
-from .test_sessions import BLOCK, BLOCKS, CREATE, DEAD_WITHIN_S, DEATHS, RW, Content, opened, shared  # noqa: F401 (a fixture)
+from .test_sessions import BLOCK, BLOCKS, CREATE, DEAD_WITHIN_S, DEATHS, RW, Content, opened
+from .test_sessions import shared  # noqa: F401 (a fixture)
 from .test_striped import pattern
 
 ROUNDS = 20 if LONG else 2
@@ -186,8 +187,8 @@ class Owner:
         self.actor.process.wait()
 
     def checks(self, others, dead=None):
-        """What a node reads once it has acquired: what others have synced, or newer bytes. Once the node `dead` is recovered, all
-        read the same of what it had not synced."""
+        """What a node reads once it has acquired: what others have synced, or newer bytes. Once the
+        node `dead` is recovered, all read the same of what it had not synced."""
         self.sync()
         read = self.actor.pread(self.fd, BLOCKS * BLOCK, 0)
         for other in others:

@@ -93,7 +93,7 @@ impl Joined {
             if may || hooks::blocked() || self.sys.now_ns() >= until_ns {
                 return Ok(may);
             }
-            self.recover_some(|_| false)?;
+            self.recover_some(false)?;
             self.sys.sleep_until_ns(self.sys.now_ns() + LOOK_NS);
         }
     }

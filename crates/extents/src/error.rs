@@ -69,7 +69,8 @@ pub enum MapError {
     InUse { path: PathBuf, node: String },
     /// Other nodes have the file open, and would not see stores through a shared mapping.
     #[error(
-        "{path}: cannot be mapped shared and writable while other nodes have the file open; close it there, or use          read and write",
+        "{path}: cannot be mapped shared and writable while other nodes have the file open; close it there, or use \
+         read and write",
         path = path.display()
     )]
     Shared { path: PathBuf },

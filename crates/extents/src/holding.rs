@@ -7,8 +7,8 @@ use crate::hooks::reach;
 use crate::joined::Joined;
 use crate::nodelog::Appended;
 use crate::nodes::{
-    Engine, FileEngine, Hold, HoldKind, Log, Record, Session, is_granted_beside, is_usable, is_write, may_add,
-    may_add_beside, own_holds, with_hold, without_holds, written_by_others,
+    Engine, FileEngine, Hold, HoldKind, Log, Record, Session, is_alone, is_granted_beside, is_usable, is_write,
+    may_add, may_add_beside, own_holds, with_hold, without_holds, written_by_others,
 };
 use crate::session::Patience;
 use crate::shared::{COPIER_BYTE, Held};
@@ -63,7 +63,7 @@ impl Map {
                 Answer::Suspect => self.sync(sync_data)?,
                 Answer::OtherCopy => return joined.claim(&range, copy, sync_data),
                 Answer::Busy => {
-                    joined.recover_some(|_| false)?;
+                    joined.recover_some(false)?;
                     patience.pause().map_err(crate::error::caller("wait for another node"))?;
                 }
             }
@@ -142,7 +142,6 @@ impl Joined {
         usable: Mask,
         holds: &[Held],
     ) -> (Answer, Option<Held>) {
-        let is_alone = own_holds(log, own).iter().any(|hold| hold.kind == HoldKind::Alone);
         let Some(hold) = hold_for(log, own, range, copy, usable) else {
             let others = written_by_others(log, own, range);
             let is_other = !others.is_empty() && (others.len() > 1 || others.and(usable).is_empty());
@@ -151,7 +150,7 @@ impl Joined {
         let HoldKind::Write(to) = hold.kind else { return (Answer::Busy, None) };
         let is_given_up = holds.iter().any(|held| held.is_given_up && held.hold() == hold);
         match () {
-            () if is_alone => (Answer::StillAlone, None),
+            () if is_alone(log, own) => (Answer::StillAlone, None),
             () if is_given_up => (Answer::GivenUp, None),
             () => {
                 let is_forced = !written_by_others(log, own, &hold.range).is_empty();
@@ -224,7 +223,7 @@ impl Joined {
     pub fn wait_for_exclusive(&self, range: &Range<u64>) -> Result<()> {
         let mut patience = Patience::new(&self.sys);
         while !self.try_exclusive(range, true)? {
-            self.recover_some(|_| false)?;
+            self.recover_some(false)?;
             let paused = patience.pause().map_err(crate::error::caller("wait for another node"));
             paused.inspect_err(|_| drop(self.drop_exclusive()))?;
         }
@@ -274,18 +273,15 @@ impl Joined {
         })
     }
 
-    /// Recovers one session that is dead, if there is one. One that may have been cutting the file
-    /// is left if `may_recover` does not accept it.
-    pub fn recover_some(&self, may_recover: impl Fn(Session) -> bool) -> Result<bool> {
+    /// Recovers one session that is dead, if there is one; with `even_cutting` also one that may
+    /// have been cutting the file.
+    pub fn recover_some(&self, even_cutting: bool) -> Result<bool> {
         let _node = self.lock_node()?;
         self.with_engine(|engine| {
-            let own = engine.session();
-            let others: Vec<Session> =
-                engine.log().members().map(|(session, _)| session).filter(|&session| session != own).collect();
             // Who finishes a truncate of a dead session keeps its byte locked.
             let watched = engine.dead();
-            for session in others {
-                if cuts(engine.log(), session) && !may_recover(session) || !engine.lock_dead(session)? {
+            for session in others(engine) {
+                if cuts(engine.log(), session) && !even_cutting || !engine.lock_dead(session)? {
                     continue;
                 }
                 let done = self.recover(engine, session);
@@ -328,15 +324,14 @@ impl Joined {
             self.acquire()?;
             let (usable, alone) = self.with_engine(|engine| {
                 let (log, own) = (engine.log(), engine.session());
-                let is_alone = |hold: &Hold| hold.kind == HoldKind::Alone;
-                let alone = log.members().find(|(_, member)| member.holds.iter().any(is_alone));
+                let alone = log.members().find(|&(session, _)| is_alone(log, session));
                 Ok((is_usable(log, own), alone.map(|(_, member)| member.node.name.clone())))
             })?;
             if usable {
                 break;
             }
             // The program that opens the file finishes a truncate before it writes.
-            if self.recover_some(|_| true)? {
+            if self.recover_some(true)? {
                 continue;
             }
             if patience.is_over() {
@@ -347,6 +342,12 @@ impl Joined {
         }
         Ok(())
     }
+}
+
+/// The other sessions of the log.
+pub(crate) fn others(engine: &FileEngine) -> Vec<Session> {
+    let sessions = engine.log().members().map(|(session, _)| session);
+    sessions.filter(|&session| session != engine.session()).collect()
 }
 
 /// Whether a dead session may have been cutting the file.

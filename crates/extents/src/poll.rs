@@ -7,13 +7,13 @@ use std::os::fd::AsFd;
 use stripewise_sys::LockKind;
 
 use crate::error::io;
-use crate::holding::{SyncData, cuts};
+use crate::holding::{SyncData, cuts, others};
 use crate::hooks::reach;
 use crate::joined::Joined;
 use crate::journal::Locked;
 use crate::nodelog::Appended;
 use crate::nodes::{
-    Engine, Hold, HoldKind, Log, Record, Session, is_asked_for, is_write, may_be_alone, owes_acknowledgement,
+    Engine, Hold, Log, Record, Session, is_alone, is_asked_for, is_write, may_be_alone, owes_acknowledgement,
     own_holds,
 };
 use crate::shared::{COPIER_BYTE, POLL_BYTE, Word};
@@ -120,7 +120,7 @@ impl Joined {
             let holds = own_holds(log, own);
             Ok(Found {
                 // The process that ended it has died.
-                must_share: holds.iter().any(|hold| hold.kind == HoldKind::Alone),
+                must_share: is_alone(log, own),
                 is_last: is_only,
                 asked: holds.iter().filter(|hold| is_asked_for(log, own, hold)).cloned().collect(),
                 owes: owes_acknowledgement(log, own),
@@ -144,11 +144,10 @@ impl Joined {
         self.wait_for_pins(|_| true);
         self.shared.slot().clear();
         let mut commit = self.commit_to_sync()?;
-        let alone = Hold { range: 0..u64::MAX, kind: HoldKind::Alone };
         if !self.is_alone_in_log()? {
             return Ok(());
         }
-        commit.gives_up(vec![alone]);
+        commit.gives_up(vec![Hold::ALONE]);
         let ended = self.sync_with(&mut commit, sync_data, false);
         if ended.is_err() && self.is_alone_in_log().unwrap_or(false) {
             self.shared.set_alone(true);
@@ -157,8 +156,7 @@ impl Joined {
     }
 
     fn is_alone_in_log(&self) -> Result<bool> {
-        let is_alone = |hold: &Hold| hold.kind == HoldKind::Alone;
-        self.with_engine(|engine| Ok(own_holds(engine.log(), engine.session()).iter().any(is_alone)))
+        self.with_engine(|engine| Ok(is_alone(engine.log(), engine.session())))
     }
 
     /// Shared mode ends, unless a process copies.
@@ -167,11 +165,10 @@ impl Joined {
         let _node = self.lock_node()?;
         self.with_engine(|engine| {
             let own = engine.session();
-            let alone = Record::Holds(own, vec![Hold { range: 0..u64::MAX, kind: HoldKind::Alone }]);
+            let alone = Record::Holds(own, vec![Hold::ALONE]);
             let decide = &mut |log: &Log| may_be_alone(log, own).then(|| alone.clone()).into_iter().collect();
             let done = self.append(engine, decide)?;
-            let holds = own_holds(engine.log(), own);
-            if matches!(done, Appended::Done) && holds.iter().any(|hold| hold.kind == HoldKind::Alone) {
+            if matches!(done, Appended::Done) && is_alone(engine.log(), own) {
                 self.shared.set_holds(&[]);
                 self.shared.set_alone(true);
             }
@@ -210,9 +207,7 @@ impl Joined {
     fn lock_next_dead(&self) -> Result<Option<Session>> {
         let _node = self.lock_node()?;
         self.with_engine(|engine| {
-            let own = engine.session();
-            let others: Vec<Session> =
-                engine.log().members().map(|(session, _)| session).filter(|&session| session != own).collect();
+            let (own, others) = (engine.session(), others(engine));
             let next = others.iter().find(|&&session| session > own).or(others.first()).copied();
             Ok(match next {
                 Some(next) if engine.lock_dead(next)? => Some(next),

@@ -11,7 +11,7 @@ use crate::hooks::{blocked, reach};
 use crate::joining::Joining;
 use crate::journal::{Header, Locked};
 use crate::lmdb::Env;
-use crate::nodes::{Engine, FileEngine, Hold, HoldKind, JoinLock, Record, Session, own_holds};
+use crate::nodes::{Engine, FileEngine, JoinLock, Record, Session, is_alone};
 use crate::shared::{self, Opened, SharedState, Word};
 use crate::spec::SHARED_FILE;
 use crate::{MapError, Result};
@@ -147,8 +147,7 @@ impl Joining<'_> {
             None => FileEngine::join_beside(self.spec, self.place, suspects)?,
         };
         let (log, own) = (engine.log(), engine.session());
-        let alone = Hold { range: 0..u64::MAX, kind: HoldKind::Alone };
-        let is_alone = own_holds(log, own).contains(&alone);
+        let is_alone = is_alone(log, own);
         let made = self.make(&log.listed(), log.default_mask());
         // So that nobody has to recover the session.
         let leave = |_: &MapError| drop(engine.put(&mut |_| vec![Record::Left(own)], JoinLock::Callers));

@@ -95,7 +95,7 @@ impl Own {
 
     /// Whether the session is alone.
     pub fn is_alone(&self, log: &Log) -> bool {
-        rules::own_holds(log, self.session).iter().any(|hold| hold.kind == HoldKind::Alone)
+        rules::is_alone(log, self.session)
     }
 
     /// Whether anything in `range` is noted.

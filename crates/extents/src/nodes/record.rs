@@ -57,6 +57,11 @@ pub struct Hold {
     pub kind: HoldKind,
 }
 
+impl Hold {
+    /// The hold of a session that is alone.
+    pub const ALONE: Self = Self { range: 0..u64::MAX, kind: HoldKind::Alone };
+}
+
 /// A change of the log's state.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Record {

@@ -7,8 +7,6 @@ use super::log::Log;
 use super::record::{Hold, HoldKind, Record, Session};
 use crate::{CopyId, Mask, Node, Span};
 
-const EVERYTHING: Range<u64> = 0..u64::MAX;
-
 fn overlap(one: &Range<u64>, other: &Range<u64>) -> bool {
     one.start < other.end && other.start < one.end
 }
@@ -23,10 +21,14 @@ pub fn join(log: &Log, node: &Node) -> (Session, Vec<Record>) {
     let session = Session(log.last_session().0 + 1);
     let mut records = vec![Record::Joined(session, node.clone())];
     if may_be_alone(log, session) {
-        let hold = Hold { range: EVERYTHING, kind: HoldKind::Alone };
-        records.push(Record::Holds(session, vec![hold]));
+        records.push(Record::Holds(session, vec![Hold::ALONE]));
     }
     (session, records)
+}
+
+/// Whether the session is alone.
+pub fn is_alone(log: &Log, session: Session) -> bool {
+    own_holds(log, session).iter().any(|hold| hold.kind == HoldKind::Alone)
 }
 
 /// Whether no other session is in the log (H4).

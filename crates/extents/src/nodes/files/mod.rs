@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use stripewise_sys::{Errno, SysRef};
 
-use super::{Batch, Engine, Hold, HoldKind, Log, Record, Session, rules};
+use super::{Batch, Engine, Hold, Log, Record, Session, rules};
 use crate::error::io;
 use crate::hooks::reach;
 use crate::joining::{checked, header_of};
@@ -277,7 +277,7 @@ fn records_alone(log: &Log, node: &Node, place: &Place) -> Result<(Session, Vec<
         Batch::by(Session::NONE, recovered.clone()).iter().for_each(|batch| after.apply(batch));
         records.extend(recovered);
     }
-    let alone = Record::Holds(session, vec![Hold { range: 0..u64::MAX, kind: HoldKind::Alone }]);
+    let alone = Record::Holds(session, vec![Hold::ALONE]);
     if !records.contains(&alone) {
         records.push(alone);
     }

@@ -111,6 +111,11 @@ impl Drop for Watched<'_> {
     }
 }
 
+/// A file with replicas.
+fn replicated() -> Bed {
+    Bed::holding(&crate::journal::Header { copies: COPIES as u8, default: all(), ..HEADER }.encode())
+}
+
 struct NodeOf {
     number: u8,
     map: Map,
@@ -236,7 +241,7 @@ impl Content {
 /// One run with `nodes` nodes. Threads of each node write; one serves the others, one copies and
 /// evicts.
 fn run(nodes: usize, seed: u64) {
-    let bed = Bed::holding(&crate::journal::Header { copies: COPIES as u8, default: all(), ..HEADER }.encode());
+    let bed = replicated();
     let copies = Copies::open(&bed);
     (0..COPIES).for_each(|number| {
         copies.write(&(0..BLOCKS * BLOCK), copy(number), &vec![0; (BLOCKS * BLOCK) as usize])
@@ -348,7 +353,7 @@ fn nodes_agree_on_what_they_wrote_together() {
 
 /// Two nodes that have the file open.
 fn two_nodes() -> (Bed, NodeOf, NodeOf) {
-    let bed = Bed::holding(&crate::journal::Header { copies: COPIES as u8, default: all(), ..HEADER }.encode());
+    let bed = replicated();
     let first = NodeOf::join(&bed, 1);
     let second = served_by(&first, || NodeOf::join(&bed, 2));
     (bed, first, second)
@@ -365,7 +370,7 @@ fn served_by<T: Send>(node: &NodeOf, act: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Ends when `sync` is called, or after a while: then it waits for the writer, as it must.
+/// Ends when a callback is called, or after a while: then its caller waits, as it must.
 fn until_called(is_called: &AtomicBool) {
     for _ in 0..200 {
         if is_called.load(Ordering::SeqCst) {
@@ -401,7 +406,7 @@ fn commits_after_its_writers(node: &NodeOf, is_committing: impl Fn() -> bool + S
 
 #[test]
 fn a_session_that_is_alone_shares_only_after_its_writers_are_done() {
-    let bed = Bed::holding(&crate::journal::Header { copies: COPIES as u8, default: all(), ..HEADER }.encode());
+    let bed = replicated();
     let first = NodeOf::join(&bed, 1);
     std::thread::scope(|scope| {
         let second = scope.spawn(|| NodeOf::join(&bed, 2));
@@ -434,16 +439,26 @@ fn a_hold_is_given_up_only_after_its_writers_are_done() {
 #[test]
 fn nothing_is_punched_before_every_node_has_acknowledged_it() {
     let (bed, first, second) = two_nodes();
+    let is_called = AtomicBool::new(false);
     let punch = |parts: &[Range<u64>]| {
+        is_called.store(true, Ordering::SeqCst);
         assert_eq!(parts, [0..BLOCK]);
         let log = bed.log();
         let own = log.members().next().unwrap().0;
         assert!(crate::nodes::may_punch(&log, own, &(0..BLOCK)), "another node may read there");
         Ok(())
     };
-    let evicted = served_by(&second, || {
+    let evict = || {
         let mut copier = first.map.copier().unwrap().unwrap();
         copier.evict(0..BLOCK, copy(1), nothing, punch).unwrap()
+    };
+    let evicted = std::thread::scope(|scope| {
+        let evicting = scope.spawn(evict);
+        until_called(&is_called);
+        while !evicting.is_finished() {
+            second.poll();
+        }
+        evicting.join().unwrap()
     });
     assert_eq!(evicted, BLOCK);
     second.map.acquire().unwrap();
@@ -504,7 +519,7 @@ fn what_a_process_committed_before_it_died_is_not_committed_again() {
 
 #[test]
 fn a_process_that_died_while_it_ended_being_alone_is_replaced() {
-    let bed = Bed::holding(&crate::journal::Header { copies: COPIES as u8, default: all(), ..HEADER }.encode());
+    let bed = replicated();
     let (first, same_node) = (NodeOf::join(&bed, 1), NodeOf::join(&bed, 1));
     write_to(&first, 1);
     first.map.joined().unwrap().shared.set_alone(false);
