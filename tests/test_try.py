@@ -68,7 +68,8 @@ class Site:
 
     def make_plan(self, name, scheme):
         plan = self.root / f"{name}.toml"
-        self.stripewise("plan", self.trace, "-c", self.cluster.toml, "--scheme", scheme, "--min-gain", "none", "-o", plan)
+        words = ("--scheme", scheme, "--min-gain", "none", "-o", plan)
+        self.stripewise("plan", self.trace, "-c", self.cluster.toml, *words)
         return plan
 
     def place(self, plan):

@@ -117,7 +117,10 @@ proptest! {
         workload.file_sets[0].present = match present {
             0 => Present::Plain,
             1 => Present::Def,
-            _ => Present::Known { name: "now".into(), layouts: vec![striped(&[4, 5], 64 * K).unwrap()], layout_of: None },
+            _ => {
+                let layouts = vec![striped(&[4, 5], 64 * K).unwrap()];
+                Present::Known { name: "now".into(), layouts, layout_of: None }
+            }
         };
         let mut cluster = measured(mixed(), [error; 2]);
         if pooled {

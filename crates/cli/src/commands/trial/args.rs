@@ -30,9 +30,10 @@ use crate::flags::ClusterFlags;
   stripewise try --undo -d new
   stripewise try -c cluster.toml --native -- mpirun -n 16 ./app   in the file system's own layouts
 
-What remains in the directory of the try (-d): the traces of all runs, for `stripewise report --before before-1.trace
--t after-1.trace`, the plan, and what is needed to undo it. The preload library and the libraries for MPI are selected by
-STRIPEWISE_LIB and STRIPEWISE_MPI, as for `trace` and `run`.")]
+What remains in the directory of the try (-d): the traces of all runs (for `stripewise report
+--before before-1.trace -t after-1.trace`), the plan, and what is needed to undo it. The preload
+library and the libraries for MPI are selected by STRIPEWISE_LIB and STRIPEWISE_MPI, as for `trace`
+and `run`.")]
 pub struct Args {
     #[command(flatten)]
     pub cluster: ClusterFlags,

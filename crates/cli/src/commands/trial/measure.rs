@@ -31,8 +31,8 @@ pub fn run(path: &Path, plan: Option<&Plan>) -> anyhow::Result<Run> {
     let trace = open_trace(path)?;
     if let Some(reason) = trace.incomplete() {
         bail!(
-            "{}: the trace of a run lacks calls, so runs cannot be compared: {reason}; {ENV_LIMIT} raises the limit of a \
-             process",
+            "{}: the trace of a run lacks calls, so runs cannot be compared: {reason}; {ENV_LIMIT} \
+             raises the limit of a process",
             path.display()
         );
     }

@@ -118,7 +118,8 @@ fn predicted(predictions: &Predictions, compared: &Compared) -> Option<String> {
     };
     (now_s > 0.0).then(|| {
         format!(
-            "The plan promised {now_s:.3} s before and {planned_s:.3} s after ({:.0} % less); measured was {:.0} % less.",
+            "The plan promised {now_s:.3} s before and {planned_s:.3} s after ({:.0} % less); measured was {:.0} % \
+             less.",
             100.0 * (1.0 - planned_s / now_s),
             100.0 * compared.io.difference.saved
         )
@@ -131,7 +132,8 @@ fn verdict(outcome: &Outcome, compared: &Compared) -> String {
     let spread_s = difference.spread_s.unwrap_or_default();
     let saved_s = difference.saved_s.abs();
     if before.mean_s == 0.0 && after.mean_s == 0.0 {
-        return "Undone: the command did no I/O on files of the plan, so nothing can be said. Is the plan one for this command?"
+        return "Undone: the command did no I/O on files of the plan, so nothing can be said. Is the plan one for this \
+                command?"
             .to_owned();
     }
     match (outcome, difference.verdict) {
@@ -139,12 +141,12 @@ fn verdict(outcome: &Outcome, compared: &Compared) -> String {
             "Kept: the new layouts save {saved_s:.3} s of I/O, and the spread of {runs} is {spread_s:.3} s."
         ),
         (_, Verdict::Slower) => format!(
-            "Undone: the new layouts take {saved_s:.3} s more I/O, and the spread of {runs} is {spread_s:.3} s. The files \
-             have their former layouts back."
+            "Undone: the new layouts take {saved_s:.3} s more I/O, and the spread of {runs} is {spread_s:.3} s. The \
+             files have their former layouts back."
         ),
         _ => format!(
-            "Undone: the difference of {saved_s:.3} s of I/O is within the spread of {runs}, {spread_s:.3} s, so no gain \
-             is certain. The files have their former layouts back."
+            "Undone: the difference of {saved_s:.3} s of I/O is within the spread of {runs}, {spread_s:.3} s, so no \
+             gain is certain. The files have their former layouts back."
         ),
     }
 }
@@ -191,7 +193,8 @@ pub fn interrupted(trial: &Trial) -> String {
             trial.undo_command()
         ),
         _ => format!(
-            "interrupted: nothing was changed, and there is nothing to undo; the same command continues with the runs in {}",
+            "interrupted: nothing was changed, and there is nothing to undo; the same command continues with the runs \
+             in {}",
             trial.dir.display()
         ),
     }

@@ -32,13 +32,13 @@ pub fn record(trial: &Trial, plan: &Plan) -> anyhow::Result<Former> {
                 let Some(manifest) = present::manifest_now(&runtime, &file.path)? else { continue };
                 ensure!(
                     manifest.copies.is_none(),
-                    "{path} has several copies, which cannot be brought back; turn it into a plain file with `stripewise \
-                     export {path}`, or leave it out with --only"
+                    "{path} has several copies, which cannot be brought back; turn it into a plain file with \
+                     `stripewise export {path}`, or leave it out with --only"
                 );
                 let Some(layout) = present::layout_of(&manifest, &mut back.cluster)? else {
                     bail!(
-                        "{path} is on servers that the plan's cluster does not have, so it could not be brought back; add \
-                         them to the cluster file, or leave the file out with --only"
+                        "{path} is on servers that the plan's cluster does not have, so it could not be brought back; \
+                         add them to the cluster file, or leave the file out with --only"
                     );
                 };
                 back.rules.push(Rule {
