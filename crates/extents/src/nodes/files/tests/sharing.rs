@@ -7,14 +7,16 @@
 
 use std::fs::File;
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
-use stripewise_sys::Errno;
+use stripewise_sys::{Errno, LockKind};
 
 use super::support::*;
 use crate::session::IS_PATIENT;
+use crate::shared::NODE_BYTE;
 use crate::tests::support::{SMALL, copy, nothing, real};
 use crate::{CopyId, Map, MapSpec, Mask, Span};
 
@@ -575,4 +577,53 @@ fn the_hold_of_a_copier_that_has_died_is_given_up() {
         bed.log().members().all(|(_, member)| member.holds.iter().all(crate::nodes::is_write)),
         "it is not asked"
     );
+}
+
+#[test]
+fn what_is_noted_leaves_what_was_committed_beside_it_alone() {
+    let (_bed, first, _second) = two_nodes();
+    write_to(&first, 0);
+    first.map.sync(nothing).unwrap();
+    let next = BLOCK..2 * BLOCK;
+    let mut guard = first.map.begin_write(next.clone()).unwrap();
+    guard.prepare(next.clone(), copy(0)).unwrap();
+    guard.wrote(next.clone(), copy(0)).unwrap();
+    let joined = first.map.joined().unwrap();
+    assert!(joined.is_pending(&next).unwrap());
+    assert!(!joined.is_pending(&(0..BLOCK)).unwrap(), "it would be committed again");
+}
+
+/// Looks, between the append of a commit and the end of it, whether the node lock is free.
+struct BetweenAppendAndIndex {
+    board: std::path::PathBuf,
+    looks: Mutex<Vec<bool>>,
+}
+
+impl crate::hooks::Actor for BetweenAppendAndIndex {
+    fn reach(&self, point: &'static str) {
+        if point == "synced" {
+            let file = File::options().read(true).write(true).open(&self.board).unwrap();
+            let is_free = real().try_lock(file.as_fd(), NODE_BYTE, 1, LockKind::Exclusive).unwrap();
+            self.looks.lock().unwrap().push(is_free);
+        }
+    }
+    fn blocked(&self) {}
+    fn is_dead(&self) -> bool {
+        false
+    }
+    fn take_turn(&self) {}
+    fn end_turn(&self) {}
+}
+
+#[test]
+fn nobody_reads_the_log_between_an_append_and_the_index() {
+    let (bed, first, _second) = two_nodes();
+    write_to(&first, 0);
+    let board = bed.spec(1).run_dir.join(crate::shared::LOCK);
+    let actor = Arc::new(BetweenAppendAndIndex { board, looks: Mutex::default() });
+    crate::hooks::act(Some(actor.clone()));
+    let synced = first.map.sync(nothing);
+    crate::hooks::act(None);
+    synced.unwrap();
+    assert_eq!(*actor.looks.lock().unwrap(), [false]);
 }
