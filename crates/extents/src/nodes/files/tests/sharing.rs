@@ -15,6 +15,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use stripewise_sys::{Errno, LockKind};
 
 use super::support::*;
+use crate::nodes::FileEngine;
 use crate::session::IS_PATIENT;
 use crate::shared::NODE_BYTE;
 use crate::tests::support::{SMALL, copy, nothing, real};
@@ -118,6 +119,10 @@ fn replicated() -> Bed {
     Bed::holding(&crate::journal::Header { copies: COPIES as u8, default: all(), ..HEADER }.encode())
 }
 
+fn spec_of(bed: &Bed, number: u8) -> MapSpec {
+    MapSpec { sessions: true, copies: COPIES, default: all(), ..bed.spec(number) }
+}
+
 struct NodeOf {
     number: u8,
     map: Map,
@@ -127,8 +132,8 @@ struct NodeOf {
 impl NodeOf {
     fn join(bed: &Bed, number: u8) -> Self {
         IS_PATIENT.set(true);
-        let spec = MapSpec { sessions: true, copies: COPIES, default: all(), ..bed.spec(number) };
-        Self { number, map: Map::join_tuned(real(), spec, SMALL).unwrap(), copies: Copies::open(bed) }
+        let map = Map::join_tuned(real(), spec_of(bed, number), SMALL).unwrap();
+        Self { number, map, copies: Copies::open(bed) }
     }
 
     /// Writes one value to some blocks, as the data path does.
@@ -626,4 +631,17 @@ fn nobody_reads_the_log_between_an_append_and_the_index() {
     crate::hooks::act(None);
     synced.unwrap();
     assert_eq!(*actor.looks.lock().unwrap(), [false]);
+}
+
+#[test]
+fn a_session_is_alone_until_the_log_says_that_it_is_not() {
+    let bed = replicated();
+    let first = NodeOf::join(&bed, 1);
+    write_to(&first, 1);
+    let second = FileEngine::join(&real(), &spec_of(&bed, 2)).unwrap();
+    assert!(!crate::nodes::is_usable(&bed.log(), second.session()));
+    first.poll();
+    let log = bed.log();
+    assert!(first.map.is_sharing().unwrap() && crate::nodes::is_usable(&log, second.session()));
+    assert_eq!(log.spans(&(0..BLOCK))[0].mask, Mask::only(copy(1)), "it was committed first");
 }
