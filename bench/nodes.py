@@ -1,11 +1,14 @@
-"""A striped file of a job on 1, 2 and 4 nodes: the same processes, and the throughput that they get.
+"""A file of a job on 1, 2 and 4 nodes, striped or with copies: the same processes, and the throughput
+that they get.
 
     python3 testbed/nodes up --nodes 4 --on cephfs --no-slurm --base /tmp/nodes
     python3 bench/nodes.py --base /tmp/nodes
+    python3 bench/nodes.py --base /tmp/nodes --kinds striped replicas cache
 
 Each node mounts the CephFS by itself (testbed/nodes); its OSDs are on throttled disks, so the disks
 and not this machine's processors are what a job waits for. The MPI program writes and then reads a
-file over four OSDs in stripes of 1-DH, and checks every byte outside of the timed phases. The
+file over four OSDs in stripes of 1-DH, and checks every byte outside of the timed phases. A file with
+replicas has a second copy on the SSDs; one with a cache caches everything there. The kinds and
 numbers of nodes take turns. Prints the table of bench/results.d/nodes.md: the median throughput of
 each, and relative to one node; how much of the two phases the processors were idle, in which they
 could not slow the disks down; and the CPU time of the whole machine.
@@ -23,26 +26,59 @@ COUNTS = [1, 2, 4]
 # Timeout of a command, seconds; no job takes longer.
 SECONDS_MAX = 120
 # As the defaults of testbed/cephfs: seconds to start a request, and per byte.
-CLUSTER = """
-[class.hdd]
-read.random      = { startup_s = 8e-3, per_byte_s = 1.2e-7 }
-read.sequential  = { startup_s = 8e-3, per_byte_s = 1.2e-7 }
-write.random     = { startup_s = 8e-3, per_byte_s = 1.2e-7 }
-write.sequential = { startup_s = 8e-3, per_byte_s = 1.2e-7 }
+PLAN = """
+version = 1
+scheme = "by hand"
 
-[[tier]]
-name = "hdd"
-class = "hdd"
-driver = "cephfs"
-root = "%s/targets"
-servers = ["hdd0", "hdd1", "hdd2", "hdd3"]
-capacity_per_server = "256M"
+[[rule]]
+pattern = "{file}"
+scheme = "{kind}"
+reason = "a benchmark"
+predicted_s = 1.0
+elapsed_s = 1.0
+layouts = [[{{ cycle = "hdd/0-3:64K" }}]]
+{copies}
 """
+TIER = """
+[cluster.class.{tier}]
+read.random = {service}
+read.sequential = {service}
+write.random = {service}
+write.sequential = {service}
+
+[[cluster.tier]]
+name = "{tier}"
+class = "{tier}"
+driver = "cephfs"
+root = "{root}"
+servers = ["{tier}0", "{tier}1", "{tier}2", "{tier}3"]
+capacity_per_server = "1G"
+"""
+# As the defaults of testbed/cephfs: seconds to start a request, and per byte.
+TIERS = {"hdd": "{ startup_s = 8e-3, per_byte_s = 1.2e-7 }", "ssd": "{ startup_s = 3e-3, per_byte_s = 4e-8 }"}
+OVERLAY = """
+[rule.overlay]
+lazy_close = true
+procs = 4
+procs_per_node = 4
+"""
+COPY = """
+[[rule.copy]]
+kind = "{word}"
+name = "fast"
+layouts = [[{{ cycle = "ssd/0-3:64K" }}]]
+"""
+KINDS = {
+    "striped": "",
+    "replicas": COPY.format(word="replica") + OVERLAY,
+    "cache": COPY.format(word="cache") + "groups = 1\n" + OVERLAY + 'mode = "nsca"\ncapacity_per_server = "1G"\n',
+}
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", type=Path, required=True, help="of a testbed of four nodes with a CephFS")
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=["striped"], help="of files [default: striped]")
     parser.add_argument("--repeats", type=int, default=5, help="[default: %(default)s]")
     parser.add_argument("--ranks", type=int, default=4, help="[default: %(default)s]")
     parser.add_argument("--transfer", default="1M", help="[default: %(default)s]")
@@ -68,7 +104,7 @@ class Site:
     """The testbed, with a plan for one file."""
 
     def __init__(self, args):
-        self.args = args
+        self.args, self.stripewise = args, args.bin / "stripewise"
         settings = dict(line[7:].split("=", 1) for line in self.bed("env").splitlines())
         self.mount = Path(settings["STRIPEWISE_NODES_SHARED"])
         self.file, self.plan = self.mount / "data" / "f", self.mount / "plan.toml"
@@ -80,30 +116,31 @@ class Site:
     def on_node(self, *words):
         return run(sys.executable, ROOT / "testbed" / "nodes", "exec", "node1", "--base", self.args.base, "--", *words)
 
-    def prepare(self):
-        args, stripewise = self.args, self.args.bin / "stripewise"
-        cluster, trace = self.mount / "cluster.toml", self.mount / "trace"
+    def prepare(self, kind):
+        """Makes this the kind of the file that jobs create from now on."""
         for directory in ("data", "targets"):
             (self.mount / directory).mkdir(exist_ok=True)
-        cluster.write_text(CLUSTER % self.mount)
-        # Only the name of the file counts: the scheme is given.
-        job = ["--procs", args.ranks, "--transfer", "1M", "--total", "64M", "--shared", "--file", self.file]
-        run(stripewise, "synth", "ior", *job, "-o", trace)
-        run(stripewise, "plan", trace, "-c", cluster, "--scheme", "1-DH", "--only", self.file, "-o", self.plan, "-q")
-        self.on_node(stripewise, "place", self.plan, "-q")
+        text = PLAN.format(file=self.file, kind=kind, copies=KINDS[kind])
+        for tier, service in TIERS.items():
+            text += TIER.format(tier=tier, service=service, root=self.mount / "targets")
+        self.plan.write_text(text)
+        self.on_node(self.stripewise, "place", self.plan, "-q")
+        for marker in self.mount.glob("targets/*/stripewise-target.toml"):
+            if "sessions" not in marker.read_text():
+                marker.write_text(marker.read_text() + "sessions = true\n")
 
     def job(self, count):
-        """Runs the job on that many nodes; {operation: bytes per second}, and the CPU time of this
-        machine meanwhile: (busy, idle) seconds."""
+        """Runs the job on that many nodes; ({operation: bytes per second}, the CPU time of this
+        machine meanwhile: (busy, idle) seconds)."""
         args, nodes = self.args, [f"node{number}" for number in range(1, count + 1)]
         each = args.ranks // count
         hosts = ["-hosts", ",".join(nodes), "-ppn", each] if args.mpi == "mpich" else ["--host", ",".join(f"{node}:{each}" for node in nodes)]
         if self.file.exists():
-            self.on_node(args.bin / "stripewise", "rm", self.file)
+            self.on_node(self.stripewise, "rm", self.file)
         before = ticks()
         program = [ROOT / "build" / args.mpi / "ior", "-o", self.file, "-a", "posix", "-t", args.transfer, "-b", args.block]
         program += ["--access", args.access, "-e", "-C", "--verify", "--json"]
-        over_plan = [args.bin / "stripewise", "run", "-p", self.plan, "--"]
+        over_plan = [self.stripewise, "run", "-p", self.plan, "--"]
         out = self.on_node(f"mpirun.{args.mpi}", *hosts, "-n", args.ranks, *over_plan, *program)
         result = json.loads(out[out.index("{") :])
         busy, idle = (after - start for after, start in zip(ticks(), before, strict=True))
@@ -120,21 +157,27 @@ def ticks():
 
 def main():
     args = arguments()
-    site = Site(args)
-    site.prepare()
-    site.job(1)  # warms up
-    found = {count: [] for count in COUNTS}
-    for _ in range(args.repeats):
-        for count in COUNTS:
-            found[count].append(site.job(count))
-            print(count, found[count][-1], file=sys.stderr)
-    print("| nodes | write MB/s | of one node's | read MB/s | of one node's | processors idle | CPU s of the machine per job |")
-    print("|---|---|---|---|---|---|---|")
-    for count, jobs in found.items():
-        cells = [str(count)]
+    site, found = Site(args), {}
+    for repeat in range(args.repeats + 1):
+        for kind in args.kinds:
+            site.prepare(kind)
+            for count in COUNTS:
+                done = site.job(count)
+                print(kind, count, done, file=sys.stderr)
+                if repeat > 0:  # the first warms up
+                    found.setdefault((kind, count), []).append(done)
+    print_table(found)
+
+
+def print_table(found):
+    print("| file | nodes | write MB/s | of one node's | read MB/s | of one node's | processors idle | CPU s of the machine per job |")
+    print("|---|---|---|---|---|---|---|---|")
+    for (kind, count), jobs in found.items():
+        cells = [kind, str(count)]
         for op in ("write", "read"):
             speed = median(speeds[op] for speeds, _ in jobs)
-            cells += [f"{speed / 1e6:.1f}", f"{100 * speed / median(speeds[op] for speeds, _ in found[1]):.0f} %"]
+            of_one = median(speeds[op] for speeds, _ in found[kind, 1])
+            cells += [f"{speed / 1e6:.1f}", f"{100 * speed / of_one:.0f} %"]
         busy, idle = (sum(seconds) for seconds in zip(*(cpu for _, cpu in jobs), strict=True))
         cells += [f"{100 * idle / (busy + idle):.0f} %", f"{busy / len(jobs):.1f}"]
         print(f"| {' | '.join(cells)} |")

@@ -13,7 +13,7 @@ use stripewise_drivers::{DriverError, TRIAL_PREFIX, driver};
 use stripewise_layout::Layout;
 use stripewise_native::{NativeLayout, target_layout};
 use stripewise_sys::{Errno, Real, Sys, SysRef};
-use stripewise_target::{OBJECTS, Target};
+use stripewise_target::{Nodes, OBJECTS, Target};
 
 /// Creates the targets on which a plan puts files, including those of extra copies, or verifies
 /// those that exist. Calling it again is harmless.
@@ -44,7 +44,9 @@ fn prepare_target(cluster: &Cluster, index: u32, target: &TargetSpec) -> anyhow:
     );
     let sys: SysRef = Arc::new(Real);
     let native = prepare_directory(cluster, index, target)?;
-    Target::prepare(&sys, &target.path, &target.name)?;
+    let is_fenced = native.as_ref().is_some_and(|(system, _)| driver(*system).fences_nodes());
+    let nodes = if is_fenced { Nodes::Fenced } else { Nodes::One };
+    Target::prepare_for(&sys, &target.path, &target.name, nodes)?;
     native.map_or(Ok(()), |(system, layout)| check_new_file(system, &target.path, &layout))
 }
 

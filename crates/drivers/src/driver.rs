@@ -24,6 +24,13 @@ pub trait Driver: Send + Sync {
         self.system().map_or("dirs", FileSystem::name)
     }
 
+    /// Whether its locks are coherent between nodes, and freed only once nothing that their node
+    /// does takes effect any more (E1 and E3 of `docs/formats/nodes.md`). True only where that was
+    /// tested.
+    fn fences_nodes(&self) -> bool {
+        false
+    }
+
     /// What an existing directory offers; `None`: it is not on such a file system.
     ///
     /// # Errors

@@ -81,6 +81,14 @@ pub enum MapError {
         path = path.display()
     )]
     OtherMount { path: PathBuf },
+    /// Another node's batches of the log may stay hidden behind pages that this node has kept. Only
+    /// for a file with sessions.
+    #[error(
+        "{path}: its file system is mounted here so that what other nodes write may stay unseen; mount it with \
+         `ceph-fuse --fuse_disable_pagecache=true`",
+        path = path.display()
+    )]
+    Stale { path: PathBuf },
     /// A call of this node's session has failed in a way that the node may have been cut off from
     /// the file system, or that what it committed last may be lost.
     #[error(

@@ -96,7 +96,7 @@ impl Joined {
         let now_ns = self.sys.now_ns();
         let polled_ns = self.shared.polled_ns();
         let is_young = now_ns.saturating_sub(self.since_ns) < YOUNG_NS;
-        let pause_ns = if is_young { YOUNG_POLL_NS } else { POLL_NS };
+        let pause_ns = if is_young && self.shared.is_alone() { YOUNG_POLL_NS } else { POLL_NS };
         // Another boot's clock may be ahead.
         now_ns < polled_ns || now_ns - polled_ns >= pause_ns
     }

@@ -19,8 +19,11 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 
 use crate::{
     DIRECT_ALIGNMENT_MOST, Dir, Errno, Fd, Identity, IoVec, Kind, Listed, LockKind, Result, SharedMap, asking,
-    beneath, raw, xattr,
+    beneath, map, raw, xattr,
 };
+
+/// The magic number of FUSE (statfs(2)).
+const FUSE: u64 = 0x6573_5546;
 
 /// A shared reference to the interface.
 pub type SysRef = Arc<dyn Sys>;
@@ -228,6 +231,17 @@ pub trait Sys: Send + Sync {
     /// The file system's magic number (fstatfs(2)); ENOSYS in implementations without one.
     fn file_system(&self, fd: BorrowedFd<'_>) -> Result<u64> {
         retry_on_intr(|| fs::fstatfs(fd)).map(|stat| stat.f_type as u64)
+    }
+
+    /// Whether the kernel keeps pages of an open, readable file of a FUSE file system, and so may
+    /// not see what other clients of that file system write later. `None` for every other file
+    /// system, of which this cannot be told.
+    fn keeps_pages(&self, fd: BorrowedFd<'_>) -> Result<Option<bool>> {
+        match self.file_system(fd) {
+            Ok(FUSE) => map::has_pages(fd).map(Some),
+            Ok(_) | Err(Errno::NOSYS) => Ok(None),
+            Err(errno) => Err(errno),
+        }
     }
 
     /// linkat(2); EEXIST if `new` exists.

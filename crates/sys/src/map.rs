@@ -18,7 +18,16 @@ pub(crate) struct Mapping {
 impl Mapping {
     /// Maps `len` bytes of a file at `offset`, readable and writable.
     pub fn new(fd: BorrowedFd<'_>, len: usize, offset: u64, flags: MapFlags) -> Result<Self> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        Self::protected(fd, len, offset, flags, ProtFlags::READ | ProtFlags::WRITE)
+    }
+
+    fn protected(
+        fd: BorrowedFd<'_>,
+        len: usize,
+        offset: u64,
+        flags: MapFlags,
+        protection: ProtFlags,
+    ) -> Result<Self> {
         // SAFETY: a new mapping at an address that the kernel chooses.
         let base =
             unsafe { mmap(std::ptr::null_mut(), len, protection, MapFlags::SHARED | flags, fd, offset)? };
@@ -30,6 +39,15 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: mapped by `new`, and no reference outlives self.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// Whether the kernel would map the open, readable file shared: not if it keeps no pages of it.
+pub(crate) fn has_pages(fd: BorrowedFd<'_>) -> Result<bool> {
+    match Mapping::protected(fd, 1, 0, MapFlags::empty(), ProtFlags::READ) {
+        Ok(_) => Ok(true),
+        Err(Errno::NODEV) => Ok(false),
+        Err(errno) => Err(errno),
     }
 }
 

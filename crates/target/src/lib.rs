@@ -33,7 +33,7 @@ pub use emulate::{Emulation, Server, Usage};
 pub use error::TargetError;
 pub use fanout::{Engine, FanOut, Few, Outcome, Piece};
 pub use id::FileId;
-pub use marker::MARKER;
+pub use marker::{MARKER, Nodes};
 pub use objects::{ObjectSet, Opening};
 pub use orphans::{CACHED, Found};
 pub use paths::{OBJECTS, Objects};

@@ -18,6 +18,16 @@ const MARKER_BYTES_MAX: usize = 4096;
 /// The value of `format` in a marker.
 const FORMAT: u32 = 1;
 
+/// What the file system of a target is known to give to several nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nodes {
+    /// Nothing.
+    One,
+    /// Locks that are coherent, and freed only once nothing that their node does takes effect any
+    /// more (E1 and E3 of `docs/formats/nodes.md`).
+    Fenced,
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Marker {
@@ -41,11 +51,21 @@ impl Target {
     /// is a target of another name; [`TargetError::Unusable`] when there are objects without a
     /// marker, or the file system lacks fallocate or locks.
     pub fn prepare(sys: &SysRef, path: &Path, name: &str) -> Result<Self, TargetError> {
+        Self::prepare_for(sys, path, name, Nodes::One)
+    }
+
+    /// As [`Target::prepare`]. A marker that is written gets `sessions = true` if the file system
+    /// frees no lock of a node that may still write (`nodes`), and if it is mounted here so that
+    /// the kernel keeps no pages.
+    ///
+    /// # Errors
+    /// As [`Target::prepare`].
+    pub fn prepare_for(sys: &SysRef, path: &Path, name: &str, nodes: Nodes) -> Result<Self, TargetError> {
         let dir = open_directory(sys, path)?;
         let marker = match read_marker(sys, path, &dir)? {
             Some(marker) => marker,
             None => {
-                write_marker(sys, path, &dir, name)?;
+                write_marker(sys, path, &dir, name, nodes)?;
                 let vanished = || missing(path, "its marker vanished while it was prepared");
                 read_marker(sys, path, &dir)?.ok_or_else(vanished)?
             }
@@ -144,7 +164,7 @@ fn parse(text: &[u8]) -> Result<Marker, String> {
 }
 
 /// Writes a marker with a new id. If another process writes one first, that marker stays.
-fn write_marker(sys: &SysRef, path: &Path, dir: &Fd, name: &str) -> Result<(), TargetError> {
+fn write_marker(sys: &SysRef, path: &Path, dir: &Fd, name: &str, nodes: Nodes) -> Result<(), TargetError> {
     let id = FileId::random(sys.as_ref()).map_err(io(path, "random bytes"))?;
     refuse_objects(sys, path, dir)?;
     let text = format!(
@@ -156,12 +176,19 @@ fn write_marker(sys: &SysRef, path: &Path, dir: &Fd, name: &str) -> Result<(), T
         toml::Value::from(name)
     );
     let temporary = format!(".{MARKER}.{id}");
-    let result = place_marker(sys, path, dir, Path::new(&temporary), &text);
+    let result = place_marker(sys, path, dir, Path::new(&temporary), text, nodes);
     let _ = sys.unlink(Some(dir.as_fd()), Path::new(&temporary));
     result
 }
 
-fn place_marker(sys: &SysRef, path: &Path, dir: &Fd, temporary: &Path, text: &str) -> Result<(), TargetError> {
+fn place_marker(
+    sys: &SysRef,
+    path: &Path,
+    dir: &Fd,
+    temporary: &Path,
+    mut text: String,
+    nodes: Nodes,
+) -> Result<(), TargetError> {
     let dir = dir.as_fd();
     let failed = |errno| io(&path.join(MARKER), "write")(errno);
     let lacks = |what| {
@@ -181,6 +208,9 @@ fn place_marker(sys: &SysRef, path: &Path, dir: &Fd, temporary: &Path, text: &st
     sys.grow(file.as_fd(), 1).map_err(lacks("fallocate"))?;
     sys.try_lock(file.as_fd(), 0, 1, LockKind::Exclusive)
         .map_err(lacks("open file description locks (F_OFD_SETLK)"))?;
+    if nodes == Nodes::Fenced && sys.keeps_pages(file.as_fd()).map_err(failed)? == Some(false) {
+        text += "sessions = true\n";
+    }
     let written = (|| {
         sys.write_all_at(file.as_fd(), text.as_bytes(), 0)?;
         // Readable for all users of the directory, whatever this process's umask.

@@ -33,6 +33,10 @@ impl Driver for CephFs {
         Some(SYSTEM)
     }
 
+    fn fences_nodes(&self) -> bool {
+        true
+    }
+
     fn probe(&self, dir: &Path) -> Result<Option<Probe>> {
         match self.mount(dir)? {
             Some(mount) => probe::probe(self, dir, &mount).map(Some),

@@ -109,6 +109,31 @@ fn the_cache_notices_a_directory_that_was_made_anew() {
     assert!(matches!(targets.get(&reference), Err(TargetError::Foreign { .. })));
 }
 
+/// A FUSE file system, or another one (`None`).
+struct Mounted(Option<bool>);
+
+impl stripewise_sys::Sys for Mounted {
+    fn keeps_pages(&self, _fd: std::os::fd::BorrowedFd<'_>) -> stripewise_sys::Result<Option<bool>> {
+        Ok(self.0)
+    }
+}
+
+#[test]
+fn only_a_mount_that_is_known_to_be_coherent_lets_nodes_share() {
+    for (pages, nodes, shares) in [
+        (Some(false), Nodes::Fenced, true),
+        (Some(false), Nodes::One, false),
+        (Some(true), Nodes::Fenced, false),
+        (None, Nodes::Fenced, false),
+    ] {
+        let (sys, dir): (SysRef, _) = (Arc::new(Mounted(pages)), tempfile::tempdir().unwrap());
+        let target = Target::prepare_for(&sys, dir.path(), "hdd/0", nodes).unwrap();
+        assert_eq!(target.has_sessions(), shares, "{pages:?} {nodes:?}");
+        let again = Target::prepare_for(&sys, dir.path(), "hdd/0", Nodes::One).unwrap();
+        assert_eq!(again.has_sessions(), shares, "a marker stays as it is");
+    }
+}
+
 #[test]
 fn markers_are_checked() {
     let id = "0".repeat(32);

@@ -71,6 +71,9 @@ impl Tail {
             Err(Errno::NOENT) => return Err(MapError::Missing { path: path.clone() }),
             file => Kept::new(place, file.map_err(io(path, "open"))?),
         };
+        if place.sys.keeps_pages(file.as_fd()).map_err(io(path, "map"))? == Some(true) {
+            return Err(MapError::Stale { path: path.clone() });
+        }
         let stat = place.sys.stat(file.as_fd()).map_err(io(path, "stat"))?;
         let head = place.sys.read_start(file.as_fd(), HEADER_BYTES).map_err(io(path, "read"))?;
         let header = Header::decode(&head, path)?;

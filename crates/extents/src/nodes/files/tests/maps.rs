@@ -1,5 +1,6 @@
 //! Maps that are used by sessions: one node at a time, and what happens when it dies.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -339,6 +340,30 @@ fn another_user_removes_what_only_the_own_node_has_open() {
     repair::remove(&other, &spec(1)).unwrap();
     assert!(!bed.path().exists());
     drop(one);
+}
+
+/// A mount that shows bytes that other nodes have changed since.
+struct KeepsPages;
+
+impl Sys for KeepsPages {
+    fn keeps_pages(&self, _fd: BorrowedFd<'_>) -> stripewise_sys::Result<Option<bool>> {
+        Ok(Some(true))
+    }
+}
+
+#[test]
+fn a_log_that_may_be_stale_is_not_read() {
+    let bed = Bed::new();
+    let one = map(&bed, 1);
+    write(&one, 0..10, 1);
+    let before = bed.bytes();
+    let other: SysRef = Arc::new(KeepsPages);
+    for number in [1, 2] {
+        let error = Map::join(other.clone(), bed.spec(number)).unwrap_err();
+        assert!(error.to_string().contains("fuse_disable_pagecache"), "{error}");
+    }
+    assert_eq!(bed.bytes(), before);
+    one.leave(nothing).unwrap();
 }
 
 #[test]
