@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import testbeds
 from conftest import BIN, HDD, LIBRARY_NAME, ROOT, SSD, ClusterDir, run_command
+from copies import write_plan
 from worlds import CYCLES, Worlds
 
 RUNNING = os.environ.get("STRIPEWISE_NODES")
@@ -173,6 +174,25 @@ def worlds_of(place, bin_dir, library):
         return Worlds(ClusterDir(place / "cluster", [HDD, SSD], bin_dir), layout, copies)
 
     return make
+
+
+@pytest.fixture
+def shared_of(bed, worlds_of):
+    """shared_of(kind of copies) -> plain files, and managed files with copies that several nodes may
+    have open at once."""
+
+    def make(kind):
+        worlds = worlds_of("[]")
+        write_plan(worlds.cluster, kind)
+        let_nodes_share(bed, worlds)
+        return worlds
+
+    return make
+
+
+def compare_copies(bed, worlds, name):
+    """Fails if the valid copies of a managed file differ."""
+    bed.on("node2", BIN / "stripewise", "fsck", "-p", worlds.cluster.plan, worlds.managed / name, "--compare")
 
 
 @pytest.fixture(params=["plain", *CYCLES])

@@ -1,13 +1,14 @@
-"""Parallel h5py over several nodes (HDF5's driver "mpio"): plain and striped files get the same bytes,
-and the HDF5 tools on another node find the same contents."""
+"""Parallel h5py over several nodes (HDF5's driver "mpio"): plain files, striped files and files with
+copies get the same bytes, and the HDF5 tools on another node find the same contents."""
 
 from pathlib import Path
 
 import pytest
 from conftest import BIN, LONG, run_command
+from copies import KINDS
 from worlds import CYCLES
 
-from .conftest import ALL_NODES, environment
+from .conftest import ALL_NODES, compare_copies, environment
 from .test_jobs import COUNTS, LAUNCHERS, LAYOUTS, RANKS, digest, launched, run_job, skip_without_slurm
 
 PROGRAM = Path(__file__).resolve().parent / "parallel_h5.py"
@@ -32,10 +33,15 @@ def parallel_h5py():
         pytest.skip(f"no python3-h5py-mpi for {PYTHON} (tools/setup.sh nodes): {found.err.strip().splitlines()[-1]}")
 
 
-@pytest.mark.parametrize(("launcher", "io", "count", "layout"), jobs())
-def test_a_parallel_program_writes_the_same_file(bed, worlds_of, parallel_h5py, launcher, io, count, layout):
-    skip_without_slurm(bed, launcher)
-    worlds, job = worlds_of(CYCLES[layout]), launched(launcher, "openmpi", ALL_NODES[:count])
+def shared_jobs():
+    """(launcher, MPI-IO, number of nodes, kind of copies). Without LONG only two of them."""
+    every = [(launcher, io, count, kind) for launcher in LAUNCHERS for io in IOS for count in COUNTS[1:] for kind in KINDS]
+    return every if LONG else [("mpirun", "romio321", 2, "replicas"), ("srun", "ompio", 4, "cache")]
+
+
+def run_both(bed, worlds, launcher, io, count):
+    """Runs the program on a plain and on a managed file, and compares what they contain."""
+    job = launched(launcher, "openmpi", ALL_NODES[:count])
     plain, managed = worlds.plain / "f.h5", worlds.managed / "f.h5"
     over_plan = [BIN / "stripewise", "run", "-p", worlds.cluster.plan, "--"]
     settings = {**ALWAYS, "OMPI_MCA_io": io}
@@ -50,3 +56,17 @@ def test_a_parallel_program_writes_the_same_file(bed, worlds_of, parallel_h5py, 
     bed.on(other, "h5diff", "--verbose", plain, managed, env=env)
     dumps = [bed.on(other, "h5dump", path, env=env).out for path in (plain, managed)]
     assert dumps[0].replace(str(plain), "") == dumps[1].replace(str(managed), "") and "chunked" in dumps[0]
+
+
+@pytest.mark.parametrize(("launcher", "io", "count", "layout"), jobs())
+def test_a_parallel_program_writes_the_same_file(bed, worlds_of, parallel_h5py, launcher, io, count, layout):
+    skip_without_slurm(bed, launcher)
+    run_both(bed, worlds_of(CYCLES[layout]), launcher, io, count)
+
+
+@pytest.mark.parametrize(("launcher", "io", "count", "kind"), shared_jobs())
+def test_a_parallel_program_shares_a_file_with_copies(bed, shared_of, parallel_h5py, launcher, io, count, kind):
+    skip_without_slurm(bed, launcher)
+    worlds = shared_of(kind)
+    run_both(bed, worlds, launcher, io, count)
+    compare_copies(bed, worlds, "f.h5")

@@ -8,7 +8,7 @@ from conftest import BIN, BUILD, LONG, MPIS
 from copies import KINDS, write_plan
 from worlds import CYCLES
 
-from .conftest import ALL_NODES, RUNNING, environment, let_nodes_share
+from .conftest import ALL_NODES, RUNNING, compare_copies, environment
 
 RANKS = 4
 COUNTS = [1, 2, 4]  # of nodes
@@ -114,13 +114,11 @@ def shared_jobs():
 
 
 @pytest.mark.parametrize(("kind", "name", "mpi", "launcher", "count"), list(shared_jobs()))
-def test_a_job_on_several_nodes_shares_files_with_copies(bed, worlds_of, run_both, kind, name, mpi, launcher, count):
+def test_a_job_on_several_nodes_shares_files_with_copies(bed, shared_of, run_both, kind, name, mpi, launcher, count):
     skip_without_slurm(bed, launcher)
-    worlds = worlds_of("[]")
-    write_plan(worlds.cluster, kind)
-    let_nodes_share(bed, worlds)
+    worlds = shared_of(kind)
     run_both(worlds, name, mpi, launcher, ALL_NODES[:count])
-    bed.on("node2", BIN / "stripewise", "fsck", "-p", worlds.cluster.plan, worlds.managed / "f", "--compare")
+    compare_copies(bed, worlds, "f")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,5 +1,5 @@
-"""ROMIO's own tests (src/mpi/romio/test of MPICH's sources) over two nodes: striped files pass those
-that plain files pass.
+"""ROMIO's own tests (src/mpi/romio/test of MPICH's sources) over two nodes: striped files, and
+files with copies, pass those that plain files pass.
 
 STRIPEWISE_ROMIO is that directory; without it these tests are skipped. `make test-romio` sets it.
 """
@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 from conftest import BIN, run_command
+from copies import KINDS
 from worlds import CYCLES
 
-from .conftest import ALL_NODES
+from .conftest import ALL_NODES, compare_copies
 from .test_jobs import LAYOUTS, launched
 
 SOURCES = os.environ.get("STRIPEWISE_ROMIO")
@@ -81,11 +82,8 @@ def outcome(done, path):
     return done.code, sorted((done.out + done.err).replace(str(path), "FILE").splitlines())
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_striped_files_pass_what_plain_files_pass(bed, worlds_of, compiled, name, layout):
-    program, binary = PROGRAMS[name], compiled(name)
-    worlds = worlds_of(CYCLES[layout])
+def run_both(bed, worlds, binary, program):
+    """Runs a program on a plain and on a managed file; what it says must be equal."""
     job = launched("mpirun", "mpich", ALL_NODES[: min(NODES_OF_A_JOB, program.ranks)], program.ranks)
     over_plan = [BIN / "stripewise", "run", "-p", worlds.cluster.plan, "--"]
     outcomes = []
@@ -94,3 +92,18 @@ def test_striped_files_pass_what_plain_files_pass(bed, worlds_of, compiled, name
         outcomes.append(outcome(bed.on("node1", *job, *before, binary, *words, ok=False), path))
     assert outcomes[1] == outcomes[0]
     assert any("No Errors" in line for line in outcomes[0][1]), outcomes[0]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_striped_files_pass_what_plain_files_pass(bed, worlds_of, compiled, name, layout):
+    run_both(bed, worlds_of(CYCLES[layout]), compiled(name), PROGRAMS[name])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_shared_files_with_copies_pass_what_plain_files_pass(bed, shared_of, compiled, name, kind):
+    binary, worlds = compiled(name), shared_of(kind)
+    run_both(bed, worlds, binary, PROGRAMS[name])
+    for file in worlds.managed.iterdir():
+        compare_copies(bed, worlds, file.name)
