@@ -39,6 +39,8 @@ static word on_file(const struct invocation *invocation)
     /* MPI was initialized by a call that this library did not see. */
     if (!job_is_known())
         learn_job(stripewise, 0);
+    if (invocation->call->kind == KIND_ATOMICITY)
+        return set_atomicity(invocation);
     return collective_call(stripewise, invocation);
 }
 

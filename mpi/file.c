@@ -92,6 +92,11 @@ static int64_t bytes_of(const struct invocation *invocation)
     return (invocation->form == FORM_C_LARGE ? (int64_t)count[0] : (int64_t)(int)count[0]) * size;
 }
 
+static int has_buffer(const struct call *call)
+{
+    return call->kind == KIND_DATA || call->kind == KIND_BEGIN || call->kind == KIND_NONBLOCKING;
+}
+
 static int mode_of(const struct invocation *invocation)
 {
     word mode = invocation->arguments[2];
@@ -143,15 +148,22 @@ static char *path_of(const struct invocation *invocation)
     return path;
 }
 
-static struct file opened(const struct stripewise *stripewise, const struct invocation *invocation)
+static MPI_Comm comm_of(const struct invocation *invocation)
 {
     word first = invocation->arguments[0];
-    MPI_Comm comm = invocation->form == FORM_FORTRAN ? SHIM_COMM_F2C(*(const MPI_Fint *)first) : (MPI_Comm)first;
+    return invocation->form == FORM_FORTRAN ? SHIM_COMM_F2C(*(const MPI_Fint *)first) : (MPI_Comm)first;
+}
+
+static struct file opened(const struct stripewise *stripewise, const struct invocation *invocation)
+{
+    MPI_Comm comm = comm_of(invocation);
     struct file file = {.handle = file_of(invocation, 4), .path = path_of(invocation)};
     if (file.path)
         file.mark = stripewise->mark_file(file.path);
     file.is_written = (mode_of(invocation) & (MPI_MODE_RDONLY | MPI_MODE_DELETE_ON_CLOSE)) == 0;
+    file.is_deleted_on_close = (mode_of(invocation) & MPI_MODE_DELETE_ON_CLOSE) != 0;
     PMPI(Comm_size)(comm, &file.processes);
+    learn_sharing(stripewise, comm, &file);
     remember(&file);
     return file;
 }
@@ -179,20 +191,60 @@ static word set_view(const struct stripewise *stripewise, const struct invocatio
     return result;
 }
 
+/* Whether a call turns atomic mode on. */
+static int wants_atomicity(const struct invocation *invocation)
+{
+    word flag = invocation->arguments[1];
+    return invocation->form == FORM_FORTRAN ? *(const MPI_Fint *)flag != 0 : (int)flag != 0;
+}
+
+word set_atomicity(const struct invocation *invocation)
+{
+    struct file file = look_up(file_of(invocation, 0));
+    if (!file.is_shared || !wants_atomicity(invocation) || !refuses_atomicity(&file))
+        return pass_on(invocation);
+    PMPI(File_call_errhandler)(file.handle, MPI_ERR_UNSUPPORTED_OPERATION);
+    return failing(invocation, MPI_ERR_UNSUPPORTED_OPERATION);
+}
+
+/* What must be done before a call so that it finds what was written before, and that what was
+ * written survives a close. Returns 0 or an errno. */
+static int prepare(const struct stripewise *stripewise, const struct call *call, const struct file *file)
+{
+    if (file->is_shared && call->kind != KIND_CLOSE)
+        return meet_before(stripewise, call, file);
+    int is_last = call->kind == KIND_CLOSE && file->path && file->is_written;
+    return is_last ? stripewise->file_sync(file->path) : 0;
+}
+
+static word made(const struct stripewise *stripewise, const struct invocation *invocation, struct file *file)
+{
+    const struct call *call = invocation->call;
+    int lost = prepare(stripewise, call, file);
+    if (lost && call->kind == KIND_CLOSE)
+        PMPI(File_call_errhandler)(file->handle, MPI_ERR_IO);
+    word result = call->kind == KIND_VIEW ? set_view(stripewise, invocation, file) : pass_on(invocation);
+    if (file->is_shared && call->kind == KIND_CLOSE)
+        end_sharing(file);
+    else if (file->is_shared && meet_after(stripewise, call, file) != 0)
+        lost = 1;
+    /* ROMIO syncs only what this process has written, and does nothing if that is nothing. */
+    if (call->kind == KIND_SYNC && file->path && stripewise->file_exchange(file->path, 0) != 0)
+        lost = 1;
+    if (lost && call->kind != KIND_CLOSE)
+        PMPI(File_call_errhandler)(file->handle, MPI_ERR_IO);
+    return lost ? failing(invocation, MPI_ERR_IO) : result;
+}
+
 word collective_call(const struct stripewise *stripewise, const struct invocation *invocation)
 {
     const struct call *call = invocation->call;
-    int64_t bytes = call->kind == KIND_DATA ? bytes_of(invocation) : 0;
+    int64_t bytes = has_buffer(call) ? bytes_of(invocation) : 0;
     struct file file = {0};
     if (call->kind != KIND_OPEN)
         file = look_up(file_of(invocation, 0));
     uint64_t start = stripewise->mark_begin();
-    int lost = call->kind == KIND_CLOSE && file.path && file.is_written && stripewise->file_sync(file.path) != 0;
-    if (lost)
-        PMPI(File_call_errhandler)(file.handle, MPI_ERR_IO);
-    word result = call->kind == KIND_VIEW ? set_view(stripewise, invocation, &file) : pass_on(invocation);
-    if (lost)
-        result = failing(invocation, MPI_ERR_IO);
+    word result = made(stripewise, invocation, &file);
     int has_failed = failed(invocation, result);
     if (call->kind == KIND_OPEN && !has_failed)
         file = opened(stripewise, invocation);

@@ -57,6 +57,11 @@ MPI_Info hints_for_view(const struct stripewise *stripewise, struct file *file, 
     } ways[] = {{"romio_ds_read", 0, SIEVE_READ_BYTES}, {"romio_ds_write", 1, SIEVE_WRITE_BYTES}};
     struct strided strided;
     MPI_Info hints = given, present;
+    /* Sieving writes back what other nodes may have changed meanwhile (shared.c). */
+    if (file->is_shared)
+        set(&hints, given, "romio_ds_write", "disable");
+    if (file->is_shared)
+        return hints;
     if (!file->path || are_off() || !is_strided(filetype, &strided))
         return given;
     if (PMPI(File_get_info)(file->handle, &present) != MPI_SUCCESS)

@@ -7,6 +7,12 @@
 #include "shim.h"
 
 static atomic_int known;
+static atomic_int own = -1;
+
+int own_node(void)
+{
+    return atomic_load(&own);
+}
 
 int job_is_known(void)
 {
@@ -69,5 +75,6 @@ void learn_job(const struct stripewise *stripewise, int collectively)
         ranks_on_node = 1;
         node = 0;
     }
+    atomic_store(&own, node);
     stripewise->note_mpi(ranks, rank, ranks_on_node, node);
 }

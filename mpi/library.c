@@ -77,6 +77,7 @@ static const struct stripewise *find_preload(void)
         void *function;
     } functions[] = {
         {"stripewise_note_mpi", &preload.note_mpi},       {"stripewise_file_sync", &preload.file_sync},
+        {"stripewise_file_is_shared", &preload.file_is_shared}, {"stripewise_file_exchange", &preload.file_exchange},
         {"stripewise_sieving_pays", &preload.sieving_pays}, {"stripewise_mark_file", &preload.mark_file},
         {"stripewise_mark_begin", &preload.mark_begin},   {"stripewise_mark_end", &preload.mark_end},
     };

@@ -28,7 +28,13 @@ enum kind {
     KIND_CLOSE, /* &file */
     KIND_VIEW,  /* file, displacement, etype, filetype, name, info */
     KIND_FILE,  /* file, ... */
+    KIND_SYNC,  /* file */
+    KIND_ALLOCATION, /* file, size */
+    KIND_ATOMICITY, /* file, flag */
     KIND_DATA,  /* file, ..., count, datatype, ... */
+    KIND_BEGIN, /* the same; ended by KIND_END */
+    KIND_NONBLOCKING, /* the same; ended by MPI_Wait */
+    KIND_END,   /* file, ... */
 };
 
 /* An MPI function, in any form. */
@@ -72,6 +78,7 @@ void *find_variable(const char *name);
 #define SHIM_COMM_WORLD ((MPI_Comm)find_variable("ompi_mpi_comm_world"))
 #define SHIM_INFO_NULL ((MPI_Info)find_variable("ompi_mpi_info_null"))
 #define SHIM_INT ((MPI_Datatype)find_variable("ompi_mpi_int"))
+#define SHIM_MAX ((MPI_Op)find_variable("ompi_mpi_op_max"))
 #define SHIM_COMM_F2C(comm) PMPI(Comm_f2c)(comm)
 #define SHIM_TYPE_F2C(type) PMPI(Type_f2c)(type)
 #define SHIM_INFO_F2C(info) PMPI(Info_f2c)(info)
@@ -80,6 +87,7 @@ void *find_variable(const char *name);
 #define SHIM_COMM_WORLD MPI_COMM_WORLD
 #define SHIM_INFO_NULL MPI_INFO_NULL
 #define SHIM_INT MPI_INT
+#define SHIM_MAX MPI_MAX
 #define SHIM_COMM_F2C(comm) ((MPI_Comm)(comm))
 #define SHIM_TYPE_F2C(type) ((MPI_Datatype)(type))
 #define SHIM_INFO_F2C(info) ((MPI_Info)(info))
@@ -98,6 +106,9 @@ void refuse(void);
 void learn_job(const struct stripewise *stripewise, int collectively);
 int job_is_known(void);
 
+/* The number of this process's node; -1: not known. */
+int own_node(void);
+
 /* file.c: the open files. */
 
 struct file {
@@ -107,16 +118,38 @@ struct file {
     uint32_t mark; /* its number in marks */
     int processes; /* number of processes that opened it together */
     unsigned unsieved; /* bit per direction: this library switched data sieving off (hints.c) */
+    int is_shared;     /* shared.c; then `comm` is this library's own communicator of its processes */
+    int is_deleted_on_close;
+    MPI_Comm comm;
     struct file *next;
 };
 
 /* file.c: makes a collective call on a file and marks it in the trace. */
 word collective_call(const struct stripewise *stripewise, const struct invocation *invocation);
 
+/* shared.c: files with several copies that nodes share. */
+
+/* After a file was opened on `comm`: finds out whether nodes share it. Collective. */
+void learn_sharing(const struct stripewise *stripewise, MPI_Comm comm, struct file *file);
+
+/* Around a call on a shared file: all nodes commit, and acquire what the others have committed.
+ * Collective. Returns 0 or an errno. */
+int meet_before(const struct stripewise *stripewise, const struct call *call, const struct file *file);
+int meet_after(const struct stripewise *stripewise, const struct call *call, const struct file *file);
+
+/* After a shared file was closed: waits until all processes have closed it. Collective. */
+void end_sharing(struct file *file);
+
+/* Whether atomic mode must be refused on a shared file; rank 0 says why. */
+int refuses_atomicity(const struct file *file);
+
 /* hints.c: the info that replaces `given` when a view is set. Contains hints on data sieving where
  * they help and the user has given none, and records the change in `file`. The caller frees it if
  * it differs from `given`. */
 MPI_Info hints_for_view(const struct stripewise *stripewise, struct file *file, MPI_Datatype filetype, MPI_Info given);
+
+/* file.c: MPI_File_set_atomicity. */
+word set_atomicity(const struct invocation *invocation);
 
 /* strided.c: how a filetype cuts the file into pieces, on average. Returns 0 if it does not, or if
  * that is unknown. */

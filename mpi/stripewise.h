@@ -13,6 +13,12 @@ struct stripewise {
     /* Makes a file durable, as far as the preload library is responsible for that. Called before
      * the close of a file that this process may have written. Returns 0 or an errno. */
     int (*file_sync)(const char *path);
+    /* Whether several nodes may have the open file open and must commit what others shall see: it
+     * has several copies, and its targets allow it. */
+    int (*file_is_shared)(const char *path);
+    /* Commits what this node has written to such a file, if `commits`, and acquires what other
+     * nodes have committed. Returns 0 or an errno. */
+    int (*file_exchange)(const char *path, int commits);
     /* Whether data sieving costs less than single requests for the pieces. Sieving reads all bytes
      * from the first to the last one, `buffer_bytes` at a time; for writes it reads, modifies and
      * writes them back. `processes` access the file at once, each with pieces of `piece_bytes`

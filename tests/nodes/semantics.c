@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Without atomic mode, some of the many rounds read parts of a write. */
 enum { BLOCK = 3000, ROUNDS = 10, ATOMIC_ROUNDS = 200 };
@@ -109,6 +110,230 @@ static void by_size(const char *name)
     done(MPI_File_close(&file), "close");
 }
 
+/* A file that has all of its bytes, in all of its copies. */
+static MPI_File filled(const char *name, MPI_Offset bytes)
+{
+    char *content = memset(malloc(bytes), 111, bytes);
+    MPI_File file;
+    if (rank == 0) {
+        done(MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_RDWR | MPI_MODE_CREATE, MPI_INFO_NULL, &file), "open");
+        done(MPI_File_write_at(file, 0, content, bytes, MPI_BYTE, MPI_STATUS_IGNORE), "write");
+        done(MPI_File_close(&file), "close");
+    }
+    free(content);
+    MPI_Barrier(MPI_COMM_WORLD);
+    return opened(name);
+}
+
+/* All nodes commit, and then acquire. */
+static void settle(MPI_File file)
+{
+    done(MPI_File_sync(file), "sync");
+    MPI_Barrier(MPI_COMM_WORLD);
+    done(MPI_File_sync(file), "sync");
+}
+
+static void check_byte(MPI_File file, MPI_Offset at, int expected, const char *what, int round)
+{
+    char byte = 0;
+    done(MPI_File_read_at(file, at, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE), "read");
+    need(byte == expected, what, round);
+}
+
+/* Every rank has every n-th piece of the file. */
+static MPI_Datatype own_pieces(MPI_File file, int piece)
+{
+    MPI_Datatype pieces;
+    MPI_Type_vector(BLOCK, piece, ranks * piece, MPI_BYTE, &pieces);
+    MPI_Type_commit(&pieces);
+    done(MPI_File_set_view(file, rank * piece, MPI_BYTE, pieces, "native", MPI_INFO_NULL), "set_view");
+    return pieces;
+}
+
+static void plain_view(MPI_File file, MPI_Datatype *pieces)
+{
+    done(MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL), "set_view");
+    MPI_Type_free(pieces);
+}
+
+/* A rank reads what it wrote itself, whichever ranks moved the bytes, without a sync. */
+static void by_own_bytes(const char *name)
+{
+    enum { PIECE = 4 };
+    MPI_File file = filled(name, (MPI_Offset)ranks * BLOCK * PIECE);
+    char block[BLOCK * PIECE];
+    for (int round = 0; round < ROUNDS; round++) {
+        int mine = 1 + (rank + round) % 100;
+        MPI_Datatype pieces = own_pieces(file, PIECE);
+        memset(block, mine, sizeof block);
+        done(MPI_File_write_at_all(file, 0, block, sizeof block, MPI_BYTE, MPI_STATUS_IGNORE), "write_at_all");
+        memset(block, 0, sizeof block);
+        if (round % 2) {
+            done(MPI_File_read_at_all(file, 0, block, sizeof block, MPI_BYTE, MPI_STATUS_IGNORE), "read_at_all");
+            for (size_t at = 0; at < sizeof block; at++)
+                need(block[at] == mine, "a collective read of the rank's own bytes", round);
+        }
+        plain_view(file, &pieces);
+        for (int piece = 0; piece < BLOCK; piece += BLOCK / 10)
+            check_byte(file, (MPI_Offset)(piece * ranks + rank) * PIECE, mine, "the rank's own bytes", round);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    done(MPI_File_close(&file), "close");
+}
+
+/* Writes of other bytes in between undo none, without a sync before: rank 0 writes the first byte
+ * of each four, then the last rank the third, alone or all of them collectively. */
+static void between(const char *name, int collective)
+{
+    enum { PIECE = 4 };
+    MPI_Offset bytes = (MPI_Offset)ranks * BLOCK * PIECE;
+    MPI_File file = filled(name, bytes);
+    char *content = malloc(bytes);
+    for (int round = 0; round < ROUNDS; round++) {
+        int first = 1 + round, second = 51 + round;
+        if (rank == 0)
+            done(MPI_File_write_at(file, 0, memset(content, first, bytes), bytes, MPI_BYTE, MPI_STATUS_IGNORE), "write");
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Datatype third;
+        MPI_Type_create_resized(MPI_BYTE, 0, PIECE, &third);
+        MPI_Type_commit(&third);
+        done(MPI_File_set_view(file, 2, MPI_BYTE, third, "native", MPI_INFO_NULL), "set_view");
+        memset(content, second, bytes);
+        if (collective)
+            done(MPI_File_write_at_all(file, rank * BLOCK, content, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), "write_at_all");
+        else if (rank == ranks - 1)
+            done(MPI_File_write_at(file, 0, content, ranks * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), "write_at");
+        plain_view(file, &third);
+        settle(file);
+        done(MPI_File_read_at(file, 0, content, bytes, MPI_BYTE, MPI_STATUS_IGNORE), "read");
+        for (MPI_Offset at = 0; at < bytes; at++)
+            need(content[at] == (at % PIECE == 2 ? second : first), "a byte that was written", round);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    free(content);
+    done(MPI_File_close(&file), "close");
+}
+
+static void by_pieces(const char *name)
+{
+    between(name, 0);
+}
+
+static void by_pieces_of_all(const char *name)
+{
+    between(name, 1);
+}
+
+/* Preallocation changes no byte, and the size of a file only if that is smaller. */
+static void by_preallocation(const char *name)
+{
+    MPI_Offset whole = (MPI_Offset)ranks * BLOCK, size;
+    MPI_File file = filled(name, whole);
+    for (int round = 0; round < ROUNDS; round++) {
+        put(file, round);
+        done(MPI_File_preallocate(file, whole / 2), "preallocate");
+        done(MPI_File_get_size(file, &size), "get_size");
+        need(size == whole, "the size after preallocating less", round);
+        settle(file);
+        check(file, round);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    done(MPI_File_preallocate(file, 2 * whole), "preallocate");
+    done(MPI_File_get_size(file, &size), "get_size");
+    need(size == 2 * whole, "the size after preallocating more", ROUNDS);
+    check(file, ROUNDS - 1);
+    done(MPI_File_close(&file), "close");
+}
+
+/* With a shared pointer, blocks follow each other in the order of ranks, or in any order. */
+static void by_shared_pointer(const char *name)
+{
+    MPI_File file = opened(name);
+    char block[BLOCK];
+    MPI_Offset size;
+    memset(block, 1 + rank, BLOCK);
+    for (int round = 0; round < ROUNDS; round++)
+        done(MPI_File_write_ordered(file, block, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), "write_ordered");
+    settle(file);
+    for (int n = 0; n < ROUNDS * ranks; n++)
+        check_byte(file, (MPI_Offset)(n + 1) * BLOCK - 1, 1 + n % ranks, "a block that was written in order", n);
+    MPI_Barrier(MPI_COMM_WORLD);
+    done(MPI_File_write_shared(file, block, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), "write_shared");
+    settle(file);
+    done(MPI_File_get_size(file, &size), "get_size");
+    need(size == (MPI_Offset)(ROUNDS + 1) * ranks * BLOCK, "the size after writes by the shared pointer", ROUNDS);
+    int seen = 0;
+    for (int n = 0; n < ranks; n++) {
+        char byte = 0;
+        MPI_Offset at = (MPI_Offset)(ROUNDS * ranks + n) * BLOCK;
+        done(MPI_File_read_at(file, at, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE), "read");
+        seen |= 1 << byte;
+    }
+    need(seen == ((1 << ranks) - 1) << 1, "every rank's block once", ROUNDS);
+    done(MPI_File_close(&file), "close");
+}
+
+/* A file opened for appending begins at the end that other nodes gave it. */
+static void by_append(const char *name)
+{
+    char block[BLOCK];
+    MPI_Offset at, end;
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_File file;
+        int mode = MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_APPEND;
+        done(MPI_File_open(MPI_COMM_WORLD, name, mode, MPI_INFO_NULL, &file), "open");
+        done(MPI_File_get_position(file, &at), "get_position");
+        need(at == (MPI_Offset)round * BLOCK, "the position after opening for appending", round);
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (rank == round % ranks)
+            done(MPI_File_write(file, memset(block, 1 + round, BLOCK), BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), "write");
+        settle(file);
+        done(MPI_File_get_size(file, &end), "get_size");
+        need(end == (MPI_Offset)(round + 1) * BLOCK, "the size after appending", round);
+        for (int n = 0; n <= round; n++)
+            check_byte(file, (MPI_Offset)(n + 1) * BLOCK - 1, 1 + n, "an appended block", round);
+        done(MPI_File_close(&file), "close");
+    }
+}
+
+/* Whoever has closed a file may delete it. */
+static void by_deletion(const char *name)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_File file = opened(name);
+        put(file, round);
+        done(MPI_File_close(&file), "close");
+        if (rank == 0)
+            done(MPI_File_delete(name, MPI_INFO_NULL), "delete");
+        MPI_Barrier(MPI_COMM_WORLD);
+        int mode = MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_DELETE_ON_CLOSE;
+        done(MPI_File_open(MPI_COMM_WORLD, name, mode, MPI_INFO_NULL, &file), "open a new file");
+        put(file, round);
+        done(MPI_File_close(&file), "close");
+        need(access(name, F_OK) != 0, "a file that was to be deleted is there", round);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_File file = opened(name);
+    done(MPI_File_close(&file), "close");
+}
+
+/* Where atomic mode cannot be had, it is refused, and the file stays as it is. */
+static void by_refusal(const char *name)
+{
+    MPI_File file = opened(name);
+    int class, atomic = 1, refused = MPI_File_set_atomicity(file, 1);
+    need(refused != MPI_SUCCESS, "set_atomicity succeeded", 0);
+    MPI_Error_class(refused, &class);
+    need(class == MPI_ERR_UNSUPPORTED_OPERATION, "the class of the error", 0);
+    done(MPI_File_get_atomicity(file, &atomic), "get_atomicity");
+    need(!atomic, "the mode that was refused", 0);
+    done(MPI_File_set_atomicity(file, 0), "set_atomicity to 0");
+    put(file, 0);
+    settle(file);
+    check(file, 0);
+    done(MPI_File_close(&file), "close");
+}
+
 /* In atomic mode a read sees all of a write or nothing of it, and after a barrier all of it. */
 static void by_atomicity(const char *name)
 {
@@ -141,7 +366,11 @@ static void by_atomicity(const char *name)
 static const struct {
     const char *name;
     void (*check)(const char *name);
-} cases[] = {{"sync", by_sync}, {"close", by_close}, {"size", by_size}, {"atomicity", by_atomicity}};
+} cases[] = {
+    {"sync", by_sync}, {"close", by_close}, {"size", by_size}, {"atomicity", by_atomicity}, {"own bytes", by_own_bytes},
+    {"pieces", by_pieces}, {"pieces of all", by_pieces_of_all}, {"preallocation", by_preallocation}, {"shared pointer", by_shared_pointer}, {"append", by_append},
+    {"deletion", by_deletion}, {"refusal", by_refusal},
+};
 
 int main(int argc, char **argv)
 {

@@ -134,6 +134,11 @@ impl Map {
         Ok(self.joined()?.is_sharing())
     }
 
+    /// Whether other nodes may have the file open at the same time.
+    pub fn has_session(&self) -> bool {
+        self.joined().is_ok_and(|joined| joined.session.is_some())
+    }
+
     /// The parameters that the map was joined with.
     pub fn spec(&self) -> &MapSpec {
         &self.spec

@@ -55,6 +55,19 @@ impl LogicalFile {
         Ok(copies.map.acquire()?)
     }
 
+    /// As opening the file does, makes what programs on other nodes have committed visible here.
+    ///
+    /// # Errors
+    /// EIO if the log cannot be read, or if this node no longer uses the file.
+    pub fn acquire_committed(&self) -> Result<()> {
+        self.acquire_map().logged()
+    }
+
+    /// Whether several nodes may have the file open at the same time, and share its copies.
+    pub fn has_session(&self) -> bool {
+        self.copies_if_joined().is_some_and(|copies| copies.map.has_session())
+    }
+
     /// Makes what programs on other nodes have committed visible here. Where they only see what was
     /// committed, this does so as well: it must be called when the application gets or gives up a
     /// lock of the file.

@@ -6,9 +6,10 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
-use stripewise_datapath::FileKey;
+use stripewise_datapath::{FileKey, LogicalFile};
 use stripewise_policy::sieving::{self, Strided};
 use stripewise_recorder::{Event, FileId, Flags, MpiCall, Op, Recorder, Ticks};
 
@@ -98,16 +99,38 @@ unsafe extern "C" fn stripewise_mark_end(
 /// errno.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn stripewise_file_sync(path: *const c_char) -> c_int {
-    let sync = || {
-        let Some(runtime) = state::runtime_if_used() else { return Ok(()) };
-        // A file that was removed meanwhile need not survive a crash.
-        let Ok(stat) = At::cwd(path).stat(true) else { return Ok(()) };
-        match runtime.find(FileKey::of(&stat)).filter(|file| file.manifest().copies.is_some()) {
-            Some(file) => file.sync(false),
-            None => Ok(()),
-        }
-    };
-    errno::serve_code(sync)
+    errno::serve_code(|| of_copies(path).map_or(Ok(()), |file| file.sync(false)))
+}
+
+/// Whether nodes may have the file, which this process has open, open at the same time, and see of
+/// each other what they commit.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn stripewise_file_is_shared(path: *const c_char) -> c_int {
+    let mut is_shared = false;
+    errno::serve_code(|| {
+        is_shared = of_copies(path).is_some_and(|file| file.has_session());
+        Ok(())
+    });
+    is_shared.into()
+}
+
+/// Acquires what other nodes have committed to a shared file, after a commit if `commits`. Returns
+/// 0 or an errno.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn stripewise_file_exchange(path: *const c_char, commits: c_int) -> c_int {
+    errno::serve_code(|| match of_copies(path) {
+        Some(file) if commits != 0 => file.exchange(),
+        Some(file) => file.acquire_committed(),
+        None => Ok(()),
+    })
+}
+
+/// The file that this process has open under a path, if it has several copies. A file that was
+/// removed meanwhile need neither survive a crash nor be seen by others.
+fn of_copies(path: *const c_char) -> Option<Arc<LogicalFile>> {
+    let runtime = state::runtime_if_used()?;
+    let stat = At::cwd(path).stat(true).ok()?;
+    runtime.find(FileKey::of(&stat)).filter(|file| file.manifest().copies.is_some())
 }
 
 /// Whether data sieving costs less than single requests on a managed file with one copy: see
