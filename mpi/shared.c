@@ -1,8 +1,8 @@
 /* Files with several copies that nodes share. A node sees what others have committed, once it
- * acquires (docs/formats/nodes.md, "MPI-IO"). MPI promises more without a sync: a process reads what
- * it wrote itself, and a write leaves other bytes alone. But MPI-IO moves a process's bytes through
- * other nodes (collective buffering) and writes back bytes around them (data sieving). So all nodes
- * commit and acquire before every collective access, and after every collective write. */
+ * acquires (docs/formats/nodes.md, "MPI-IO"). MPI promises more without a sync: a process reads
+ * what it wrote itself, and a write leaves other bytes alone. But MPI-IO moves a process's bytes
+ * through other nodes (collective buffering) and writes back bytes around them (data sieving). So
+ * all nodes commit and acquire before every collective access, and after every collective write. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -93,6 +93,17 @@ def batches(journal):
     return found, at
 
 
+def authors_of(journal, kind):
+    """The sessions that appended the batches of a kind to a journal of version 2, in order
+    (docs/formats/nodes.md)."""
+    data, at, found = Path(journal).read_bytes(), 64, []
+    while data[at : at + 4] == b"swb\x02":
+        which, _number, author, _count, length = struct.unpack_from("<B3xQIII", data, at + 4)
+        found += [author] if which == kind else []
+        at += 28 + length + 4
+    return found
+
+
 def append_opened(journal, node, boot=bytes(16)):
     """Appends what another node writes to the journal before it writes to the file."""
     found, end = batches(journal)

@@ -317,6 +317,22 @@ static void by_deletion(const char *name)
     done(MPI_File_close(&file), "close");
 }
 
+/* Each round writes new bytes, and all processes sync them: the journal shows what that costs. */
+static void by_commits(const char *name)
+{
+    MPI_File file = opened(name);
+    char block[BLOCK];
+    memset(block, 1, BLOCK);
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Offset at = (MPI_Offset)(round * ranks + rank) * BLOCK;
+        done(MPI_File_write_at(file, at, block, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), "write");
+        MPI_Barrier(MPI_COMM_WORLD);
+        done(MPI_File_sync(file), "sync");
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    done(MPI_File_close(&file), "close");
+}
+
 /* Where atomic mode cannot be had, it is refused, and the file stays as it is. */
 static void by_refusal(const char *name)
 {
@@ -369,7 +385,7 @@ static const struct {
 } cases[] = {
     {"sync", by_sync}, {"close", by_close}, {"size", by_size}, {"atomicity", by_atomicity}, {"own bytes", by_own_bytes},
     {"pieces", by_pieces}, {"pieces of all", by_pieces_of_all}, {"preallocation", by_preallocation}, {"shared pointer", by_shared_pointer}, {"append", by_append},
-    {"deletion", by_deletion}, {"refusal", by_refusal},
+    {"deletion", by_deletion}, {"refusal", by_refusal}, {"commits", by_commits},
 };
 
 int main(int argc, char **argv)

@@ -1,11 +1,12 @@
 """What MPI promises of a file that ranks on several nodes share: MPI_File_sync, MPI_File_close,
 MPI_File_set_size, atomic mode and more, on plain files, striped files and shared files with copies."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from conftest import BIN, LONG, MPIS, run_command
-from copies import KINDS
+from copies import KINDS, authors_of, write_plan
 from worlds import CYCLES
 
 from .conftest import ALL_NODES, compare_copies
@@ -14,6 +15,7 @@ from .test_jobs import launched
 CASES = ["sync", "close", "size", "atomicity"]
 # Those that files with copies do not pass because their file system does.
 CASES_OF_COPIES = [*CASES, "own bytes", "pieces", "pieces of all", "preallocation", "shared pointer", "append", "deletion"]
+REPLICAS = ["wide", "narrow"]  # those of copies.write_plan
 NODES = ALL_NODES[:3]
 RANKS = 4  # one node has two
 # Open MPI has two MPI-IOs. Its own, OMPIO (4.1.4), stores the atomic mode and takes no lock for it,
@@ -83,3 +85,18 @@ def test_atomic_mode_is_refused_where_the_mpi_library_takes_no_locks(bed, shared
     assert (refused.out, refused.code) == ("ok\n", 0), refused.err
     assert "choose ROMIO" in refused.err
     compare_copies(bed, worlds, "f")
+
+
+@pytest.mark.parametrize("mpi", MPIS)
+def test_a_collective_sync_costs_each_node_one_append(bed, shared_of, programs, mpi, rounds=10, changes=2):
+    """The ranks of a node have written when one of them commits, and the others then have nothing to
+    append. The node that closes the file last also appends what it copies."""
+    worlds = shared_of("replicas")
+    write_plan(worlds.cluster, "replicas", lazy=True)
+    job = launched("mpirun", mpi, ALL_NODES[:2], RANKS)
+    done = run_managed(bed, job, worlds, programs / mpi, "commits")
+    assert (done.out, done.code) == ("ok\n", 0), done.err
+    journals = [path for target in worlds.cluster.targets for path in target.glob("stripewise/*/*.extents")]
+    commits = Counter(authors_of(max(journals, key=lambda path: path.stat().st_size), changes))
+    first, last = sorted(commits.values())[-2:]
+    assert first == rounds and rounds <= last <= rounds + len(REPLICAS), commits
