@@ -140,13 +140,13 @@ static void check_byte(MPI_File file, MPI_Offset at, int expected, const char *w
     need(byte == expected, what, round);
 }
 
-/* Every rank has every n-th piece of the file. */
-static MPI_Datatype own_pieces(MPI_File file, int piece)
+/* Every rank has every n-th piece of the file from an offset on. */
+static MPI_Datatype own_pieces(MPI_File file, MPI_Offset from, int piece)
 {
     MPI_Datatype pieces;
     MPI_Type_vector(BLOCK, piece, ranks * piece, MPI_BYTE, &pieces);
     MPI_Type_commit(&pieces);
-    done(MPI_File_set_view(file, rank * piece, MPI_BYTE, pieces, "native", MPI_INFO_NULL), "set_view");
+    done(MPI_File_set_view(file, from + rank * piece, MPI_BYTE, pieces, "native", MPI_INFO_NULL), "set_view");
     return pieces;
 }
 
@@ -156,7 +156,8 @@ static void plain_view(MPI_File file, MPI_Datatype *pieces)
     MPI_Type_free(pieces);
 }
 
-/* A rank reads what it wrote itself, whichever ranks moved the bytes, without a sync. */
+/* A rank reads what it wrote itself, whichever ranks moved the bytes, without a sync. (Every second
+ * round writes to new bytes, where a write goes to another copy than the reads before.) */
 static void by_own_bytes(const char *name)
 {
     enum { PIECE = 4 };
@@ -164,7 +165,8 @@ static void by_own_bytes(const char *name)
     char block[BLOCK * PIECE];
     for (int round = 0; round < ROUNDS; round++) {
         int mine = 1 + (rank + round) % 100;
-        MPI_Datatype pieces = own_pieces(file, PIECE);
+        MPI_Offset from = (MPI_Offset)(round / 2) * ranks * BLOCK * PIECE;
+        MPI_Datatype pieces = own_pieces(file, from, PIECE);
         memset(block, mine, sizeof block);
         done(MPI_File_write_at_all(file, 0, block, sizeof block, MPI_BYTE, MPI_STATUS_IGNORE), "write_at_all");
         memset(block, 0, sizeof block);
@@ -175,37 +177,40 @@ static void by_own_bytes(const char *name)
         }
         plain_view(file, &pieces);
         for (int piece = 0; piece < BLOCK; piece += BLOCK / 10)
-            check_byte(file, (MPI_Offset)(piece * ranks + rank) * PIECE, mine, "the rank's own bytes", round);
+            check_byte(file, from + (MPI_Offset)(piece * ranks + rank) * PIECE, mine, "the rank's own bytes", round);
         MPI_Barrier(MPI_COMM_WORLD);
     }
     done(MPI_File_close(&file), "close");
 }
 
-/* Writes of other bytes in between undo none, without a sync before: rank 0 writes the first byte
- * of each four, then the last rank the third, alone or all of them collectively. */
+/* Writes of other bytes in between undo none, without a sync before: rank 0 writes all bytes, then
+ * the last rank the third of each four, alone or with all others collectively. Every second round
+ * writes to new bytes. */
 static void between(const char *name, int collective)
 {
-    enum { PIECE = 4 };
-    MPI_Offset bytes = (MPI_Offset)ranks * BLOCK * PIECE;
+    enum { PIECE = 4, PIECES = 1000 };
+    int each = collective ? PIECES : ranks * PIECES, from_rank = collective ? rank * PIECE : 0;
+    MPI_Offset bytes = (MPI_Offset)ranks * PIECES * PIECE;
     MPI_File file = filled(name, bytes);
     char *content = malloc(bytes);
     for (int round = 0; round < ROUNDS; round++) {
         int first = 1 + round, second = 51 + round;
+        MPI_Offset from = round / 2 * bytes;
         if (rank == 0)
-            done(MPI_File_write_at(file, 0, memset(content, first, bytes), bytes, MPI_BYTE, MPI_STATUS_IGNORE), "write");
+            done(MPI_File_write_at(file, from, memset(content, first, bytes), bytes, MPI_BYTE, MPI_STATUS_IGNORE), "write");
         MPI_Barrier(MPI_COMM_WORLD);
         MPI_Datatype third;
-        MPI_Type_create_resized(MPI_BYTE, 0, PIECE, &third);
+        MPI_Type_create_resized(MPI_BYTE, 0, collective ? ranks * PIECE : PIECE, &third);
         MPI_Type_commit(&third);
-        done(MPI_File_set_view(file, 2, MPI_BYTE, third, "native", MPI_INFO_NULL), "set_view");
+        done(MPI_File_set_view(file, from + from_rank + 2, MPI_BYTE, third, "native", MPI_INFO_NULL), "set_view");
         memset(content, second, bytes);
         if (collective)
-            done(MPI_File_write_at_all(file, rank * BLOCK, content, BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), "write_at_all");
+            done(MPI_File_write_at_all(file, 0, content, each, MPI_BYTE, MPI_STATUS_IGNORE), "write_at_all");
         else if (rank == ranks - 1)
-            done(MPI_File_write_at(file, 0, content, ranks * BLOCK, MPI_BYTE, MPI_STATUS_IGNORE), "write_at");
+            done(MPI_File_write_at(file, 0, content, each, MPI_BYTE, MPI_STATUS_IGNORE), "write_at");
         plain_view(file, &third);
         settle(file);
-        done(MPI_File_read_at(file, 0, content, bytes, MPI_BYTE, MPI_STATUS_IGNORE), "read");
+        done(MPI_File_read_at(file, from, content, bytes, MPI_BYTE, MPI_STATUS_IGNORE), "read");
         for (MPI_Offset at = 0; at < bytes; at++)
             need(content[at] == (at % PIECE == 2 ? second : first), "a byte that was written", round);
         MPI_Barrier(MPI_COMM_WORLD);

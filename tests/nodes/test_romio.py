@@ -77,9 +77,15 @@ def compiled(tmp_path_factory):
     return compile_
 
 
+# The file of a shared file pointer. Every rank deletes it when it has closed it; on files with copies
+# that succeeds for the last one, and the library says of the others why it does not.
+POINTER = ".f.shfp."
+
+
 def outcome(done, path):
     """What a program said, in any order of its ranks, and its exit code."""
-    return done.code, sorted((done.out + done.err).replace(str(path), "FILE").splitlines())
+    lines = (done.out + done.err).replace(str(path), "FILE").splitlines()
+    return done.code, sorted(line for line in lines if not (POINTER in line and "in use by node" in line))
 
 
 def run_both(bed, worlds, binary, program):
@@ -105,5 +111,7 @@ def test_striped_files_pass_what_plain_files_pass(bed, worlds_of, compiled, name
 def test_shared_files_with_copies_pass_what_plain_files_pass(bed, shared_of, compiled, name, kind):
     binary, worlds = compiled(name), shared_of(kind)
     run_both(bed, worlds, binary, PROGRAMS[name])
-    for file in worlds.managed.iterdir():
-        compare_copies(bed, worlds, file.name)
+    left = [file.name for file in worlds.managed.iterdir()]
+    assert not [name for name in left if name.startswith(POINTER)]
+    for name in left:
+        compare_copies(bed, worlds, name)
