@@ -188,7 +188,7 @@ static void by_own_bytes(const char *name)
  * writes to new bytes. */
 static void between(const char *name, int collective)
 {
-    enum { PIECE = 4, PIECES = 1000 };
+    enum { PIECE = 4, PIECES = 300 };
     int each = collective ? PIECES : ranks * PIECES, from_rank = collective ? rank * PIECE : 0;
     MPI_Offset bytes = (MPI_Offset)ranks * PIECES * PIECE;
     MPI_File file = filled(name, bytes);

@@ -77,8 +77,8 @@ def compiled(tmp_path_factory):
     return compile_
 
 
-# The file of a shared file pointer. Every rank deletes it when it has closed it; on files with copies
-# that succeeds for the last one, and the library says of the others why it does not.
+# The file of a shared file pointer. Every rank deletes it when it has closed it; on files with
+# copies that succeeds for the last one, and the library says of the others why it does not.
 POINTER = ".f.shfp."
 
 
