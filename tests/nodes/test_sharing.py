@@ -148,11 +148,12 @@ def test_one_node_dies_and_the_other_goes_on(both, bed):
 
 
 class Owner:
-    """A program on one node, which writes every third block of the file, and what these blocks may contain."""
+    """A program on one node, which writes every n-th block of the file for n owners, and what these
+    blocks may contain."""
 
-    def __init__(self, bed, number, env, path):
-        self.bed, self.node, self.env, self.path = bed, f"node{number + 1}", env, path
-        self.blocks = range(number, BLOCKS, 3)
+    def __init__(self, bed, number, env, path, node=None, owners=3):
+        self.bed, self.node, self.env, self.path = bed, node or f"node{number + 1}", env, path
+        self.blocks = range(number, BLOCKS, owners)
         self.content = Content()
         self.begin()
 

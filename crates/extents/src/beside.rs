@@ -9,7 +9,9 @@ use crate::exclusive::Exclusive;
 use crate::hooks::{self, reach};
 use crate::joined::Joined;
 use crate::nodelog::Appended;
-use crate::nodes::{Engine, Hold, HoldKind, Log, Record, evicted, may_add, may_punch, with_hold};
+use crate::nodes::{
+    Engine, Hold, HoldKind, Log, Record, evicted, is_write, may_add, may_punch, own_holds, with_hold,
+};
 use crate::shared::{Counter, Extent, SlotState, Word};
 use crate::{Copier, CopyId, Result, Span};
 
@@ -66,7 +68,8 @@ impl Joined {
         self.with_engine(|engine| {
             let (own, mut changed) = (engine.session(), None);
             let decide = &mut |log: &Log| {
-                if !may_add(log, own, &hold) {
+                // A process that has died may have been cutting the file.
+                if !may_add(log, own, &hold) || !own_holds(log, own).iter().all(is_write) {
                     return Vec::new();
                 }
                 let spans = evicted(log, range, copy);
@@ -90,11 +93,13 @@ impl Joined {
                     Ok(may_punch(engine.log(), engine.session(), range))
                 })?
             };
-            if may || hooks::blocked() || self.sys.now_ns() >= until_ns {
+            if may || self.sys.now_ns() >= until_ns {
                 return Ok(may);
             }
             self.recover_some(false)?;
-            self.sys.sleep_until_ns(self.sys.now_ns() + LOOK_NS);
+            if !hooks::blocked() {
+                self.sys.sleep_until_ns(self.sys.now_ns() + LOOK_NS);
+            }
         }
     }
 

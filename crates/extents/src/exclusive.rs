@@ -21,12 +21,11 @@ impl<'j> Exclusive<'j> {
 
     /// The hold for a copy; `None` if others write there now, who are not made to stop.
     pub fn on(joined: &'j Joined, range: &Range<u64>) -> Result<Option<Self>> {
-        let exclusive = Self(joined);
-        let is_granted = joined.try_exclusive(range, false)?;
-        if !is_granted {
-            joined.shared.count(&joined.block, Counter::GivenUp, 1);
+        if joined.try_exclusive(range, false)? {
+            return Ok(Some(Self(joined)));
         }
-        Ok(is_granted.then_some(exclusive))
+        joined.shared.count(&joined.block, Counter::GivenUp, 1);
+        Ok(None)
     }
 
     /// The hold for a truncate, which waits until others have given up theirs.

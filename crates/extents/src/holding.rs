@@ -3,7 +3,6 @@
 
 use std::ops::Range;
 
-use crate::hooks::reach;
 use crate::joined::Joined;
 use crate::nodelog::Appended;
 use crate::nodes::{
@@ -11,7 +10,7 @@ use crate::nodes::{
     may_add, may_add_beside, own_holds, with_hold, without_holds, written_by_others,
 };
 use crate::session::Patience;
-use crate::shared::{COPIER_BYTE, Held};
+use crate::shared::{COPIER_BYTE, Held, Word};
 use crate::wait::Wait;
 use crate::{CopyId, Map, MapError, Mask, Result};
 
@@ -61,8 +60,8 @@ impl Map {
                 Answer::Full => joined.give_up(|_| true, sync_data)?,
                 Answer::StillAlone => joined.end_alone(sync_data)?,
                 Answer::Suspect => self.sync(sync_data)?,
-                Answer::OtherCopy => return joined.claim(&range, copy, sync_data),
-                Answer::Busy => {
+                Answer::OtherCopy if joined.claim(&range, copy, sync_data)? => return Ok(()),
+                Answer::OtherCopy | Answer::Busy => {
                     joined.recover_some(false)?;
                     patience.pause().map_err(crate::error::caller("wait for another node"))?;
                 }
@@ -119,16 +118,16 @@ impl Joined {
                 (answer, added) = self.decide_hold(log, own, range, copy, usable, &holds);
                 added.iter().map(|held: &Held| with_hold(log, own, held.hold())).collect()
             };
-            if let Appended::Suspect = self.append(engine, decide)? {
+            if let Appended::Suspect = self.append_marked(engine, decide)? {
                 return Ok(Answer::Suspect);
             }
-            reach("hold appended");
             if let Some(held) = added {
                 let mut holds = holds;
                 holds.retain(|old| old.hold() != held.hold());
                 holds.push(held);
                 self.shared.set_holds(&holds);
             }
+            self.end_append();
             Ok(answer)
         })
     }
@@ -176,6 +175,10 @@ impl Joined {
 
     fn mark_given_up(&self, which: impl Fn(&Held) -> bool) -> Result<Vec<Held>> {
         let _node = self.lock_node()?;
+        if self.shared.is(Word::Appending) {
+            // A process may have died while it changed the table.
+            self.with_engine(|engine| self.reconcile(engine))?;
+        }
         let mut holds = self.shared.holds();
         holds.iter_mut().filter(|held| which(held)).for_each(|held| held.is_given_up = true);
         self.shared.set_holds(&holds);
@@ -186,18 +189,27 @@ impl Joined {
     /// Puts holds in force again that could not be given up.
     fn unmark(&self, marked: &[Held]) -> Result<()> {
         let _node = self.lock_node()?;
+        if self.shared.is(Word::Appending) {
+            // The next commit makes the journal anew, and the table says that all are given up.
+            return Ok(());
+        }
         let mut holds = self.shared.holds();
         holds.iter_mut().filter(|held| marked.contains(held)).for_each(|held| held.is_given_up = false);
         self.shared.set_holds(&holds);
         Ok(())
     }
 
-    /// Gets a `write` hold for a copy to which others do not write: they give up theirs.
-    fn claim(&self, range: &Range<u64>, copy: CopyId, sync_data: SyncData<'_>) -> Result<()> {
-        self.give_up(|held| held.overlaps(range), sync_data)?;
+    /// Gets a `write` hold for a copy to which others do not write: they give up theirs. False if
+    /// the background thread first has to end what a process did that has died.
+    fn claim(&self, range: &Range<u64>, copy: CopyId, sync_data: SyncData<'_>) -> Result<bool> {
+        let is_full = !self.shared.has_room(&self.shared.holds());
+        self.give_up(|held| is_full || held.overlaps(range), sync_data)?;
         let _copier = self.lock_board(COPIER_BYTE)?;
         if !self.is_sharing() {
-            return Ok(());
+            return Ok(true);
+        }
+        if self.has_dead_copier()? {
+            return Ok(false);
         }
         self.wait_for_exclusive(range)?;
         let hold = Hold { range: range.clone(), kind: HoldKind::Write(copy) };
@@ -210,12 +222,23 @@ impl Joined {
                 kept.push(hold.clone());
                 vec![Record::Holds(own, kept)]
             };
-            if let Appended::Done = self.append(engine, decide)? {
+            if let Appended::Done = self.append_marked(engine, decide)? {
                 let mut holds = self.shared.holds();
                 holds.push(Held { range: range.clone(), copy, is_given_up: false, is_forced: false });
                 self.shared.set_holds(&holds);
+                self.end_append();
             }
-            Ok(())
+            Ok(true)
+        })
+    }
+
+    /// Whether a process of the node has died while it copied, evicted or truncated. The caller is
+    /// the copier.
+    fn has_dead_copier(&self) -> Result<bool> {
+        let _node = self.lock_node()?;
+        self.with_engine(|engine| {
+            self.read_log(engine)?;
+            Ok(!own_holds(engine.log(), engine.session()).iter().all(is_write))
         })
     }
 
@@ -232,8 +255,9 @@ impl Joined {
 
     /// Adds `exclusive` on a range if the session does not have it. Returns whether it is granted.
     /// The caller is the copier, and any other such hold of the session is that of a process that
-    /// has died. With `asks`, the hold is added even if it is not granted at once, and others give
-    /// up theirs.
+    /// has died. With `asks`, it is replaced, and the hold is added even if it is not granted at
+    /// once: others give up theirs. Without, nothing is added: the dead process may have been
+    /// cutting the file.
     pub fn try_exclusive(&self, range: &Range<u64>, asks: bool) -> Result<bool> {
         let hold = Hold { range: range.clone(), kind: HoldKind::Exclusive };
         let _node = self.lock_node()?;
@@ -241,6 +265,9 @@ impl Joined {
             self.read_log(engine)?;
             let (own, dead) = (engine.session(), engine.dead().unwrap_or(Session::NONE));
             let has = |log: &Log| own_holds(log, own).contains(&hold);
+            if !asks && !own_holds(engine.log(), own).iter().all(is_write) {
+                return Ok(false);
+            }
             if !has(engine.log()) {
                 let decide = &mut |log: &Log| {
                     let mut holds = own_holds(log, own).to_vec();

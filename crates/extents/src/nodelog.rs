@@ -92,12 +92,32 @@ impl Joined {
         engine: &mut FileEngine,
         decide: &mut dyn FnMut(&Log) -> Vec<Record>,
     ) -> Result<Appended> {
+        let done = self.append_marked(engine, decide)?;
+        if let Appended::Done = done {
+            self.end_append();
+        }
+        Ok(done)
+    }
+
+    /// As [`Joined::append`], but leaves the mark that an append is in progress. The caller changes
+    /// the table as the log has been, and then calls [`Joined::end_append`]: if it dies before, the
+    /// table is made from the log.
+    pub fn append_marked(
+        &self,
+        engine: &mut FileEngine,
+        decide: &mut dyn FnMut(&Log) -> Vec<Record>,
+    ) -> Result<Appended> {
         if self.shared.is(Word::Appending) {
             return Ok(Appended::Suspect);
         }
         self.append_with(engine, decide, JoinLock::Perhaps)?;
-        self.shared.set(Word::Appending, 0);
         Ok(Appended::Done)
+    }
+
+    /// Removes the mark that an append is in progress.
+    pub fn end_append(&self) {
+        reach("end append");
+        self.shared.set(Word::Appending, 0);
     }
 
     /// As [`Joined::append`], but leaves the mark that an append is in progress. Returns the
@@ -117,6 +137,7 @@ impl Joined {
                 known = Some(evictions_of_others(engine.log(), own));
             }
             self.shared.set(Word::Appending, 1);
+            reach("mark append");
             let mut is_current = false;
             let decide = &mut |log: &Log| {
                 is_current = known.as_ref().is_none_or(|known| *known == evictions_of_others(log, own));

@@ -37,8 +37,10 @@ struct Found {
     asked: Vec<Hold>,
     owes: bool,
     suspect: bool,
-    /// The session has a copier's hold.
+    /// The session has a copier's hold, or the slot an operation.
     copies: bool,
+    /// The session has the hold of a copy or a truncate.
+    cuts: bool,
 }
 
 impl Map {
@@ -81,11 +83,8 @@ impl Map {
         if found.owes {
             joined.acknowledge()?;
         }
-        if found.copies
-            && let Some(_copier) = joined.try_lock_board(COPIER_BYTE)?
-        {
-            // Its process has died.
-            joined.drop_exclusive()?;
+        if found.copies {
+            joined.end_dead_copier(found.cuts, finish_truncate)?;
         }
         joined.watch(finish_truncate)
     }
@@ -125,7 +124,8 @@ impl Joined {
                 asked: holds.iter().filter(|hold| is_asked_for(log, own, hold)).cloned().collect(),
                 owes: owes_acknowledgement(log, own),
                 suspect: self.shared.is(Word::Appending),
-                copies: !holds.iter().all(is_write),
+                copies: !holds.iter().all(is_write) || !self.shared.slot().is_idle(),
+                cuts: cuts(log, own),
             })
         })
     }
@@ -155,6 +155,19 @@ impl Joined {
         ended
     }
 
+    /// Ends what a copier has left that has died. If it may have been cutting the file, the truncate
+    /// is finished first: until then its hold keeps others off the range.
+    fn end_dead_copier(&self, cuts: bool, finish_truncate: SyncData<'_>) -> Result<()> {
+        if self.try_lock_board(COPIER_BYTE)?.is_none() || cuts && finish_truncate().is_err() {
+            return Ok(());
+        }
+        if let Some(_copier) = self.try_lock_board(COPIER_BYTE)? {
+            self.shared.slot().clear();
+            self.drop_exclusive()?;
+        }
+        Ok(())
+    }
+
     fn is_alone_in_log(&self) -> Result<bool> {
         self.with_engine(|engine| Ok(is_alone(engine.log(), engine.session())))
     }
@@ -167,11 +180,14 @@ impl Joined {
             let own = engine.session();
             let alone = Record::Holds(own, vec![Hold::ALONE]);
             let decide = &mut |log: &Log| may_be_alone(log, own).then(|| alone.clone()).into_iter().collect();
-            let done = self.append(engine, decide)?;
-            if matches!(done, Appended::Done) && is_alone(engine.log(), own) {
+            if let Appended::Suspect = self.append_marked(engine, decide)? {
+                return Ok(());
+            }
+            if is_alone(engine.log(), own) {
                 self.shared.set_holds(&[]);
                 self.shared.set_alone(true);
             }
+            self.end_append();
             Ok(())
         })
     }

@@ -117,8 +117,7 @@ impl LogicalFile {
             self.grow_mapped()?;
         } else {
             self.refuse_if_lost()?;
-            // Protocol order: the intent must be durable before the first object is cut.
-            let cut = self.note_intent(&lock, size).and_then(|()| self.finish_truncate(&lock, size));
+            let cut = self.cut_to(&lock, size, true);
             cut.inspect_err(|_| self.interrupted.store(true, Ordering::Release))?;
         }
         self.size_hint.store(size, Ordering::Relaxed);
@@ -129,18 +128,29 @@ impl LogicalFile {
     /// caller holds the size lock.
     pub(super) fn finish_truncate(&self, lock: &SizeLock<'_>, size: u64) -> Result<()> {
         self.refuse_if_lost()?;
+        self.cut_to(lock, size, false)
+    }
+
+    /// Cuts the file to `size`. `is_new`: the intent is not recorded yet. Other nodes are kept away
+    /// from before the intent is recorded until it is removed: whoever finishes the truncate would
+    /// cut off what they write.
+    fn cut_to(&self, lock: &SizeLock<'_>, size: u64, is_new: bool) -> Result<()> {
         let cut = || {
+            // Protocol order: the intent must be durable before the first object is cut.
+            if is_new {
+                self.note_intent(lock, size)?;
+            }
             self.present().try_for_each(|copy| copy.cut(size))?;
             self.original().grow_to(size)?;
             // The cuts must be durable before the intent is removed, and the removal before any new
             // write.
-            self.sync_objects(true)
+            self.sync_objects(true)?;
+            intent::forget(self.sys(), lock.copy()?)
         };
         match self.copies()? {
-            Some(copies) => copies.cut_map(size, cut)?,
-            None => cut()?,
+            Some(copies) => copies.cut_map(size, cut),
+            None => cut(),
         }
-        intent::forget(self.sys(), lock.copy()?)
     }
 
     /// Refuses to cut while a copy is lost: on its return, that copy would bring back the bytes cut

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{FIRST_HOLD, HOLD_WORDS, HOLDS_MAX, SharedState};
+use crate::hooks::reach;
 use crate::nodes::{Hold, HoldKind, Ranges};
 use crate::{CopyId, Mask};
 
@@ -83,6 +84,7 @@ impl SharedState {
     }
 
     pub fn set_alone(&self, alone: bool) {
+        reach("change alone");
         self.holds_word(At::Alone).store(alone.into(), Ordering::SeqCst);
     }
 
@@ -131,6 +133,7 @@ impl SharedState {
             let words = [held.range.start, held.range.end, held.flags()];
             for (at, word) in words.into_iter().enumerate() {
                 self.of_holds(FIRST_HOLD + number * HOLD_WORDS + at).store(word, Ordering::SeqCst);
+                reach("change holds");
             }
         }
         self.holds_word(At::Count).store(holds.len().min(HOLDS_MAX) as u64, Ordering::SeqCst);

@@ -1,6 +1,7 @@
 //! Tests of the engine on files.
 
 mod crashes;
+mod deaths;
 mod faults;
 mod maps;
 mod model;

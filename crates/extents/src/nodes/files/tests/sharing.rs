@@ -12,17 +12,18 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
-use stripewise_sys::{Errno, LockKind};
+use stripewise_sys::{Errno, LockKind, SysRef};
 
 use super::support::*;
+use crate::hooks::{blocked, reach};
 use crate::nodes::FileEngine;
 use crate::session::IS_PATIENT;
 use crate::shared::NODE_BYTE;
 use crate::tests::support::{SMALL, copy, nothing, real};
 use crate::{CopyId, Map, MapSpec, Mask, Span};
 
-const COPIES: usize = 2;
-const BLOCK: u64 = 512;
+pub(super) const COPIES: usize = 2;
+pub(super) const BLOCK: u64 = 512;
 const BLOCKS: u64 = 64;
 const PHASES: usize = 12;
 const STEPS: usize = 40;
@@ -32,10 +33,10 @@ fn all() -> Mask {
 }
 
 /// A small random number generator, so that a failure can be repeated up to the scheduling.
-struct Rng(u64);
+pub(super) struct Rng(pub u64);
 
 impl Rng {
-    fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -44,26 +45,106 @@ impl Rng {
 }
 
 /// The copies of the file, as a node has them open.
-struct Copies(Vec<File>);
+pub(super) struct Copies {
+    pub files: Vec<File>,
+    /// What the node has written and not synced, if the test wants to lose it.
+    cache: Option<PageCache>,
+}
 
 impl Copies {
-    fn open(bed: &Bed) -> Self {
+    pub fn open(bed: &Bed) -> Self {
         let open = |number| {
             let path = bed.dir.path().join(format!("copy{number}"));
             File::options().read(true).write(true).create(true).truncate(false).open(path).unwrap()
         };
-        Self((0..COPIES).map(open).collect())
+        Self { files: (0..COPIES).map(open).collect(), cache: None }
     }
 
-    fn read(&self, range: &Range<u64>, from: CopyId) -> Vec<u8> {
+    /// The copies as a node has them open that may lose what it has not synced.
+    pub fn cached(bed: &Bed, cache: PageCache) -> Self {
+        Self { cache: Some(cache), ..Self::open(bed) }
+    }
+
+    pub fn read(&self, range: &Range<u64>, from: CopyId) -> Vec<u8> {
+        self.cache.iter().for_each(|cache| cache.others_flush(range, from));
+        self.content(range, from)
+    }
+
+    /// The bytes after the end of a copy are zeros.
+    pub fn content(&self, range: &Range<u64>, of: CopyId) -> Vec<u8> {
         let mut bytes = vec![0; (range.end - range.start) as usize];
-        self.0[from.index()].read_exact_at(&mut bytes, range.start).unwrap();
+        let mut at = 0;
+        while at < bytes.len() {
+            match self.files[of.index()].read_at(&mut bytes[at..], range.start + at as u64).unwrap() {
+                0 => break,
+                read => at += read,
+            }
+        }
         bytes
     }
 
-    fn write(&self, range: &Range<u64>, to: CopyId, bytes: &[u8]) {
+    pub fn write(&self, range: &Range<u64>, to: CopyId, bytes: &[u8]) {
         assert_eq!(bytes.len() as u64, range.end - range.start);
-        self.0[to.index()].write_all_at(bytes, range.start).unwrap();
+        if let Some(cache) = &self.cache {
+            cache.others_flush(range, to);
+            cache.wrote(range.start, to, self.content(range, to));
+        }
+        self.files[to.index()].write_all_at(bytes, range.start).unwrap();
+    }
+
+    pub fn sync(&self) -> stripewise_sys::Result<()> {
+        self.cache.iter().for_each(PageCache::sync);
+        Ok(())
+    }
+}
+
+/// What the nodes have written to the copies and not synced. A node's bytes are flushed before
+/// another node reads or overwrites them.
+#[derive(Clone)]
+pub(super) struct PageCache {
+    node: u8,
+    unsynced: Arc<Mutex<Vec<Unsynced>>>,
+}
+
+struct Unsynced {
+    node: u8,
+    copy: CopyId,
+    start: u64,
+    /// What was there before.
+    bytes: Vec<u8>,
+}
+
+impl PageCache {
+    pub fn new() -> Self {
+        Self { node: 0, unsynced: Arc::default() }
+    }
+
+    pub fn of(&self, node: u8) -> Self {
+        Self { node, ..self.clone() }
+    }
+
+    fn others_flush(&self, range: &Range<u64>, copy: CopyId) {
+        let overlaps = |old: &Unsynced| {
+            old.copy == copy && old.start < range.end && range.start < old.start + old.bytes.len() as u64
+        };
+        self.unsynced.lock().unwrap().retain(|old| old.node == self.node || !overlaps(old));
+    }
+
+    fn wrote(&self, start: u64, copy: CopyId, bytes: Vec<u8>) {
+        self.unsynced.lock().unwrap().push(Unsynced { node: self.node, copy, start, bytes });
+    }
+
+    fn sync(&self) {
+        self.unsynced.lock().unwrap().retain(|old| old.node != self.node);
+    }
+
+    /// The node dies, and everything that it had not synced is lost.
+    pub fn lose(&self, copies: &Copies) {
+        let mut unsynced = self.unsynced.lock().unwrap();
+        for old in unsynced.iter().rev().filter(|old| old.node == self.node) {
+            copies.files[old.copy.index()].write_all_at(&old.bytes, old.start).unwrap();
+        }
+        unsynced.retain(|old| old.node != self.node);
     }
 }
 
@@ -115,54 +196,64 @@ impl Drop for Watched<'_> {
 }
 
 /// A file with replicas.
-fn replicated() -> Bed {
+pub(super) fn replicated() -> Bed {
     Bed::holding(&crate::journal::Header { copies: COPIES as u8, default: all(), ..HEADER }.encode())
 }
 
-fn spec_of(bed: &Bed, number: u8) -> MapSpec {
+pub(super) fn spec_of(bed: &Bed, number: u8) -> MapSpec {
     MapSpec { sessions: true, copies: COPIES, default: all(), ..bed.spec(number) }
 }
 
-struct NodeOf {
-    number: u8,
-    map: Map,
-    copies: Copies,
+pub(super) struct NodeOf {
+    pub number: u8,
+    pub map: Map,
+    pub copies: Copies,
 }
 
 impl NodeOf {
-    fn join(bed: &Bed, number: u8) -> Self {
+    pub fn join(bed: &Bed, number: u8) -> Self {
+        Self::join_on(&real(), bed, number, Copies::open(bed))
+    }
+
+    pub fn join_on(sys: &SysRef, bed: &Bed, number: u8, copies: Copies) -> Self {
         IS_PATIENT.set(true);
-        let map = Map::join_tuned(real(), spec_of(bed, number), SMALL).unwrap();
-        Self { number, map, copies: Copies::open(bed) }
+        let map = Map::join_tuned(sys.clone(), spec_of(bed, number), SMALL).unwrap();
+        Self { number, map, copies }
     }
 
     /// Writes one value to some blocks, as the data path does.
-    fn write(&self, range: Range<u64>, value: u8, rng: &mut Rng) {
+    pub fn write(&self, range: Range<u64>, value: u8, rng: &mut Rng) {
+        self.write_to(range, value, || copy(rng.below(COPIES as u64) as usize));
+    }
+
+    /// Writes to the copies that `wanted` names, where others do not write to another one.
+    pub fn write_to(&self, range: Range<u64>, value: u8, mut wanted: impl FnMut() -> CopyId) {
         let bytes = vec![value; (range.end - range.start) as usize];
         'anew: loop {
             let mut guard = self.map.begin_write(range.clone()).unwrap();
             let spans: Vec<Span> = guard.spans().to_vec();
             for span in spans {
-                let wanted = copy(rng.below(COPIES as u64) as usize);
+                let wanted = wanted();
                 let allowed = all().minus(span.forbidden);
                 let Some(to) = (if allowed.contains(wanted) { Some(wanted) } else { allowed.lowest() }) else {
                     drop(guard);
-                    std::thread::yield_now();
+                    pause();
                     continue 'anew;
                 };
                 if !guard.may_write(&span.range(), to) {
                     drop(guard);
-                    self.map.announce(span.range(), to, all(), &nothing).unwrap();
+                    self.map.announce(span.range(), to, all(), &|| self.copies.sync()).unwrap();
                     continue 'anew;
                 }
                 match guard.prepare(span.range(), to) {
                     Err(error) if error.errno() == Errno::BUSY => {
                         drop(guard);
-                        std::thread::yield_now();
+                        pause();
                         continue 'anew;
                     }
                     prepared => prepared.unwrap(),
                 }
+                reach("write data");
                 self.copies.write(&span.range(), to, &bytes[..span.len() as usize]);
                 guard.wrote(span.range(), to).unwrap();
             }
@@ -170,7 +261,7 @@ impl NodeOf {
         }
     }
 
-    fn read(&self, range: Range<u64>, rng: &mut Rng) -> Vec<u8> {
+    pub fn read(&self, range: Range<u64>, rng: &mut Rng) -> Vec<u8> {
         loop {
             let guard = self.map.begin_read(range.clone()).unwrap();
             let chosen: Vec<(Span, CopyId)> =
@@ -183,27 +274,29 @@ impl NodeOf {
         }
     }
 
-    fn copy(&self, range: Range<u64>, to: usize) {
+    pub fn copy(&self, range: Range<u64>, to: usize) {
         let (from, to) = (copy(1 - to), copy(to));
         let Some(mut copier) = self.map.copier().unwrap() else { return };
-        self.map.commit_to_copy(&range, &nothing).unwrap();
+        self.map.commit_to_copy(&range, &|| self.copies.sync()).unwrap();
         let Some(guard) = copier.begin(range, from, to).unwrap() else { return };
         for part in guard.parts() {
+            reach("copy data");
             self.copies.write(part, to, &self.copies.read(part, from));
         }
-        guard.finish(nothing).unwrap();
+        guard.finish(|| self.copies.sync()).unwrap();
     }
 
     /// Punching fills the copy with a value that nobody writes.
-    fn evict(&self, range: Range<u64>, from: usize) {
+    pub fn evict(&self, range: Range<u64>, from: usize) {
         let Some(mut copier) = self.map.copier().unwrap() else { return };
         let punch = |parts: &[Range<u64>]| {
             parts.iter().for_each(|part| {
+                reach("punch data");
                 self.copies.write(part, copy(from), &vec![HOLE; (part.end - part.start) as usize])
             });
             Ok(())
         };
-        copier.evict(range, copy(from), nothing, punch).unwrap();
+        copier.evict(range, copy(from), || self.copies.sync(), punch).unwrap();
     }
 
     fn poll(&self) {
@@ -211,7 +304,14 @@ impl NodeOf {
     }
 }
 
-const HOLE: u8 = 255;
+pub(super) const HOLE: u8 = 255;
+
+/// Lets other threads or, if a test runs them, other nodes go on.
+fn pause() {
+    if !blocked() {
+        std::thread::yield_now();
+    }
+}
 
 fn any_of(copies: Mask, rng: &mut Rng) -> CopyId {
     let copies: Vec<CopyId> = copies.iter().collect();
