@@ -155,8 +155,8 @@ impl Joined {
         ended
     }
 
-    /// Ends what a copier has left that has died. If it may have been cutting the file, the truncate
-    /// is finished first: until then its hold keeps others off the range.
+    /// Ends what a copier has left that has died. If it may have been cutting the file, the
+    /// truncate is finished first: until then its hold keeps others off the range.
     fn end_dead_copier(&self, cuts: bool, finish_truncate: SyncData<'_>) -> Result<()> {
         if self.try_lock_board(COPIER_BYTE)?.is_none() || cuts && finish_truncate().is_err() {
             return Ok(());

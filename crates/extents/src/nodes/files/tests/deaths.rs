@@ -303,8 +303,8 @@ impl Stage {
         node.map.poll_now(&|| node.copies.sync(), &finish).unwrap();
     }
 
-    /// Checks what a process reads that has acquired: all that its node has written, and what others
-    /// have committed, or newer bytes.
+    /// Checks what a process reads that has acquired: all that its node has written, and what
+    /// others have committed, or newer bytes.
     fn check(&self, node: &NodeOf, what: &str) {
         node.map.acquire().unwrap();
         let mut rng = Rng(77);
@@ -462,7 +462,7 @@ fn survivors(
     }
     if matches!(then, Then::Lost | Then::Recovered) {
         stage.is_dead(NODE);
-        other.iter().for_each(|other| (0..3).for_each(|_| stage.poll(other)));
+        other.iter().for_each(|other| (0..3).for_each(|_| stage.act(OTHER, || stage.poll(other))));
     }
     if then == Then::NextProcess {
         // Before another node can recover the session.
@@ -479,12 +479,10 @@ fn survivors(
 fn go_on(stage: &Arc<Stage>, nodes: Vec<Arc<NodeOf>>) {
     nodes.iter().for_each(|node| stage.check(node, "after the death"));
     for node in &nodes {
-        stage.poll(node);
+        stage.act(node.number, || stage.poll(node));
         stage.act(node.number, || keeps_others_out(node));
     }
-    for _ in 0..4 {
-        nodes.iter().for_each(|node| stage.poll(node));
-    }
+    (0..4).for_each(|_| each(stage, &nodes, |node| stage.poll(node)));
     nodes.iter().for_each(|node| stage.check(node, "after polls"));
     let copies = || stage.bed.log().members().all(|(_, member)| member.holds.iter().all(is_write));
     assert!(copies(), "{:?}", stage.bed.log());
