@@ -22,7 +22,7 @@ use super::support::*;
 use crate::Span;
 use crate::hooks::{self, Actor, reach};
 use crate::nodes::{FileEngine, Hold, HoldKind, Record, is_write, with_hold};
-use crate::shared::{COPIER_BYTE, Word};
+use crate::shared::{COPIER_BYTE, Held, Word};
 use crate::tests::support::{copy, only, real};
 
 const BLOCKS: u64 = 24;
@@ -524,6 +524,23 @@ fn asks(node: &NodeOf) {
     assert!(!node.map.joined().unwrap().try_exclusive(&(0..u64::MAX), true).unwrap());
 }
 
+/// Adds holds after the end of the file until the table is full.
+fn fill_table(node: &NodeOf) {
+    let joined = node.map.joined().unwrap();
+    let mut holds = joined.shared.holds();
+    let after = |number: u64| (BLOCKS + number * HELD) * BLOCK..(BLOCKS + (number + 1) * HELD) * BLOCK;
+    let held = |number| Held { range: after(number), copy: copy(0), is_given_up: false, is_forced: false };
+    holds.extend((0..63).map(held));
+    let _node = joined.lock_node().unwrap();
+    let add = |engine: &mut FileEngine| {
+        let all = Record::Holds(engine.session(), holds.iter().map(Held::hold).collect());
+        joined.append(engine, &mut |_| vec![all.clone()])
+    };
+    joined.with_engine(add).unwrap();
+    joined.shared.set_holds(&holds);
+    assert!(!joined.shared.has_room(&joined.shared.holds()));
+}
+
 /// Appends the intent of an eviction.
 fn evicts(node: &NodeOf) {
     let joined = node.map.joined().unwrap();
@@ -637,10 +654,7 @@ const FULL: Work = Work {
     prepare: |stage, nodes| {
         let first = nodes.first();
         stage.write(first, HELD + 1, 1);
-        for hold in 2..65 {
-            let range = range_of(hold * HELD);
-            first.map.announce(range, copy(0), only(0), &|| first.copies.sync()).unwrap();
-        }
+        fill_table(first);
     },
     act: |stage, process| stage.write(first(process), 0, 0),
 };
