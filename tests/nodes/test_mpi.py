@@ -67,7 +67,7 @@ def jobs_with_copies():
                     yield kind, mpi, io, case
 
 
-@pytest.mark.parametrize(("kind", "mpi", "io", "case"), jobs_with_copies())
+@pytest.mark.parametrize(("kind", "mpi", "io", "case"), list(jobs_with_copies()))
 def test_what_mpi_promises_of_shared_files_with_copies(bed, shared_of, programs, kind, mpi, io, case):
     worlds, job = shared_of(kind), job_of(mpi, io)
     plain = bed.on("node1", *job, programs / mpi, worlds.plain / "f", case, ok=False)
