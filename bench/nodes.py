@@ -129,9 +129,10 @@ class Site:
             if "sessions" not in marker.read_text():
                 marker.write_text(marker.read_text() + "sessions = true\n")
 
-    def job(self, count):
-        """Runs the job on that many nodes; ({operation: bytes per second}, the CPU time of this
-        machine meanwhile: (busy, idle) seconds)."""
+    def job(self, count, below=()):
+        """Runs the job on that many nodes, its ranks below another program if one is given;
+        ({operation: bytes per second}, the CPU time of this machine meanwhile: (busy, idle) seconds).
+        """
         args, nodes = self.args, [f"node{number}" for number in range(1, count + 1)]
         each = args.ranks // count
         hosts = ["-hosts", ",".join(nodes), "-ppn", each] if args.mpi == "mpich" else ["--host", ",".join(f"{node}:{each}" for node in nodes)]
@@ -140,7 +141,7 @@ class Site:
         before = ticks()
         program = [ROOT / "build" / args.mpi / "ior", "-o", self.file, "-a", "posix", "-t", args.transfer, "-b", args.block]
         program += ["--access", args.access, "-e", "-C", "--verify", "--json"]
-        over_plan = [self.stripewise, "run", "-p", self.plan, "--"]
+        over_plan = [self.stripewise, "run", "-p", self.plan, "--", *below]
         out = self.on_node(f"mpirun.{args.mpi}", *hosts, "-n", args.ranks, *over_plan, *program)
         result = json.loads(out[out.index("{") :])
         busy, idle = (after - start for after, start in zip(ticks(), before, strict=True))

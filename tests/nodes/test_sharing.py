@@ -15,7 +15,8 @@ from .test_sessions import BLOCK, BLOCKS, CREATE, DEAD_WITHIN_S, DEATHS, RW, Con
 from .test_sessions import shared  # noqa: F401 (a fixture)
 from .test_striped import pattern
 
-ROUNDS = 20 if LONG else 2
+ROUNDS = 40 if LONG else 2
+CUTS = 4 if LONG else 1
 
 
 @pytest.fixture
@@ -177,15 +178,37 @@ class Owner:
             data, at = self.write(rng)
             assert self.actor.pwrite(self.fd, data, at) == len(data)
 
-    def die(self, rng):
-        """In the middle of a write, or of a sync that nobody has seen succeed."""
+    def begin_write(self, rng):
         data, at = self.write(rng)
         self.actor.ask("pwrite", self.fd, data, at)
         if rng.random() < 0.5:
             time.sleep(rng.random() * 0.02)
+
+    def die(self, rng):
+        """In the middle of a write, or of a sync that nobody has seen succeed."""
+        self.begin_write(rng)
+        self.reboot()
+
+    def reboot(self):
         self.bed("kill", self.node)
         self.bed("start", self.node)
         self.actor.process.wait()
+
+    def be_cut_off(self, rng):
+        self.begin_write(rng)
+        self.bed("cut", self.node)
+
+    def come_back(self):
+        """The program gets errors from then on: what it writes must not look as if it were synced."""
+        self.bed("heal", self.node)
+        try:
+            self.actor.answer()
+        except Refused:
+            pass
+        for _ in range(2):
+            with pytest.raises(Refused):
+                self.actor.fsync(self.fd)
+        self.reboot()
 
     def checks(self, others, dead=None):
         """What a node reads once it has acquired: what others have synced, or newer bytes. Once the
@@ -207,30 +230,18 @@ def wait_until_recovered(bed, path):
         time.sleep(0.2)
 
 
-@pytest.mark.parametrize("round_", range(ROUNDS))
-def test_what_was_synced_survives_nodes_that_die_beside_others(shared, bed, count, round_):  # noqa: F811
+@pytest.fixture
+def owners(shared, bed):  # noqa: F811
+    """The programs on three nodes that write one file; afterwards all is as they know it."""
     (first, second), path, cluster = shared
     fd = first.open(path, RW | CREATE, 0o666)
     first.pwrite(fd, bytes(BLOCKS * BLOCK), 0)
     first.fsync(fd)
-    rng = random.Random(round_)
     owners = [Owner(bed, number, second.env, path) for number in range(3)]
     # It has no part in this, and dies with the first node otherwise.
     first.close(fd)
     first.end()
-    for _ in range(DEATHS):
-        for owner in rng.choices(owners, k=6):
-            owner.work(rng)
-        dead = rng.choice(owners)
-        dead.die(rng)
-        survivors = [owner for owner in owners if owner is not dead]
-        for owner in survivors:
-            owner.checks(owners)
-        wait_until_recovered(bed, path)
-        for owner in survivors:
-            owner.checks(owners, dead)
-        dead.begin()
-        dead.checks(owners)
+    yield owners
     for owner in owners:
         owner.sync()
         owner.actor.close(owner.fd)
@@ -241,4 +252,44 @@ def test_what_was_synced_survives_nodes_that_die_beside_others(shared, bed, coun
         owner.content.may_be(read, owner.blocks, settles=True)
     last.end()
     bed.on("node3", BIN / "stripewise", "fsck", "-p", cluster.plan, path, "--compare")
+
+
+def lose_one(bed, owners, rng, lost):
+    """One of the nodes is lost, by `lost`, and the others go on; returns it once they have recovered
+    it."""
+    for owner in rng.choices(owners, k=6):
+        owner.work(rng)
+    dead = rng.choice(owners)
+    lost(dead, rng)
+    survivors = [owner for owner in owners if owner is not dead]
+    for owner in survivors:
+        owner.checks(owners)
+    wait_until_recovered(bed, dead.path)
+    for owner in survivors:
+        owner.checks(owners, dead)
+    return dead
+
+
+def begin_again(dead, owners):
+    dead.begin()
+    dead.checks(owners)
+
+
+@pytest.mark.parametrize("round_", range(ROUNDS))
+def test_what_was_synced_survives_nodes_that_die_beside_others(owners, bed, count, round_):
+    rng = random.Random(round_)
+    for _ in range(DEATHS):
+        begin_again(lose_one(bed, owners, rng, Owner.die), owners)
     count("deaths of nodes beside others that have a file with copies open", DEATHS)
+
+
+@pytest.mark.parametrize("round_", range(CUTS))
+def test_what_was_synced_survives_nodes_that_are_cut_off(owners, bed, count, round_):
+    if not bed.is_ceph:
+        pytest.skip("a plain directory is no network file system")
+    rng = random.Random(round_)
+    for _ in range(DEATHS):
+        dead = lose_one(bed, owners, rng, Owner.be_cut_off)
+        dead.come_back()
+        begin_again(dead, owners)
+    count("nodes cut off that have a file with copies open", DEATHS)
