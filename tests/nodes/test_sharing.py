@@ -16,7 +16,7 @@ from .test_sessions import shared  # noqa: F401 (a fixture)
 from .test_striped import pattern
 
 ROUNDS = 40 if LONG else 2
-CUTS = 4 if LONG else 1
+CUTS = 7 if LONG else 1
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use stripewise_sys::LockKind;
 
 use crate::error::io;
-use crate::holding::{SyncData, cuts, others};
+use crate::holding::{SyncData, cuts, is_truncated, others};
 use crate::hooks::reach;
 use crate::joined::Joined;
 use crate::journal::Locked;
@@ -41,6 +41,9 @@ struct Found {
     copies: bool,
     /// The session has the hold of a copy or a truncate.
     cuts: bool,
+    /// Another session truncates. It has the size lock, and finishes the truncate of this one
+    /// first.
+    is_truncated: bool,
 }
 
 impl Map {
@@ -84,7 +87,7 @@ impl Map {
             joined.acknowledge()?;
         }
         if found.copies {
-            joined.end_dead_copier(found.cuts, finish_truncate)?;
+            joined.end_dead_copier(found.cuts && !found.is_truncated, finish_truncate)?;
         }
         joined.watch(finish_truncate)
     }
@@ -126,6 +129,7 @@ impl Joined {
                 suspect: self.shared.is(Word::Appending),
                 copies: !holds.iter().all(is_write) || !self.shared.slot().is_idle(),
                 cuts: cuts(log, own),
+                is_truncated: is_truncated(log, &[own]),
             })
         })
     }
@@ -208,7 +212,10 @@ impl Joined {
     /// Recovers the next session, in a circle, if it is dead.
     fn watch(&self, finish_truncate: SyncData<'_>) -> Result<()> {
         let Some(next) = self.lock_next_dead()? else { return Ok(()) };
-        let is_cutting = self.with_engine(|engine| Ok(cuts(engine.log(), next)))?;
+        let is_cutting = self.with_engine(|engine| {
+            let (log, own) = (engine.log(), engine.session());
+            Ok(cuts(log, next) && !is_truncated(log, &[own, next]))
+        })?;
         // Meanwhile the dead session keeps its hold, and others off the range.
         if is_cutting && finish_truncate().is_err() {
             return Ok(());

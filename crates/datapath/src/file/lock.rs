@@ -24,7 +24,16 @@ pub(crate) struct SizeLock<'a> {
 impl LogicalFile {
     /// Waits for the exclusive lock and finishes a truncate whose process died.
     pub(crate) fn lock_size(&self) -> Result<SizeLock<'_>> {
-        let lock = self.lock_size_as_it_is()?;
+        self.finish_pending(self.lock_size_as_it_is()?)
+    }
+
+    /// As [`LogicalFile::lock_size`]; EAGAIN if another process has the lock. It finishes such a
+    /// truncate.
+    pub(super) fn try_lock_size(&self) -> Result<SizeLock<'_>> {
+        self.finish_pending(self.acquire(LockKind::Exclusive, false)?)
+    }
+
+    fn finish_pending<'a>(&'a self, lock: SizeLock<'a>) -> Result<SizeLock<'a>> {
         if let Some(size) = self.pending(lock.copy()?)? {
             self.finish_truncate(&lock, size)?;
         }
@@ -34,13 +43,13 @@ impl LogicalFile {
 
     /// Waits for the exclusive lock and leaves an interrupted truncate as it is.
     pub(super) fn lock_size_as_it_is(&self) -> Result<SizeLock<'_>> {
-        self.acquire(LockKind::Exclusive)
+        self.acquire(LockKind::Exclusive, true)
     }
 
     /// Waits for the shared lock, that is, until no append or truncate is running. Finishes an
     /// interrupted truncate, or records it if this process may not write.
     pub(super) fn lock_size_shared(&self) -> Result<SizeLock<'_>> {
-        let lock = self.acquire(LockKind::Shared)?;
+        let lock = self.acquire(LockKind::Shared, true)?;
         if self.pending(lock.copy()?)?.is_none() {
             self.interrupted.store(false, Ordering::Release);
             return Ok(lock);
@@ -53,7 +62,7 @@ impl LogicalFile {
         Ok(lock)
     }
 
-    fn acquire(&self, kind: LockKind) -> Result<SizeLock<'_>> {
+    fn acquire(&self, kind: LockKind, waits: bool) -> Result<SizeLock<'_>> {
         let me = stripewise_sys::process::id();
         let mut idle = self.locks.lock().idle.take().filter(|(process, _)| *process == me);
         loop {
@@ -63,7 +72,12 @@ impl LogicalFile {
             };
             self.locks.lock().held.push((me, fd.as_raw_fd()));
             let lock = SizeLock { file: self, fd: Some(fd) };
-            self.sys().lock(lock.copy()?, SIZE_LOCK_BYTE, 1, kind)?;
+            if waits {
+                self.sys().lock(lock.copy()?, SIZE_LOCK_BYTE, 1, kind)?;
+            } else if !self.sys().try_lock(lock.copy()?, SIZE_LOCK_BYTE, 1, kind)? {
+                lock.discard();
+                return Err(Errno::AGAIN);
+            }
             // A repair may have replaced `ID.manifest`; other processes then lock the new one.
             if !has_name || self.sys().stat(lock.copy()?)?.st_nlink > 0 {
                 return Ok(lock);

@@ -69,6 +69,14 @@ impl LogicalFile {
         self.lock_size_shared().map(drop)
     }
 
+    /// Finishes a truncate whose process died, for a thread that other nodes wait for.
+    ///
+    /// # Errors
+    /// EAGAIN if another process has the size lock; EROFS if this one may not write.
+    pub(crate) fn try_settle(&self) -> Result<()> {
+        if self.parts.writable { self.try_lock_size().map(drop) } else { Err(Errno::ROFS) }
+    }
+
     /// Must be called before any write without the size lock. Finishes a truncate of this process
     /// that failed halfway; otherwise a process that finishes it later would cut off data written
     /// since.

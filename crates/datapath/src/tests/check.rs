@@ -5,9 +5,10 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use stripewise_layout::constructors::on_one;
-use stripewise_sys::{LockKind, OFlags};
+use stripewise_sys::{Errno, LockKind, OFlags};
 
 use super::support::*;
 use crate::check::{Kind, Options, Report, check, walk};
@@ -98,6 +99,23 @@ fn an_interrupted_truncate_is_finished() {
     finds(&stage, LOOK, &[Kind::Truncate]);
     finds(&stage, REPAIR, &[Kind::Truncate]);
     finds(&stage, LOOK, &[]);
+    assert_eq!(bytes(&stage, "a"), pattern(0, 10));
+}
+
+/// Whoever has the size lock may wait for what the thread that finishes the truncate does next.
+#[test]
+fn a_thread_that_others_wait_for_does_not_wait_for_the_size_lock() {
+    let stage = stage_with(&["a"]);
+    let runtimes = [stage.real_runtime(), stage.real_runtime()];
+    let [one, other] = runtimes.map(|runtime| open(&runtime, &stage.path("a"), OFlags::RDWR).unwrap());
+    let lock = one.file.lock_size().unwrap();
+    let copy = std::fs::OpenOptions::new().append(true).open(object(&stage, 0, ".manifest"));
+    copy.unwrap().write_all(crate::intent::line(10).as_bytes()).unwrap();
+    let (settle, (told, results)) = (other.file.clone(), std::sync::mpsc::channel());
+    std::thread::spawn(move || told.send(settle.try_settle()));
+    assert_eq!(results.recv_timeout(Duration::from_secs(60)), Ok(Err(Errno::AGAIN)), "it waits");
+    drop(lock);
+    assert_eq!(other.file.try_settle(), Ok(()));
     assert_eq!(bytes(&stage, "a"), pattern(0, 10));
 }
 

@@ -14,7 +14,7 @@ use stripewise_policy::background::{
 use super::background::Work;
 use super::copy_set::CopySet;
 use super::state::Overlay;
-use crate::error::{Errno, Logged, Result};
+use crate::error::{Logged, Result};
 use crate::file::LogicalFile;
 use crate::file::copy::OpenCopy;
 
@@ -65,8 +65,7 @@ impl CopySet<'_> {
 
     /// Does what other nodes that have the file open wait for.
     pub(crate) fn serve_other_nodes(&self) -> Result<()> {
-        let finish_truncate = || if self.file.is_writable() { self.file.settle() } else { Err(Errno::ROFS) };
-        self.map.poll(&|| self.file.sync_objects(true), &finish_truncate).logged()
+        self.map.poll(&|| self.file.sync_objects(true), &|| self.file.try_settle()).logged()
     }
 
     /// Does the first unit of a step that finds something to do, on at most `pieces` ranges,

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError, Weak};
 use std::time::Duration;
 
 use stripewise_sys::{Dir, Errno, LockKind, Mode, SharedMap, Stat, Sys, SysRef};
@@ -155,6 +155,7 @@ struct Stage {
     nodes: Mutex<Vec<Arc<NodeOf>>>,
     /// A session that waits until the only other one is no longer alone.
     joining: Mutex<Option<FileEngine>>,
+    size_lock: Mutex<()>,
 }
 
 fn range_of(block: u64) -> std::ops::Range<u64> {
@@ -165,8 +166,9 @@ impl Stage {
     fn new() -> Arc<Self> {
         let bed = replicated();
         let blocks = Mutex::new(vec![Content::settled(0); BLOCKS as usize]);
-        let (cache, nodes, joining) = (PageCache::new(), Mutex::default(), Mutex::default());
-        Arc::new(Self { bed, cache, blocks, next_value: AtomicU64::new(1), nodes, joining })
+        let (cache, next_value) = (PageCache::new(), AtomicU64::new(1));
+        let (nodes, joining, size_lock) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Self { bed, cache, blocks, next_value, nodes, joining, size_lock })
     }
 
     /// A process of a node.
@@ -268,6 +270,8 @@ impl Stage {
             content.newest.insert(0);
             content.possible.insert(0);
         }
+        let lock = self.try_lock_size().expect("nobody else truncates");
+        self.finish_with(&lock, node);
         self.cut(node, to, true);
         self.blocks.lock().unwrap()[to as usize..].fill(Content::settled(0));
     }
@@ -288,8 +292,17 @@ impl Stage {
         drop(guard);
     }
 
+    /// `None` if another process has it. One that dies frees it.
+    fn try_lock_size(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.size_lock.try_lock() {
+            Err(TryLockError::WouldBlock) => None,
+            Err(TryLockError::Poisoned(lock)) => Some(lock.into_inner()),
+            Ok(lock) => Some(lock),
+        }
+    }
+
     /// Finishes a truncate whose process has died.
-    fn finish(&self, node: &NodeOf) {
+    fn finish_with(&self, _lock: &MutexGuard<'_, ()>, node: &NodeOf) {
         if let Ok(to) = std::fs::read_to_string(self.intent()) {
             self.cut(node, to.parse().unwrap(), false);
         }
@@ -297,7 +310,8 @@ impl Stage {
 
     fn poll(&self, node: &NodeOf) {
         let finish = || {
-            self.finish(node);
+            let lock = self.try_lock_size().ok_or(Errno::AGAIN)?;
+            self.finish_with(&lock, node);
             Ok(())
         };
         node.map.poll_now(&|| node.copies.sync(), &finish).unwrap();
