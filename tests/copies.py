@@ -93,14 +93,19 @@ def batches(journal):
     return found, at
 
 
-def authors_of(journal, kind):
-    """The sessions that appended the batches of a kind to a journal of version 2, in order
-    (docs/formats/nodes.md)."""
+CHANGES = 2
+
+
+def committers(journal):
+    """The sessions that committed what they had written to a journal of version 2, once for each
+    time, in order (docs/formats/nodes.md). What is written is in one copy, what is copied in several:
+    the mask of a batch's last range, its last byte, tells."""
     data, at, found = Path(journal).read_bytes(), 64, []
     while data[at : at + 4] == b"swb\x02":
         which, _number, author, _count, length = struct.unpack_from("<B3xQIII", data, at + 4)
-        found += [author] if which == kind else []
-        at += 28 + length + 4
+        end = at + 28 + length
+        found += [author] if which == CHANGES and data[end - 1].bit_count() == 1 else []
+        at = end + 4
     return found
 
 
