@@ -230,6 +230,20 @@ def wait_until_recovered(bed, path):
         time.sleep(0.2)
 
 
+def end_and_check(bed, cluster, owners):
+    """The programs sync and end; then another one reads what they know, and all copies are equal."""
+    for owner in owners:
+        owner.sync()
+        owner.actor.close(owner.fd)
+        owner.actor.end()
+    path, last = owners[0].path, Actor(bed, "node3", owners[0].env)
+    read = last.pread(opened(last, path), BLOCKS * BLOCK + 1, 0)
+    for owner in owners:
+        owner.content.may_be(read, owner.blocks, settles=True)
+    last.end()
+    bed.on("node3", BIN / "stripewise", "fsck", "-p", cluster.plan, path, "--compare")
+
+
 @pytest.fixture
 def owners(shared, bed):  # noqa: F811
     """The programs on three nodes that write one file; afterwards all is as they know it."""
@@ -242,16 +256,7 @@ def owners(shared, bed):  # noqa: F811
     first.close(fd)
     first.end()
     yield owners
-    for owner in owners:
-        owner.sync()
-        owner.actor.close(owner.fd)
-        owner.actor.end()
-    last = Actor(bed, "node3", second.env)
-    read = last.pread(opened(last, path), BLOCKS * BLOCK + 1, 0)
-    for owner in owners:
-        owner.content.may_be(read, owner.blocks, settles=True)
-    last.end()
-    bed.on("node3", BIN / "stripewise", "fsck", "-p", cluster.plan, path, "--compare")
+    end_and_check(bed, cluster, owners)
 
 
 def lose_one(bed, owners, rng, lost):

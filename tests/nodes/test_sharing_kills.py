@@ -10,12 +10,11 @@ import random
 import time
 
 import pytest
-from conftest import BIN, LONG
+from conftest import LONG
 
-from .conftest import Actor
-from .test_sessions import BLOCK, BLOCKS, CREATE, DEATHS, RW, opened
+from .test_sessions import BLOCK, BLOCKS, CREATE, DEATHS, RW
 from .test_sessions import shared  # noqa: F401 (a fixture)
-from .test_sharing import Owner
+from .test_sharing import Owner, end_and_check
 
 ROUNDS = 30 if LONG else 1
 PROCESSES = 4
@@ -70,14 +69,5 @@ def test_what_was_written_survives_processes_that_are_killed_beside_other_nodes(
             process.checks(processes, dead)
         dead.begin()
         dead.checks(processes)
-    for process in processes:
-        process.sync()
-        process.actor.close(process.fd)
-        process.actor.end()
-    last = Actor(bed, "node3", second.env)
-    read = last.pread(opened(last, path), BLOCKS * BLOCK + 1, 0)
-    for process in processes:
-        process.content.may_be(read, process.blocks, settles=True)
-    last.end()
-    bed.on("node3", BIN / "stripewise", "fsck", "-p", cluster.plan, path, "--compare")
+    end_and_check(bed, cluster, processes)
     count("processes killed beside other nodes that have a file with copies open", DEATHS)
