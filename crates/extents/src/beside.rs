@@ -68,6 +68,7 @@ impl Joined {
         self.with_engine(|engine| {
             let (own, mut changed) = (engine.session(), None);
             let decide = &mut |log: &Log| {
+                changed = None;
                 // A process that has died may have been cutting the file.
                 if !may_add(log, own, &hold) || !own_holds(log, own).iter().all(is_write) {
                     return Vec::new();

@@ -56,6 +56,11 @@ impl Committing<'_> {
         matches!(self, Self::OneNode(commit) if commit.is_due())
     }
 
+    /// Whether the index shows what other nodes had committed before this commit.
+    pub fn has_acquired(&self) -> bool {
+        matches!(self, Self::Session(commit) if commit.has_acquired)
+    }
+
     /// Whether this commit has the join lock, which it takes if it can.
     pub fn may_rewrite(&mut self) -> Result<bool> {
         match self {
@@ -111,6 +116,8 @@ pub(crate) struct SessionCommit<'j> {
     node: Option<Locked>,
     /// A process died while it appended.
     suspects: bool,
+    /// The log was read to its end.
+    has_acquired: bool,
     has_join_lock: bool,
     /// The join lock that this commit has taken.
     _join: Option<Locked>,
@@ -132,6 +139,7 @@ impl<'j> SessionCommit<'j> {
             given_up: Vec::new(),
             node: None,
             suspects: false,
+            has_acquired: false,
             has_join_lock,
             _join: None,
             _new: None,
@@ -201,6 +209,7 @@ impl<'j> SessionCommit<'j> {
         match done {
             Ok(new) => {
                 self._new = new.filter(|_| closing);
+                self.has_acquired = self.joined.is_sharing();
                 if !self.joined.is_sharing() {
                     // The masks are in the index as they are in the log.
                     self.settle();

@@ -377,13 +377,13 @@ pub(crate) fn others(engine: &FileEngine) -> Vec<Session> {
     sessions.filter(|&session| session != engine.session()).collect()
 }
 
-/// Whether a dead session may have been cutting the file.
 /// Whether a session, `except` some, has the hold of a truncate, or waits for it.
 pub(crate) fn is_truncated(log: &Log, except: &[Session]) -> bool {
     let truncates = |hold: &Hold| hold.kind == HoldKind::Exclusive && hold.range.end == u64::MAX;
     log.members().any(|(session, member)| !except.contains(&session) && member.holds.iter().any(truncates))
 }
 
+/// Whether a dead session may have been cutting the file.
 pub(crate) fn cuts(log: &Log, session: Session) -> bool {
     own_holds(log, session).iter().any(|hold| matches!(hold.kind, HoldKind::Exclusive | HoldKind::Alone))
 }

@@ -121,7 +121,8 @@ impl Joined {
     }
 
     /// As [`Joined::append`], but leaves the mark that an append is in progress. Returns the
-    /// journal, with both locks, if it was written anew.
+    /// journal, with both locks, if it was written anew. Beside other nodes, `decide` is also asked
+    /// before the commit lock is taken, and if there is nothing to append, the lock is not taken.
     pub fn append_with(
         &self,
         engine: &mut FileEngine,
@@ -134,6 +135,9 @@ impl Joined {
             if self.is_sharing() {
                 engine.read()?;
                 self.apply(engine)?;
+                if decide(engine.log()).is_empty() {
+                    return Ok(None);
+                }
                 known = Some(evictions_of_others(engine.log(), own));
             }
             self.shared.set(Word::Appending, 1);

@@ -35,6 +35,9 @@ impl Map {
         if done <= begun {
             joined.sync_with(&mut commit, sync_data, false)?;
         }
+        if commit.has_acquired() {
+            return Ok(());
+        }
         drop(commit);
         joined.acquire()
     }

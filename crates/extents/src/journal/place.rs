@@ -73,16 +73,36 @@ impl Drop for Kept {
     }
 }
 
-/// A lock of bytes of a file, held by an open file description of its own and released on drop.
+/// Locks of bytes of a file, all that its open file description holds. They are released on drop.
 pub(crate) struct Locked {
     sys: SysRef,
-    file: Kept,
+    file: Arc<Kept>,
+    is_held: bool,
 }
 
 impl Locked {
     /// Takes over a description that already holds its locks.
     pub fn new(place: &Place, file: Fd) -> Self {
-        Self { sys: place.sys.clone(), file: Kept::new(place, file) }
+        Self::of_kept(place, Arc::new(Kept::new(place, file)))
+    }
+
+    /// The same of a description that is used for other things as well, but by one thread at a time.
+    pub fn of_kept(place: &Place, file: Arc<Kept>) -> Self {
+        Self { sys: place.sys.clone(), file, is_held: true }
+    }
+
+    /// Releases the locks.
+    ///
+    /// # Errors
+    /// As fcntl(2); the locks are then held until the description is closed.
+    pub fn release(mut self) -> std::result::Result<(), Errno> {
+        self.is_held = false;
+        self.sys.unlock(self.file.as_fd(), 0, 0)
+    }
+
+    /// Whether the locks are of this description.
+    pub fn is_of(&self, file: &Arc<Kept>) -> bool {
+        Arc::ptr_eq(&self.file, file)
     }
 }
 
@@ -94,7 +114,7 @@ impl AsFd for Locked {
 
 impl Drop for Locked {
     fn drop(&mut self) {
-        if !hooks::dead() {
+        if self.is_held && !hooks::dead() {
             // Unlocked explicitly, because a child forked meanwhile holds a duplicate of the
             // descriptor.
             let _ = self.sys.unlock(self.file.as_fd(), 0, 0);

@@ -239,22 +239,31 @@ impl FileEngine {
 
     /// Returns the new journal, with both locks, if it was written anew.
     fn change(&mut self, decide: &mut dyn FnMut(&Log) -> Vec<Batch>, lock: JoinLock) -> Result<Option<Locked>> {
-        let commit = self.place.lock(COMMIT_BYTE, false)?;
-        self.tail.read(&self.place)?;
+        let commit = self.tail.lock(&self.place)?;
         let batches = decide(&self.tail.log);
         let mut new = None;
         if !batches.is_empty() {
-            let done = self.tail.put(&self.place, &commit, &batches, lock);
-            if self.tail.is_broken {
-                // It may have been taken to write the journal anew.
-                let _ = self.place.sys.unlock(commit.as_fd(), JOIN_BYTE, 1);
-                self._failed = Some(commit);
+            match self.tail.put(&self.place, &commit, &batches, lock) {
+                Err(error) if self.tail.is_broken => {
+                    // It may have been taken to write the journal anew.
+                    let _ = self.place.sys.unlock(commit.as_fd(), JOIN_BYTE, 1);
+                    self._failed = Some(commit);
+                    return Err(error);
+                }
+                done => new = done?,
             }
-            new = done?;
         }
         // A session that was recovered is no longer this engine's to recover.
         self.dead.take_if(|(dead, _)| self.tail.log.member(*dead).is_none());
+        self.unlock(commit)?;
         Ok(new)
+    }
+
+    /// Releases the commit lock. If that fails, other nodes wait until the engine is dropped.
+    fn unlock(&mut self, commit: Locked) -> Result<()> {
+        let done = commit.release();
+        self.is_over |= done.is_err();
+        done.map_err(io(&self.place.path, "unlock"))
     }
 }
 
@@ -316,9 +325,9 @@ impl Engine for FileEngine {
         self.check()?;
         let done = (|| {
             let _join = self.place.lock(JOIN_BYTE, false)?;
-            let commit = self.place.lock(COMMIT_BYTE, false)?;
-            self.tail.read(&self.place)?;
-            self.tail.rewrite(&self.place, &commit, &[]).map(drop)
+            let commit = self.tail.lock(&self.place)?;
+            self.tail.rewrite(&self.place, &commit, &[])?;
+            self.unlock(commit)
         })();
         self.judged(done)
     }

@@ -3,21 +3,27 @@
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 use stripewise_sys::{Errno, LockKind, OFlags};
 
 use crate::error::io;
 use crate::hooks::reach;
-use crate::journal::{HEADER_BYTES, Header, JOIN_BYTE, Kept, Locked, Place, Position, limit_bytes, write_new};
+use crate::journal::{
+    COMMIT_BYTE, HEADER_BYTES, Header, JOIN_BYTE, Kept, Locked, Place, Position, limit_bytes, write_new,
+};
 use crate::nodes::record::{encode_batches, is_readable};
 use crate::nodes::{Batch, Log, Record, Session};
 use crate::{MapError, Result, Span};
 
 /// The journal as far as it was read.
 pub(super) struct Tail {
-    /// Stays open so that its inode is not used again, by which a new journal is recognized.
-    file: Kept,
+    /// Stays open so that its inode is not used again, by which a new journal is recognized, and
+    /// so that a node that was cut off cannot append: opened anew, the file could be written to.
+    file: Arc<Kept>,
     identity: Identity,
+    /// Its length when it was last read, bytes.
+    len: u64,
     header: Header,
     position: Position,
     pub log: Log,
@@ -67,9 +73,9 @@ impl Tail {
     /// Opens the journal of the file with this id, and reads it to its end.
     pub fn open(place: &Place, id: [u8; 16]) -> Result<Self> {
         let path = &place.path;
-        let file = match place.open(Path::new(&place.name), OFlags::RDONLY) {
+        let file = match place.open(Path::new(&place.name), OFlags::RDWR) {
             Err(Errno::NOENT) => return Err(MapError::Missing { path: path.clone() }),
-            file => Kept::new(place, file.map_err(io(path, "open"))?),
+            file => Arc::new(Kept::new(place, file.map_err(io(path, "open"))?)),
         };
         if place.sys.keeps_pages(file.as_fd()).map_err(io(path, "map"))? == Some(true) {
             return Err(MapError::Stale { path: path.clone() });
@@ -83,6 +89,7 @@ impl Tail {
         let mut tail = Self {
             file,
             identity: (stat.st_dev, stat.st_ino),
+            len: stat.st_size as u64,
             header,
             position: Position { end: HEADER_BYTES as u64, next: 1 },
             log: Log::new(header.default, Session(last)),
@@ -99,24 +106,48 @@ impl Tail {
     /// Reads the journal to its end, from the start if it was replaced.
     pub fn read(&mut self, place: &Place) -> Result<()> {
         reach("read log");
-        if self.is_named(place)? {
-            return self.read_on(place);
+        match self.named_len(place)? {
+            Some(len) => {
+                self.len = len;
+                self.read_on(place)
+            }
+            None => {
+                *self = Self::open(place, self.header.id)?;
+                Ok(())
+            }
         }
-        *self = Self::open(place, self.header.id)?;
-        Ok(())
     }
 
-    fn is_named(&self, place: &Place) -> Result<bool> {
+    /// Takes the commit lock, and reads the journal to its end.
+    pub fn lock(&mut self, place: &Place) -> Result<Locked> {
+        loop {
+            let file = self.file.clone();
+            let locked = place.sys.lock(file.as_fd(), COMMIT_BYTE, 1, LockKind::Exclusive);
+            locked.map_err(io(&place.path, "lock"))?;
+            let commit = Locked::of_kept(place, file);
+            self.read(place)?;
+            // Else it was replaced while this call waited.
+            if commit.is_of(&self.file) {
+                return Ok(commit);
+            }
+        }
+    }
+
+    /// The length of the journal, bytes; `None` if it was replaced.
+    fn named_len(&self, place: &Place) -> Result<Option<u64>> {
         match place.sys.stat_at(Some(place.dir.as_fd()), Path::new(&place.name), false) {
             Err(Errno::NOENT) => Err(MapError::Missing { path: place.path.clone() }),
             Err(errno) => Err(io(&place.path, "stat")(errno)),
-            Ok(named) => Ok((named.st_dev, named.st_ino) == self.identity),
+            Ok(named) if (named.st_dev, named.st_ino) == self.identity => Ok(Some(named.st_size as u64)),
+            Ok(_) => Ok(None),
         }
     }
 
     /// Reads what was appended. A batch that is incomplete is read again the next time.
     fn read_on(&mut self, place: &Place) -> Result<()> {
-        let bytes = place.sys.read_from(self.file.as_fd(), self.position.end, usize::MAX);
+        // Not to where a read ends: on a parallel file system that costs a question for the length.
+        let news = self.len.saturating_sub(self.position.end) as usize;
+        let bytes = place.sys.read_from(self.file.as_fd(), self.position.end, news);
         self.take(&bytes.map_err(io(&place.path, "read"))?);
         Ok(())
     }
@@ -180,7 +211,7 @@ impl Tail {
             }
             // A dead node may have written part of a longer batch, whose rest must not follow this
             // one.
-            if sys.stat(commit)?.st_size as u64 > end {
+            if self.len > end {
                 sys.truncate(commit, end)?;
             }
             reach("append");
@@ -194,6 +225,7 @@ impl Tail {
         reach("appended");
         self.is_name_durable = true;
         self.take(bytes);
+        self.len = self.position.end;
         Ok(())
     }
 
@@ -207,7 +239,7 @@ impl Tail {
             Ok((new, _)) => new,
             Err(error) => {
                 // After the rename, nothing may be appended to either of them.
-                self.is_broken |= !matches!(self.is_named(place), Ok(true));
+                self.is_broken |= !matches!(self.named_len(place), Ok(Some(_)));
                 return Err(error);
             }
         };
