@@ -54,6 +54,7 @@ def flags():
     stop = command("stop-osd", "stop an OSD")
     stop.add_argument("osd", type=int)
     stop.add_argument("--kill", action="store_true", help="with SIGKILL: it does not say goodbye to the monitor")
+    command("evict", "the MDS gives up the clients of a host, as after a time-out").add_argument("host")
     return parser.parse_args()
 
 
@@ -106,6 +107,8 @@ def main():
             bed.start_osd(args.osd)
         case "stop-osd":
             bed.stop_osd(args.osd, args.kill)
+        case "evict":
+            bed.evict("hostname", args.host)
 
 
 if __name__ == "__main__":

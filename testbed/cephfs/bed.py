@@ -156,9 +156,13 @@ class Bed(beds.Directory):
         if not found:
             raise Problem(f"nothing of this bed is mounted on {directory}")
         beds.end(found, signal.SIGKILL)
+        self.evict("mount_point", str(directory))
+
+    def evict(self, key, value):
+        """The MDS gives up clients, told by their metadata, as it does with dead ones after a time-out."""
         mds = ("ceph", "-c", self.conf, "--connect-timeout", 10, "tell", "mds.a")
         for session in json.loads(run(*mds, "session", "ls", "--format", "json")):
-            if session["client_metadata"].get("mount_point") == str(directory):
+            if session["client_metadata"].get(key) == value:
                 run(*mds, "session", "evict", f"id={session['id']}")
 
     def limits(self, on):

@@ -51,6 +51,7 @@ def flags():
         ("start", "boot a node that was killed"),
         ("cut", "cut a node's network"),
         ("heal", "connect it again"),
+        ("evict", "let the CephFS give up a node that was killed or cut, at once instead of after a time-out"),
     ):
         command(name, text).add_argument("node")
     return parser.parse_args()
@@ -79,6 +80,8 @@ def main():
             bed.connect(args.node, False)
         case "heal":
             bed.connect(args.node, True)
+        case "evict":
+            bed.evict(args.node)
 
 
 if __name__ == "__main__":

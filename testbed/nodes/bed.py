@@ -275,6 +275,10 @@ class Bed(beds.Directory):
         self._init(name)
         run("ip", "link", "set", self._link(name), "up" if is_connected else "down")
 
+    def evict(self, name):
+        """The file system gives up the clients of a node."""
+        self._call_cephfs("evict", name)
+
     def status(self):
         """The nodes and what runs on them, as text for people."""
         alive = {one.name: one for one in self.require()}
