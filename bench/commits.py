@@ -25,7 +25,8 @@ CALLS = "fcntl,pread64,pwrite64,fdatasync,fsync,fallocate,io_uring_enter"
 LINE = re.compile(r"^(\d+\.\d+) (\w+)\((.*)$")
 DURATION = re.compile(r"<(\d+\.\d+)>$")
 LOCKED = re.compile(r"F_OFD_SETLKW?, \{l_type=F_(\w+), .*?l_start=(\d+).*= 0 <")
-SYNC_BYTE, COMMIT_BYTE = 1, 1
+# Bytes of board.lock and, the last, of the journal.
+SYNC_BYTE, NODE_BYTE, COMMIT_BYTE = 1, 2, 1
 PARTS = ["sync of the data", "wait for the lock", "read of the log", "append", "sync of the log", "unlock"]
 
 
@@ -55,18 +56,23 @@ def calls_of(trace):
     return [Call(line, match) for line in lines if (match := LINE.match(line))]
 
 
+def last_taken(calls, name, byte):
+    """The index of the last call that takes a lock."""
+    return next((index for index in range(len(calls) - 1, -1, -1) if calls[index].takes(name, byte)), None)
+
+
 def commits(calls):
     """The parts of each commit of a thread, seconds."""
     for number, call in enumerate(calls):
         if call.name != "fdatasync" or not call.is_of_log:
             continue
         before = calls[:number]
-        locked = next((i for i in range(number - 1, -1, -1) if before[i].takes(".extents", COMMIT_BYTE)), None)
+        locked = last_taken(before, ".extents", COMMIT_BYTE)
         # An append without the sync lock is that of a hold, or of a node that joins.
-        begin = next((i for i in range(number - 1, -1, -1) if before[i].takes("board.lock", SYNC_BYTE)), None)
-        if locked is None or begin is None or any(c.name == "fdatasync" and c.is_of_log for c in before[begin:]):
+        begin = last_taken(before, "board.lock", SYNC_BYTE)
+        log_from = last_taken(before, "board.lock", NODE_BYTE)
+        if None in (locked, begin, log_from) or any(c.name == "fdatasync" and c.is_of_log for c in before[begin:]):
             continue
-        log_from = next(i for i in range(begin + 1, locked + 1) if "board.lock" in before[i].path or before[i].is_of_log)
         unlocked = next((c for c in calls[number + 1 :] if c.is_of_log and c.name == "fcntl" and c.lock and c.lock[0] == "UNLCK"), call)
         if all(c.name == "fcntl" for c in before[begin:log_from]):
             continue  # nothing to sync: the commit of a close, or one that another node asked for
@@ -100,8 +106,9 @@ def main():
         site, found = nodes.Site(args), []
         site.prepare("replicas")
         for _ in range(args.repeats):
-            traces = args.base / "traces"
-            site.job(count, below=["strace", "-ff", "-T", "-ttt", "-y", "-s", "0", "-e", f"trace={CALLS}", "-o", traces])
+            # Process ids of two nodes may be the same.
+            below = f'exec strace -ff -T -ttt -y -s 0 -e trace={CALLS} -o {args.base}/traces.$(hostname) "$@"'
+            site.job(count, below=["sh", "-c", below, "sh"])
             for trace in args.base.glob("traces.*"):
                 found += commits(calls_of(trace))
                 trace.unlink()
