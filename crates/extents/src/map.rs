@@ -11,6 +11,7 @@ use crate::hooks::reach;
 use crate::join;
 use crate::joined::Joined;
 use crate::joining::Tuning;
+use crate::nodes::Engine;
 use crate::shared::{COPIER_BYTE, Counter, Met, SlotState, Word, Working};
 use crate::wait::Wait;
 use crate::{MapError, MapSpec, Result, prefetch};
@@ -132,6 +133,23 @@ impl Map {
     /// [`WriteGuard::may_write`]: crate::WriteGuard::may_write
     pub fn is_sharing(&self) -> Result<bool> {
         Ok(self.joined()?.is_sharing())
+    }
+
+    /// Where this node begins to look for background work in a file of `size` bytes: nodes that have
+    /// it open begin at different places, and find done what another one has done.
+    ///
+    /// # Errors
+    /// EIO if the session is over.
+    pub fn part_of_node(&self, size: u64) -> Result<u64> {
+        let joined = self.joined()?;
+        if !joined.is_sharing() {
+            return Ok(0);
+        }
+        joined.with_engine(|engine| {
+            let (log, own) = (engine.log(), engine.session());
+            let before = log.members().filter(|&(session, _)| session < own).count() as u64;
+            Ok(size / (log.members().count() as u64).max(1) * before)
+        })
     }
 
     /// Whether other nodes may have the file open at the same time.

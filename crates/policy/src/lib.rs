@@ -21,6 +21,7 @@ pub mod sieving;
 mod span;
 #[cfg(test)]
 mod tests;
+pub mod yielding;
 
 pub use balance::{Balance, Sent};
 pub use cdt::{Cdt, Critical};

@@ -256,7 +256,7 @@ impl CopySet<'_> {
             let mut at = span.start;
             while at < span.end {
                 let end = span.end.min(at + CHUNK_BYTES);
-                bytes += self.copy_between(copier, at..end, from, CopyId::ORIGINAL)?;
+                bytes += self.copy_between(copier, at..end, from, CopyId::ORIGINAL, None)?;
                 at = end;
             }
         }

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use stripewise_cluster::CacheMode;
 use stripewise_extents::CopyId;
 use stripewise_faulty::{Disk, Faulty, Journal};
+use stripewise_policy::yielding::PROBE_BYTES;
 use stripewise_sys::OFlags;
 use stripewise_sys::asking::{self, Patience};
 
@@ -367,4 +368,33 @@ fn a_cache_full_of_dirty_data_is_written_back_while_others_write() {
     other.file.write(&pattern(2, 100), 0, 1).unwrap();
     // The work may have to pause first.
     assert_eq!((0..4000).map(|_| work()).find(|&bytes| bytes > 0), Some(100));
+}
+
+#[test]
+fn a_copy_whose_first_bytes_take_long_is_put_off() {
+    let stage = Stage::of(&Setup::replicas());
+    let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
+    let content = pattern(1, 3 * PROBE_BYTES as usize);
+    opened.file.write(&content, 0, 1).unwrap();
+    let copies = opened.file.copies().unwrap().unwrap();
+    let (size, before) = (content.len() as u64, missing(&opened.file));
+    let (to, from) = (CopyId::ORIGINAL, CopyId::new(1));
+    let begin = if copies.missing_bytes(to).unwrap() > 0 { (from, to) } else { (to, from) };
+    let copy = |yields: bool| {
+        let mut copier = copies.map.copier().unwrap().unwrap();
+        let asked = Cell::new(0);
+        let yields = |_| {
+            asked.set(asked.get() + 1);
+            yields
+        };
+        let bytes = copies.copy_between(&mut copier, 0..size, begin.0, begin.1, Some(&yields)).unwrap();
+        assert_eq!(asked.get(), 1);
+        bytes
+    };
+    assert_eq!(copy(true), 0);
+    assert_eq!(missing(&opened.file), before);
+    assert_eq!(copy(false), size);
+    assert_eq!(missing(&opened.file), before - size);
+    assert!(opened.file.compare(&mut |_, _| ControlFlow::Continue(())).unwrap().is_empty());
+    assert_eq!(opened.file.all().unwrap(), content);
 }

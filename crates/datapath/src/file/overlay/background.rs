@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use stripewise_policy::background::{POLL_NS, Pace, Pauses, longer_poll_ns};
+use stripewise_policy::yielding::Yielding;
 use stripewise_sys::{ForkLock, SysRef};
 
 /// A function called around every unit of background work.
@@ -140,7 +141,7 @@ impl Drop for Working<'_> {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Progress {
     /// Bytes that had been written to caches at the last check.
     pub written: AtomicU64,
@@ -148,11 +149,28 @@ pub(crate) struct Progress {
     next_ns: AtomicU64,
     /// Earliest time of the next copy while applications use the file's servers, ns.
     pub next_under_load_ns: AtomicU64,
-    /// Per copy, the offset at which the next search for missing ranges starts.
+    /// Per copy, the offset at which the next search for missing ranges starts, or
+    /// [`Progress::NOWHERE`] before the first one.
     pub at: [AtomicU64; 8],
+    /// Yields to other nodes.
+    pub yielding: ForkLock<Yielding>,
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self {
+            written: AtomicU64::new(0),
+            next_ns: AtomicU64::new(0),
+            next_under_load_ns: AtomicU64::new(0),
+            at: std::array::from_fn(|_| AtomicU64::new(Self::NOWHERE)),
+            yielding: ForkLock::default(),
+        }
+    }
 }
 
 impl Progress {
+    pub const NOWHERE: u64 = u64::MAX;
+
     /// Allows no background work before this time.
     pub fn rest(&self, until_ns: u64) {
         self.next_ns.store(until_ns, Ordering::Relaxed);

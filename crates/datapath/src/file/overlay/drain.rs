@@ -123,7 +123,9 @@ impl CopySet<'_> {
         for (to, mut range) in wanted {
             while !range.is_empty() && flow.is_continue() {
                 let end = range.end.min(range.start + background::CHUNK_BYTES);
-                let bytes = self.fetch(to, &(range.start..end))?;
+                let bytes = self.fetch(to, &(range.start..end), |copies, chunk, from, to| {
+                    copies.copy_chunk(chunk, from, to).map(Option::unwrap_or_default)
+                })?;
                 drained.bytes += bytes;
                 drained.left_bytes += (end - range.start).saturating_sub(bytes);
                 flow = tell(drained.bytes, total);
@@ -200,9 +202,9 @@ impl CopySet<'_> {
 
     /// Copies one chunk; `None` if another process is the copier. Returns without holding any lock,
     /// because the progress callback may stop this process.
-    pub(super) fn copy_chunk(&self, chunk: Range<u64>, from: CopyId, to: CopyId) -> Result<Option<u64>> {
+    fn copy_chunk(&self, chunk: Range<u64>, from: CopyId, to: CopyId) -> Result<Option<u64>> {
         match self.map.copier().logged()? {
-            Some(mut copier) => self.copy_between(&mut copier, chunk, from, to).map(Some),
+            Some(mut copier) => self.copy_between(&mut copier, chunk, from, to, None).map(Some),
             None => Ok(None),
         }
     }

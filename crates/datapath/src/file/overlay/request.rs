@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use smallvec::smallvec;
 use stripewise_extents::{Copier, CopyId, Mask};
+use stripewise_policy::yielding::PROBE_BYTES;
 use stripewise_sys::{Action, IoVec, raw};
 use stripewise_target::{Few, Outcome, Piece};
 
@@ -187,14 +188,15 @@ pub(super) fn whole(parts: &[Part], ended: &[Outcome]) -> (usize, Option<(usize,
 impl CopySet<'_> {
     /// Copies the pieces of `range` (at most [`stripewise_policy::background::CHUNK_BYTES`]) that
     /// are valid in copy `from` and invalid in copy `to`. Returns the bytes that became valid; 0 if
-    /// another process writes there, if there is nothing to copy, or if a piece lies past the end
-    /// of the file.
+    /// another process writes there, if there is nothing to copy, if a piece lies past the end
+    /// of the file, or if it `yields`.
     pub(crate) fn copy_between(
         &self,
         copier: &mut Copier<'_>,
         range: Range<u64>,
         from: CopyId,
         to: CopyId,
+        yields: Option<Yields<'_>>,
     ) -> Result<u64> {
         self.map.commit_to_copy(&range, &|| self.file.sync_objects(true)).logged()?;
         let Some(guard) = copier.begin(range, from, to).logged()? else { return Ok(0) };
@@ -203,7 +205,13 @@ impl CopySet<'_> {
         if guard.parts().iter().any(|part| part.end > size) {
             return Ok(0);
         }
-        self.copy_parts(guard.parts(), from, to, size)?;
+        let (first, rest) = divided(guard.parts(), if yields.is_some() { PROBE_BYTES } else { u64::MAX });
+        let begun_ns = self.file.sys().now_ns();
+        self.copy_parts(&first, from, to, size)?;
+        if yields.is_some_and(|yields| yields(self.file.sys().now_ns().saturating_sub(begun_ns))) {
+            return Ok(0);
+        }
+        self.copy_parts(&rest, from, to, size)?;
         let bytes = guard.parts().iter().map(|part| part.end - part.start).sum();
         let sync = || match self.copy(to) {
             Some(copy) => copy.objects().sync(&self.overlay.context.fan_out, true).logged(),
@@ -232,6 +240,21 @@ impl CopySet<'_> {
             complete(&to, &self.transfer_unmarked(Transfer::Write, &request, &to))
         }
     }
+}
+
+/// Whether copying stops because its first bytes took this long, ns.
+pub(crate) type Yields<'a> = &'a dyn Fn(u64) -> bool;
+
+/// The first `bytes` bytes of ranges, and the rest.
+fn divided(ranges: &[Range<u64>], bytes: u64) -> (Vec<Range<u64>>, Vec<Range<u64>>) {
+    let (mut left, mut first, mut rest) = (bytes, Vec::new(), Vec::new());
+    for range in ranges {
+        let middle = range.end.min(range.start.saturating_add(left));
+        left -= middle - range.start;
+        first.extend(Some(range.start..middle).filter(|part| !part.is_empty()));
+        rest.extend(Some(middle..range.end).filter(|part| !part.is_empty()));
+    }
+    (first, rest)
 }
 
 fn complete(parts: &[Part], ended: &[Outcome]) -> Result<()> {

@@ -11,8 +11,9 @@ use stripewise_policy::background::{
     Pace, Pressure, Step, Unit, WANTED_MAX, free_bytes, lacks_space, pause_under_load_ns,
 };
 
-use super::background::Work;
+use super::background::{Progress, Work};
 use super::copy_set::CopySet;
+use super::request::Yields;
 use super::state::Overlay;
 use crate::error::{Logged, Result};
 use crate::file::LogicalFile;
@@ -121,7 +122,10 @@ impl CopySet<'_> {
     fn work_on_copy(&self, to: CopyId, pieces: usize) -> Result<u64> {
         let size = self.file.size()?;
         let place = &self.overlay.progress.at[to.index()];
-        let at = place.load(Ordering::Relaxed);
+        let at = match place.load(Ordering::Relaxed) {
+            Progress::NOWHERE => self.map.part_of_node(size).logged()?,
+            at => at,
+        };
         let span = match self.first_missing(to, at..size)? {
             Some(span) => span,
             None => match self.first_missing(to, 0..at.min(size))? {
@@ -134,10 +138,30 @@ impl CopySet<'_> {
         let range = self.chunk(to, &span, whole, pieces)?;
         place.store(range.end, Ordering::Relaxed);
         let Some(from) = self.source(&span) else { return Ok(0) };
-        let Some(mut copier) = self.map.copier().logged()? else { return Ok(0) };
         let begun_ns = self.file.sys().now_ns();
-        let bytes = self.copy_between(&mut copier, range, from, to)?;
-        self.overlay.progress.copied(pace, begun_ns, bytes);
+        let bytes = self.copy_yielding(range, from, to)?;
+        if bytes > 0 {
+            self.overlay.progress.copied(pace, begun_ns, bytes);
+        }
+        Ok(bytes)
+    }
+
+    /// Copies a chunk, unless requests of other nodes use the servers. Returns the bytes that
+    /// became valid.
+    fn copy_yielding(&self, range: Range<u64>, from: CopyId, to: CopyId) -> Result<u64> {
+        let Some(mut copier) = self.map.copier().logged()? else { return Ok(0) };
+        let (sys, progress) = (self.file.sys(), &self.overlay.progress);
+        let begun_ns = sys.now_ns();
+        let yields = &|took_ns| {
+            let until_ns = progress.yielding.lock().until_ns(sys.now_ns(), took_ns);
+            until_ns.inspect(|&until_ns| progress.rest(until_ns)).is_some()
+        };
+        let yields = self.map.has_session().then_some(yields as Yields<'_>);
+        let bytes = self.copy_between(&mut copier, range, from, to, yields)?;
+        if bytes > 0 {
+            let now_ns = sys.now_ns();
+            progress.yielding.lock().copied(now_ns, now_ns.saturating_sub(begun_ns));
+        }
         Ok(bytes)
     }
 
@@ -194,7 +218,7 @@ impl CopySet<'_> {
             for span in self.map.list(Select::Hinted(copy.number()), 0..size, WANTED_MAX).logged()? {
                 let begun_ns = self.file.sys().now_ns();
                 let range = span.start..pace.piece_end(span.start).min(size);
-                let bytes = self.fetch(copy.number(), &range)?;
+                let bytes = self.fetch(copy.number(), &range, Self::copy_yielding)?;
                 if bytes > 0 {
                     self.overlay.progress.copied(pace, begun_ns, bytes);
                     return Ok(bytes);
@@ -204,9 +228,14 @@ impl CopySet<'_> {
         Ok(0)
     }
 
-    /// Fetches a range into a cache copy. Returns 0 if there is no space or another process writes
-    /// there.
-    pub(super) fn fetch(&self, to: CopyId, range: &Range<u64>) -> Result<u64> {
+    /// Fetches a range into a cache copy with `copy_range`. Returns 0 if there is no space or another
+    /// process writes there.
+    pub(super) fn fetch(
+        &self,
+        to: CopyId,
+        range: &Range<u64>,
+        copy_range: impl FnOnce(&Self, Range<u64>, CopyId, CopyId) -> Result<u64>,
+    ) -> Result<u64> {
         let Some(span) = self.first_missing(to, range.clone())? else { return Ok(0) };
         let range = span.start..span.end.min(range.end);
         let (Some(from), Some(copy)) = (self.source(&span), self.usable(to)) else {
@@ -215,7 +244,7 @@ impl CopySet<'_> {
         if !self.take_space(copy, &range) {
             return Ok(0);
         }
-        let copied = self.copy_chunk(range.clone(), from, to).map(Option::unwrap_or_default);
+        let copied = copy_range(self, range.clone(), from, to);
         if copied != Ok(range.end - range.start) {
             self.give_space(copy, std::slice::from_ref(&range));
         }
