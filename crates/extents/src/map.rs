@@ -135,8 +135,8 @@ impl Map {
         Ok(self.joined()?.is_sharing())
     }
 
-    /// Where this node begins to look for background work in a file of `size` bytes: nodes that have
-    /// it open begin at different places, and find done what another one has done.
+    /// Where this node begins to look for background work in a file of `size` bytes: nodes that
+    /// have it open begin at different places, and find done what another one has done.
     ///
     /// # Errors
     /// EIO if the session is over.

@@ -86,7 +86,8 @@ impl Locked {
         Self::of_kept(place, Arc::new(Kept::new(place, file)))
     }
 
-    /// The same of a description that is used for other things as well, but by one thread at a time.
+    /// The same of a description that is used for other things as well, but by one thread at a
+    /// time.
     pub fn of_kept(place: &Place, file: Arc<Kept>) -> Self {
         Self { sys: place.sys.clone(), file, is_held: true }
     }

@@ -228,8 +228,8 @@ impl CopySet<'_> {
         Ok(0)
     }
 
-    /// Fetches a range into a cache copy with `copy_range`. Returns 0 if there is no space or another
-    /// process writes there.
+    /// Fetches a range into a cache copy with `copy_range`. Returns 0 if there is no space or
+    /// another process writes there.
     pub(super) fn fetch(
         &self,
         to: CopyId,
