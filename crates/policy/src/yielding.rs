@@ -10,10 +10,12 @@ pub const PROBE_BYTES: u64 = 64 << 10;
 /// Number of requests whose median is one measurement: quick ones may have been served by a
 /// server's cache.
 const GROUP: usize = 32;
+/// Number of requests of the first measurement, so that copying soon yields.
+const FIRST_GROUP: usize = 8;
 /// A request that takes more than this multiple of the usual time has waited for others.
 const LONG: u64 = 3;
 
-/// What the first bytes of chunks took. The usual time is the lowest median of [`GROUP`] requests
+/// What the first bytes of chunks took. The usual time is the lowest median of a group of requests
 /// so far; it never rises, or else others that stay for long would become usual. Until it is known,
 /// no request is long.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,10 +31,11 @@ impl Delays {
         let is_long = self.usual_ns.is_some_and(|usual_ns| took_ns > usual_ns.saturating_mul(LONG));
         self.group[self.seen] = took_ns;
         self.seen += 1;
-        if self.seen == GROUP {
+        if self.seen == self.usual_ns.map_or(FIRST_GROUP, |_| GROUP) {
+            let group = &mut self.group[..self.seen];
+            group.sort_unstable();
+            let median_ns = group[group.len() / 2];
             self.seen = 0;
-            self.group.sort_unstable();
-            let median_ns = self.group[GROUP / 2];
             self.usual_ns = Some(self.usual_ns.map_or(median_ns, |usual_ns| usual_ns.min(median_ns)));
         }
         is_long
