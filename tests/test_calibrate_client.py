@@ -59,11 +59,16 @@ def test_plans_count_them(make_cluster, stripewise, python, tmp_path):
     before = stripewise(*command).json()["files"][0]
     assert "client_s" not in before and all("client_s" not in one for one in before["candidates"])
     stripewise("calibrate", "-c", cluster.toml, *QUICK)
-    client = tomllib.loads((cluster.root / "profile.toml").read_text())["client"]["hdd"]
+    tiers = tomllib.loads((cluster.root / "profile.toml").read_text())["client"]
+    client = tiers["hdd"]
     after = stripewise(*command).json()["files"][0]
     counts = {"open": 100, "create": 100, "close": 200}
-    plain_s = sum(count * client[call]["plain_s"] for call, count in counts.items())
-    assert abs(after["present"]["client_s"] / plain_s - 1) < 0.2, "stats by the interpreter may come on top"
+    # What is measured of the tiers differs by chance, and the interpreter asks for the state of
+    # each file that it opens, once or twice.
+    plain = [{call: tier[call]["plain_s"] for call in ("stat", *counts)} for tier in tiers.values()]
+    lowest_s, highest_s = (sum(count * pick(tier[call] for tier in plain) for call, count in counts.items()) for pick in (min, max))
+    stats_s = 2 * counts["close"] * max(tier["stat"] for tier in plain)
+    assert lowest_s * 0.99 < after["present"]["client_s"] < highest_s * 1.01 + stats_s
     striped = next(one for one in after["candidates"] if one["name"] == "1-DH on hdd")
     least_s = sum(count * (client[call]["base_s"] + 2 * client[call]["per_object_s"]) for call, count in counts.items())
     assert striped["client_s"] > least_s * 0.99 and striped["elapsed_s"] >= striped["client_s"]
