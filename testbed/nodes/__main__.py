@@ -14,6 +14,7 @@ the same path: a plain directory of this machine, or a CephFS that every node mo
     sudo python3 testbed/nodes kill node2 --base /tmp/nodes    # all its processes and its mount, at once
     sudo python3 testbed/nodes start node2 --base /tmp/nodes   # it boots again
     sudo python3 testbed/nodes cut node3 --base /tmp/nodes     # no packet arrives or leaves
+    sudo python3 testbed/nodes evict node3 --base /tmp/nodes   # CephFS: its client's time-out is over
     sudo python3 testbed/nodes heal node3 --base /tmp/nodes
     sudo python3 testbed/nodes down --base /tmp/nodes
 

@@ -116,7 +116,7 @@ pub(crate) struct SessionCommit<'j> {
     node: Option<Locked>,
     /// A process died while it appended.
     suspects: bool,
-    /// The log was read to its end.
+    /// This commit has read the log to its end.
     has_acquired: bool,
     has_join_lock: bool,
     /// The join lock that this commit has taken.

@@ -1,23 +1,23 @@
-//! Background copying yields to requests that are not seen, those of other nodes, by the delay that
-//! they cause, as LEDBAT (RFC 6817) does on networks. The first bytes of each chunk are copied by
-//! themselves. If that takes much longer than it usually does, the chunk waits.
+//! Decides when background copying yields to requests of other nodes. They cannot be counted, but
+//! they cause delay, by which LEDBAT (RFC 6817) yields on networks. The first bytes of each chunk
+//! are copied by themselves. If that takes much longer than usual, the chunk waits.
 
 use crate::background::pause_under_load_ns;
 
 /// Number of bytes at the start of a chunk whose copying is timed.
 pub const PROBE_BYTES: u64 = 64 << 10;
 
-/// Number of requests whose median is one measurement: quick ones may have been served by a
-/// server's cache.
+/// Number of requests of which one median is taken: a few may have been served by a server's
+/// cache.
 const GROUP: usize = 32;
-/// Number of requests of the first measurement, so that copying soon yields.
+/// The same for the first median, which should be known soon.
 const FIRST_GROUP: usize = 8;
 /// A request that takes more than this multiple of the usual time has waited for others.
 const LONG: u64 = 3;
 
-/// What the first bytes of chunks took. The usual time is the lowest median of a group of requests
-/// so far; it never rises, or else others that stay for long would become usual. Until it is known,
-/// no request is long.
+/// The time that copying the first bytes of a chunk takes. The usual time is the lowest median so
+/// far. It never rises, because a load that lasts would otherwise count as usual. Until it is
+/// known, no request is long.
 #[derive(Clone, Copy, Debug, Default)]
 struct Delays {
     group: [u64; GROUP],
@@ -42,12 +42,13 @@ impl Delays {
     }
 }
 
-/// Decides when one process copies the next chunk of a file.
+/// The yielding of one process that copies a file. The caller serializes access.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Yielding {
     delays: Delays,
-    /// From this time on a chunk is copied whatever its first bytes take. So copying goes on, with
-    /// a small share of the servers' time, where others never pause or the usual time is wrong.
+    /// From this time on, ns, a chunk is copied however long its first bytes take. So copying goes
+    /// on, with a small share of the servers' time, under a load that never pauses, or if the usual
+    /// time is wrong.
     next_ns: u64,
 }
 

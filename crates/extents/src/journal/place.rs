@@ -73,7 +73,7 @@ impl Drop for Kept {
     }
 }
 
-/// Locks of bytes of a file, all that its open file description holds. They are released on drop.
+/// All locks that an open file description has on a file. They are released on drop.
 pub(crate) struct Locked {
     sys: SysRef,
     file: Arc<Kept>,
@@ -86,8 +86,8 @@ impl Locked {
         Self::of_kept(place, Arc::new(Kept::new(place, file)))
     }
 
-    /// The same of a description that is used for other things as well, but by one thread at a
-    /// time.
+    /// Takes over the locks of a description that is also read and written through, by one thread
+    /// at a time.
     pub fn of_kept(place: &Place, file: Arc<Kept>) -> Self {
         Self { sys: place.sys.clone(), file, is_held: true }
     }

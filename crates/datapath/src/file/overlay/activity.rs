@@ -6,7 +6,7 @@
 //! node that use the files of one user share the words. Every request advances the words of its
 //! servers when it begins and when it ends. Nothing has to be released, so killed processes leave
 //! nothing behind. Requests to files without extra copies and requests of other nodes are not
-//! tracked.
+//! tracked; copying yields to the latter by their delay ([`stripewise_policy::yielding`]).
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};

@@ -242,7 +242,7 @@ impl CopySet<'_> {
     }
 }
 
-/// Whether copying stops because its first bytes took this long, ns.
+/// Takes the time that copying the first bytes took, ns, and returns whether to give up the copy.
 pub(crate) type Yields<'a> = &'a dyn Fn(u64) -> bool;
 
 /// The first `bytes` bytes of ranges, and the rest.

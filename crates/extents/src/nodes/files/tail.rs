@@ -145,7 +145,7 @@ impl Tail {
 
     /// Reads what was appended. A batch that is incomplete is read again the next time.
     fn read_on(&mut self, place: &Place) -> Result<()> {
-        // Not to where a read ends: on a parallel file system that costs a question for the length.
+        // A read behind the end would make a parallel file system look up the length once more.
         let news = self.len.saturating_sub(self.position.end) as usize;
         let bytes = place.sys.read_from(self.file.as_fd(), self.position.end, news);
         self.take(&bytes.map_err(io(&place.path, "read"))?);
