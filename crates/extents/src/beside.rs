@@ -28,35 +28,32 @@ impl Copier<'_> {
         copy: CopyId,
         sync_data: impl FnOnce() -> stripewise_sys::Result<()>,
         punch: impl FnOnce(&[Range<u64>]) -> stripewise_sys::Result<()>,
-    ) -> Result<u64> {
+    ) -> Result<Vec<Range<u64>>> {
         let joined = self.joined;
         if joined.is_pending(range)? {
             let mut commit = joined.commit_to_sync()?;
             joined.sync_with(&mut commit, sync_data, false)?;
         }
         let all = std::slice::from_ref(range);
-        let Some(_work) = self.work(range, all, Some(copy), Extent::Everywhere) else { return Ok(0) };
+        let Some(_work) = self.work(range, all, Some(copy), Extent::Everywhere) else { return Ok(Vec::new()) };
         reach("finish");
         if !joined.shared.slot().finish() || joined.is_pending(range)? {
             joined.shared.count(&joined.block, Counter::GivenUp, 1);
-            return Ok(0);
+            return Ok(Vec::new());
         }
-        let Some(changed) = joined.intend_to_evict(range, copy)? else { return Ok(0) };
+        let Some(changed) = joined.intend_to_evict(range, copy)? else { return Ok(Vec::new()) };
         let _evict = Exclusive::of_copier(joined);
         // From here on writers need not wait; they only avoid the copy.
         joined.shared.slot().set(SlotState::Tainted);
         if !joined.is_acknowledged(range)? {
             // The next eviction there frees the space.
-            return Ok(0);
+            return Ok(Vec::new());
         }
         joined.shared.word(Word::Evictions).fetch_add(1, Ordering::SeqCst);
         reach("punch");
         let punched = joined.not_valid(range, copy)?;
         punch(&punched).map_err(caller("punch a hole"))?;
-        let bytes = changed.iter().map(Span::len).sum();
-        joined.shared.count(&joined.block, Counter::Evictions, changed.len() as u64);
-        joined.shared.count(&joined.block, Counter::EvictedBytes, bytes);
-        Ok(bytes)
+        Ok(joined.count_evicted(&changed))
     }
 }
 

@@ -147,8 +147,8 @@ impl Copier<'_> {
     /// Removes `copy` from the mask of `range` where another copy is valid, and frees the space of
     /// those bytes and of bytes that are no longer valid in `copy`. `sync_data`, as in
     /// [`Map::sync`], is called if a change in the range is not in the journal yet. `punch` frees
-    /// the space of the given ranges. Returns the number of bytes that were valid in `copy` and no
-    /// longer are; 0 if a process writes to the range or has the file mapped.
+    /// the space of the given ranges. Returns the ranges that were valid in `copy` and no longer
+    /// are; none if a process writes to the range or has the file mapped.
     ///
     /// # Errors
     /// Errors of the two callbacks ([`MapError::Caller`]), and those of [`Map::sync`]. If the
@@ -159,7 +159,7 @@ impl Copier<'_> {
         copy: CopyId,
         sync_data: impl FnOnce() -> stripewise_sys::Result<()>,
         punch: impl FnOnce(&[Range<u64>]) -> stripewise_sys::Result<()>,
-    ) -> Result<u64> {
+    ) -> Result<Vec<Range<u64>>> {
         let joined = self.joined;
         if joined.is_sharing() {
             return self.evict_beside(&range, copy, sync_data, punch);
@@ -169,8 +169,8 @@ impl Copier<'_> {
             joined.sync_with(&mut commit, sync_data, false)?;
         }
         let all = std::slice::from_ref(&range);
-        let Some(_work) = self.work(&range, all, Some(copy), Extent::Everywhere) else { return Ok(0) };
-        let Some(evicted) = joined.take_out(&range, copy)? else { return Ok(0) };
+        let Some(_work) = self.work(&range, all, Some(copy), Extent::Everywhere) else { return Ok(Vec::new()) };
+        let Some(evicted) = joined.take_out(&range, copy)? else { return Ok(Vec::new()) };
         // From here on writers need not wait; they only avoid the copy.
         joined.shared.slot().set(SlotState::Tainted);
         let mut changes = commit.changes(false);
@@ -181,9 +181,7 @@ impl Copier<'_> {
         if !evicted.punched.is_empty() {
             punch(&evicted.punched).map_err(caller("punch a hole"))?;
         }
-        joined.shared.count(&joined.block, Counter::Evictions, evicted.changed.len() as u64);
-        joined.shared.count(&joined.block, Counter::EvictedBytes, evicted.bytes());
-        Ok(evicted.bytes())
+        Ok(joined.count_evicted(&evicted.changed))
     }
 }
 
@@ -196,13 +194,14 @@ struct Evicted {
     punched: Vec<Range<u64>>,
 }
 
-impl Evicted {
-    fn bytes(&self) -> u64 {
-        self.changed.iter().map(Span::len).sum()
-    }
-}
-
 impl Joined {
+    /// Counts an eviction. Returns its ranges.
+    pub(crate) fn count_evicted(&self, changed: &[Span]) -> Vec<Range<u64>> {
+        self.shared.count(&self.block, Counter::Evictions, changed.len() as u64);
+        self.shared.count(&self.block, Counter::EvictedBytes, changed.iter().map(Span::len).sum());
+        changed.iter().map(Span::range).collect()
+    }
+
     pub(crate) fn is_pending(&self, range: &Range<u64>) -> Result<bool> {
         let txn = self.read()?;
         let committed = self.index.state(&txn)?.committed;
@@ -273,13 +272,13 @@ impl CopyGuard<'_> {
     }
 
     /// Marks the ranges valid in the destination. The caller has copied all of their bytes, zeros
-    /// included. Returns whether all of the ranges are now valid there: false if a process wrote to
-    /// them meanwhile. `sync_copy` syncs the objects of the destination. It is called if other
-    /// nodes have the file open: they learn at once that the copy is valid.
+    /// included. Returns the ranges that became valid there: not those to which a process wrote
+    /// meanwhile. `sync_copy` syncs the objects of the destination. It is called if other nodes
+    /// have the file open: they learn at once that the copy is valid.
     ///
     /// # Errors
     /// Those of `sync_copy` ([`MapError::Caller`]), or if the map cannot be changed.
-    pub fn finish(self, sync_copy: impl FnOnce() -> stripewise_sys::Result<()>) -> Result<bool> {
+    pub fn finish(self, sync_copy: impl FnOnce() -> stripewise_sys::Result<()>) -> Result<Vec<Range<u64>>> {
         let joined = self.joined;
         if self.exclusive.is_some() {
             sync_copy().map_err(caller("sync a copy"))?;
@@ -287,14 +286,14 @@ impl CopyGuard<'_> {
         reach("finish");
         if !joined.shared.slot().finish() {
             joined.shared.count(&joined.block, Counter::GivenUp, 1);
-            return Ok(false);
+            return Ok(Vec::new());
         }
         let done = if self.exclusive.is_some() { self.add_beside() } else { self.add() };
         drop(self.work);
         done
     }
 
-    fn add(&self) -> Result<bool> {
+    fn add(&self) -> Result<Vec<Range<u64>>> {
         let joined = self.joined;
         reach("change");
         let mut txn = joined.write()?;
@@ -303,16 +302,14 @@ impl CopyGuard<'_> {
         for range in &changed {
             joined.index.remove_hints(&mut txn, range.clone(), Mask::only(self.to))?;
         }
-        let bytes = |ranges: &[Range<u64>]| ranges.iter().map(|range| range.end - range.start).sum::<u64>();
         if !changed.is_empty() {
             joined.commit_change(txn, &changed)?;
-            joined.shared.count(&joined.block, Counter::Copied(self.to), bytes(&changed));
         }
-        Ok(bytes(&changed) == bytes(&self.parts))
+        Ok(self.counted(changed))
     }
 
     /// As [`CopyGuard::add`], beside other nodes: the log first, then the index.
-    fn add_beside(&self) -> Result<bool> {
+    fn add_beside(&self) -> Result<Vec<Range<u64>>> {
         let joined = self.joined;
         reach("change");
         let mut added = Vec::new();
@@ -323,15 +320,20 @@ impl CopyGuard<'_> {
             true
         })?;
         if added.is_empty() || !joined.append_copied(&added)? {
-            return Ok(false);
+            return Ok(Vec::new());
         }
         let mut txn = joined.write()?;
         for span in &added {
             joined.index.remove_hints(&mut txn, span.range(), Mask::only(self.to))?;
         }
         txn.commit()?;
-        let bytes: u64 = added.iter().map(Span::len).sum();
-        joined.shared.count(&joined.block, Counter::Copied(self.to), bytes);
-        Ok(bytes == self.parts.iter().map(|part| part.end - part.start).sum::<u64>())
+        Ok(self.counted(added.iter().map(Span::range).collect()))
+    }
+
+    /// Counts what was copied. Returns it.
+    fn counted(&self, copied: Vec<Range<u64>>) -> Vec<Range<u64>> {
+        let bytes = copied.iter().map(|range| range.end - range.start).sum();
+        self.joined.shared.count(&self.joined.block, Counter::Copied(self.to), bytes);
+        copied
     }
 }

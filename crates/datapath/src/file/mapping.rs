@@ -10,7 +10,7 @@ use stripewise_policy::background::CHUNK_BYTES;
 use stripewise_sys::asking;
 
 use super::LogicalFile;
-use super::overlay::CopySet;
+use super::overlay::{CopySet, total};
 use crate::error::{Errno, Logged, Result};
 
 /// Maximum extents of one mapping. (The kernel's default limit per process is 65530.)
@@ -256,7 +256,7 @@ impl CopySet<'_> {
             let mut at = span.start;
             while at < span.end {
                 let end = span.end.min(at + CHUNK_BYTES);
-                bytes += self.copy_between(copier, at..end, from, CopyId::ORIGINAL, None)?;
+                bytes += total(&self.copy_between(copier, at..end, from, CopyId::ORIGINAL, None)?);
                 at = end;
             }
         }

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use stripewise_cluster::CacheMode;
 use stripewise_extents::CopyId;
-use stripewise_faulty::{Disk, Faulty, Journal};
 use stripewise_sys::OFlags;
 
 use super::setup::Setup;
@@ -246,56 +245,4 @@ fn a_write_that_only_a_copy_that_failed_can_take() {
     assert!(file.copies().unwrap().unwrap().avoid(CopyId::ORIGINAL, Errno::IO));
     assert_eq!(file.write(&pattern(1, 300), 0, 1), Ok(300));
     assert_eq!(file.all().unwrap(), pattern(1, 300));
-}
-
-/// A killed process leaves space reserved: the next process that is alone counts the used space
-/// again.
-#[test]
-fn the_used_space_is_counted_anew_when_nobody_goes_by_it() {
-    let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 1 << 20));
-    let opened = open(&stage.runtime(), &stage.path("f"), CREATE).unwrap();
-    opened.file.write(&pattern(1, 300), 0, 1).unwrap();
-    let in_cache = || stage.used_words().iter().sum::<u64>();
-    assert_eq!(in_cache(), 300);
-    let words: Vec<_> = std::fs::read_dir(stage.memory().join("space")).unwrap().flatten().collect();
-    let overwrite = |used: u64| {
-        for word in &words {
-            let file = std::fs::OpenOptions::new().write(true).open(word.path()).unwrap();
-            std::os::unix::fs::FileExt::write_all_at(&file, &used.to_ne_bytes(), 8).unwrap();
-        }
-    };
-    overwrite(1 << 20);
-    let other = open(&stage.runtime(), &stage.path("g"), CREATE).unwrap();
-    other.file.write(&pattern(2, 300), 0, 1).unwrap();
-    assert_eq!(in_cache(), 2 << 20, "it is full as long as it is used");
-    drop((opened, other));
-    let again = open(&stage.runtime(), &stage.path("g"), OFlags::RDWR).unwrap();
-    again.file.write(&pattern(3, 300), 1000, 1).unwrap();
-    assert!((300..1 << 20).contains(&in_cache()), "{:?}", stage.used_words());
-    assert_eq!(again.file.read(300, 1000, 1).unwrap(), pattern(3, 300));
-}
-
-/// On a file system that counts holes as allocated, such as CephFS, large holes in an object must
-/// not make a cache full.
-#[test]
-fn what_was_noted_of_the_used_space_counts_where_holes_do() {
-    let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 1 << 20));
-    let without_holes = || {
-        let disk = Disk::new(stage.root.path(), Journal::Posix).unwrap();
-        stage.runtime_on(Faulty::new(&disk, 0))
-    };
-    let in_cache = || stage.used_words().iter().sum::<u64>();
-    let first = open(&without_holes(), &stage.path("f"), CREATE).unwrap();
-    first.file.write(&pattern(1, 300), 1 << 20, 1).unwrap();
-    assert_eq!(in_cache(), 300);
-    drop(first);
-    let again = open(&without_holes(), &stage.path("f"), OFlags::RDWR).unwrap();
-    again.file.write(&pattern(2, 300), 2 << 20, 1).unwrap();
-    assert_eq!(in_cache(), 600);
-    drop(again);
-    // The cache is not full for ever: the space of a removed object becomes free.
-    without_holes().unlink(None, &stage.path("f")).unwrap();
-    let next = open(&without_holes(), &stage.path("g"), CREATE).unwrap();
-    next.file.write(&pattern(3, 100), 0, 1).unwrap();
-    assert_eq!(in_cache(), 100);
 }

@@ -1,5 +1,7 @@
 //! Tests of the whole crate, on the kernel's file system and on a failing one.
 
+#![allow(clippy::single_range_in_vec_init, reason = "lists of one range are meant")]
+
 mod check;
 mod concurrent;
 mod copies;
@@ -18,4 +20,5 @@ mod refusals;
 mod removal;
 mod replaced;
 pub(crate) mod setup;
+mod space;
 pub(crate) mod support;

@@ -35,7 +35,7 @@ fn a_cached_write_is_dirty_then_clean_then_evicted() {
             Ok(())
         },
     );
-    assert_eq!(evicted.unwrap(), 5);
+    assert_eq!(evicted.unwrap(), [10..15]);
     assert_eq!((synced, punched), (1, vec![0..15]));
     drop(copier);
     assert_eq!(spans(&map, 0..100), [(0, 15, only(0)), (15, 20, mask(&[0, 1])), (20, 100, only(0))]);
@@ -107,7 +107,7 @@ fn a_copy_leaves_alone_what_has_changed_without_a_pin() {
     let guard = copier.begin(0..10, copy(0), copy(2)).unwrap().unwrap();
     assert_eq!(guard.parts(), [0..10]);
     map.joined().unwrap().change(3..5, |_| Some(only(1))).unwrap();
-    assert!(!guard.finish(nothing).unwrap());
+    assert_eq!(guard.finish(nothing).unwrap(), [0..3, 5..10]);
     let both = mask(&[0, 2]);
     assert_eq!(spans(&map, 0..10), [(0, 3, both), (3, 5, only(1)), (5, 10, both)]);
 }
@@ -170,7 +170,7 @@ fn what_could_be_evicted_is_counted() {
     write(&map, 0..20, 1);
     assert_eq!(clean(1), 40);
     let mut copier = map.copier().unwrap().unwrap();
-    assert_eq!(copier.evict(0..50, copy(1), nothing, |_| Ok(())).unwrap(), 30);
+    assert_eq!(copier.evict(0..50, copy(1), nothing, |_| Ok(())).unwrap(), [20..50]);
     drop(copier);
     assert_eq!(clean(1), 10);
     map.leave(nothing).unwrap();
@@ -270,5 +270,5 @@ fn a_forbidden_copy_is_refused() {
     assert_eq!(guard.prepare(15..16, copy(1)).unwrap_err().errno(), stripewise_sys::Errno::BUSY);
     guard.prepare(15..16, copy(0)).unwrap();
     guard.wrote(15..16, copy(0)).unwrap();
-    assert!(!working.finish(nothing).unwrap());
+    assert_eq!(working.finish(nothing).unwrap(), []);
 }

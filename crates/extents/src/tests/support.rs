@@ -110,11 +110,11 @@ pub fn write(map: &Map, range: std::ops::Range<u64>, to: usize) {
     guard.wrote(range, copy(to)).unwrap();
 }
 
-/// Copies as the background work does, without data. Returns whether the range is now valid.
+/// Copies as the background work does, without data. Returns whether a range is now valid.
 pub fn copy_over(map: &Map, range: std::ops::Range<u64>, from: usize, to: usize) -> bool {
     let mut copier = map.copier().unwrap().unwrap();
     let guard = copier.begin(range, copy(from), copy(to)).unwrap();
-    guard.is_some_and(|guard| guard.finish(nothing).unwrap())
+    guard.is_some_and(|guard| !guard.finish(nothing).unwrap().is_empty())
 }
 
 /// The (start, end, mask) of the spans of a read.

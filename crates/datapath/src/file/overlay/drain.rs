@@ -11,6 +11,7 @@ use stripewise_target::Outcome;
 use super::choice::Part;
 use super::copy_set::CopySet;
 use super::request::{Request, Transfer};
+use super::space::total;
 use crate::error::{Errno, Logged, Result};
 use crate::file::LogicalFile;
 use crate::file::copy::{IoOptions, OpenCopy};
@@ -177,7 +178,7 @@ impl CopySet<'_> {
                 pass.left += len;
                 continue;
             };
-            let copied = self.copy_chunk(chunk, from, to)?;
+            let copied = self.copy_chunk(chunk, from, to)?.map(|copied| total(&copied));
             match copied {
                 Some(0) => {
                     pass.left += len;
@@ -202,7 +203,7 @@ impl CopySet<'_> {
 
     /// Copies one chunk; `None` if another process is the copier. Returns without holding any lock,
     /// because the progress callback may stop this process.
-    fn copy_chunk(&self, chunk: Range<u64>, from: CopyId, to: CopyId) -> Result<Option<u64>> {
+    fn copy_chunk(&self, chunk: Range<u64>, from: CopyId, to: CopyId) -> Result<Option<Vec<Range<u64>>>> {
         match self.map.copier().logged()? {
             Some(mut copier) => self.copy_between(&mut copier, chunk, from, to, None).map(Some),
             None => Ok(None),

@@ -36,6 +36,7 @@ pub(crate) use choice::Rates;
 pub(crate) use copy_set::{CopySet, each_span};
 pub use drain::{Difference, Drained, Tell};
 pub(super) use request::Request;
+pub(super) use space::total;
 pub(crate) use state::{Context, Overlay};
 pub(crate) use statistics::counts;
 pub(crate) use times::{check_times, forget_times};

@@ -187,9 +187,9 @@ pub(super) fn whole(parts: &[Part], ended: &[Outcome]) -> (usize, Option<(usize,
 
 impl CopySet<'_> {
     /// Copies the pieces of `range` (at most [`stripewise_policy::background::CHUNK_BYTES`]) that
-    /// are valid in copy `from` and invalid in copy `to`. Returns the bytes that became valid; 0 if
-    /// another process writes there, if there is nothing to copy, if a piece lies past the end
-    /// of the file, or if it `yields`.
+    /// are valid in copy `from` and invalid in copy `to`. Returns the ranges that became valid:
+    /// none if another process writes there, if there is nothing to copy, if a piece lies past the
+    /// end of the file, or if it `yields`.
     pub(crate) fn copy_between(
         &self,
         copier: &mut Copier<'_>,
@@ -197,28 +197,26 @@ impl CopySet<'_> {
         from: CopyId,
         to: CopyId,
         yields: Option<Yields<'_>>,
-    ) -> Result<u64> {
+    ) -> Result<Vec<Range<u64>>> {
         self.map.commit_to_copy(&range, &|| self.file.sync_objects(true)).logged()?;
-        let Some(guard) = copier.begin(range, from, to).logged()? else { return Ok(0) };
+        let Some(guard) = copier.begin(range, from, to).logged()? else { return Ok(Vec::new()) };
         // Get the size now: a truncate waits for the guard.
         let size = self.file.size()?;
         if guard.parts().iter().any(|part| part.end > size) {
-            return Ok(0);
+            return Ok(Vec::new());
         }
         let (first, rest) = divided(guard.parts(), if yields.is_some() { PROBE_BYTES } else { u64::MAX });
         let begun_ns = self.file.sys().now_ns();
         self.copy_parts(&first, from, to, size)?;
         if yields.is_some_and(|yields| yields(self.file.sys().now_ns().saturating_sub(begun_ns))) {
-            return Ok(0);
+            return Ok(Vec::new());
         }
         self.copy_parts(&rest, from, to, size)?;
-        let bytes = guard.parts().iter().map(|part| part.end - part.start).sum();
         let sync = || match self.copy(to) {
             Some(copy) => copy.objects().sync(&self.overlay.context.fan_out, true).logged(),
             None => Ok(()),
         };
-        let valid = guard.finish(sync).logged()?;
-        Ok(if valid { bytes } else { 0 })
+        guard.finish(sync).logged()
     }
 
     /// Copies ranges, in order and all at once, from one copy to another. Every byte below `size`

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use stripewise_cluster::OverlayKind;
-use stripewise_extents::{CopyId, Select, Span};
+use stripewise_extents::{CopyId, Span};
 use stripewise_policy::background::{self, eviction_order};
 use stripewise_policy::{Space, Want};
 
@@ -13,9 +13,6 @@ use super::accounts::{Account, Accounts, sub, take};
 use super::copy_set::CopySet;
 use crate::error::{Errno, Logged, Result};
 use crate::file::copy::OpenCopy;
-
-/// Maximum clean ranges listed in one call.
-const RANGES_MAX: usize = 4096;
 
 impl<'f> CopySet<'f> {
     /// The accounts of a copy's targets; tried again at each call until all words are available.
@@ -148,18 +145,10 @@ impl CopySet<'_> {
     /// or writes there.
     pub(crate) fn evict(&self, copy: &OpenCopy, range: Range<u64>) -> Result<u64> {
         let Some(mut copier) = self.map.copier().logged()? else { return Ok(0) };
-        let number = copy.number();
-        let clean = || -> Result<Vec<Range<u64>>> {
-            let spans = self.map.list(Select::CleanIn(number), range.clone(), RANGES_MAX).logged()?;
-            Ok(spans.iter().map(Span::range).collect())
-        };
-        let before = clean()?;
         let punch = |parts: &[Range<u64>]| parts.iter().try_for_each(|part| self.punch(copy, part));
-        let evicted = copier.evict(range.clone(), number, || self.file.sync_objects(true), punch).logged()?;
-        if evicted > 0 {
-            self.give_space(copy, &without(&before, &clean()?));
-        }
-        Ok(evicted)
+        let evicted = copier.evict(range, copy.number(), || self.file.sync_objects(true), punch).logged()?;
+        self.give_space(copy, &evicted);
+        Ok(total(&evicted))
     }
 
     /// Minimum bytes evicted at once from a copy.
@@ -195,6 +184,11 @@ fn batches(spans: &[Span], most: u64) -> Vec<Range<u64>> {
         }
     }
     ranges
+}
+
+/// The bytes of ranges that do not overlap.
+pub(in crate::file) fn total(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).sum()
 }
 
 /// The bytes of `ranges` that are not in `rest`. Both must be sorted.

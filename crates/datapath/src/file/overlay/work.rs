@@ -14,6 +14,7 @@ use stripewise_policy::background::{
 use super::background::{Progress, Work};
 use super::copy_set::CopySet;
 use super::request::Yields;
+use super::space::{total, without};
 use super::state::Overlay;
 use crate::error::{Logged, Result};
 use crate::file::LogicalFile;
@@ -139,17 +140,17 @@ impl CopySet<'_> {
         place.store(range.end, Ordering::Relaxed);
         let Some(from) = self.source(&span) else { return Ok(0) };
         let begun_ns = self.file.sys().now_ns();
-        let bytes = self.copy_yielding(range, from, to)?;
+        let bytes = total(&self.copy_yielding(range, from, to)?);
         if bytes > 0 {
             self.overlay.progress.copied(pace, begun_ns, bytes);
         }
         Ok(bytes)
     }
 
-    /// Copies a chunk, unless requests of other nodes use the servers. Returns the bytes that
+    /// Copies a chunk, unless requests of other nodes use the servers. Returns the ranges that
     /// became valid.
-    fn copy_yielding(&self, range: Range<u64>, from: CopyId, to: CopyId) -> Result<u64> {
-        let Some(mut copier) = self.map.copier().logged()? else { return Ok(0) };
+    fn copy_yielding(&self, range: Range<u64>, from: CopyId, to: CopyId) -> Result<Vec<Range<u64>>> {
+        let Some(mut copier) = self.map.copier().logged()? else { return Ok(Vec::new()) };
         let (sys, progress) = (self.file.sys(), &self.overlay.progress);
         let begun_ns = sys.now_ns();
         let yields = &|took_ns| {
@@ -157,12 +158,12 @@ impl CopySet<'_> {
             until_ns.inspect(|&until_ns| progress.rest(until_ns)).is_some()
         };
         let yields = self.map.has_session().then_some(yields as Yields<'_>);
-        let bytes = self.copy_between(&mut copier, range, from, to, yields)?;
-        if bytes > 0 {
+        let copied = self.copy_between(&mut copier, range, from, to, yields)?;
+        if !copied.is_empty() {
             let now_ns = sys.now_ns();
             progress.yielding.lock().copied(now_ns, now_ns.saturating_sub(begun_ns));
         }
-        Ok(bytes)
+        Ok(copied)
     }
 
     /// Extends the copy of `span` to other ranges missing in `whole`, which starts where `span`
@@ -228,13 +229,13 @@ impl CopySet<'_> {
         Ok(0)
     }
 
-    /// Fetches a range into a cache copy with `copy_range`. Returns 0 if there is no space or
-    /// another process writes there.
-    pub(super) fn fetch(
+    /// Fetches a range into a cache copy with `copy_range`, which returns the ranges that became
+    /// valid. Returns their bytes: 0 if there is no space or another process writes there.
+    pub(crate) fn fetch(
         &self,
         to: CopyId,
         range: &Range<u64>,
-        copy_range: impl FnOnce(&Self, Range<u64>, CopyId, CopyId) -> Result<u64>,
+        copy_range: impl FnOnce(&Self, Range<u64>, CopyId, CopyId) -> Result<Vec<Range<u64>>>,
     ) -> Result<u64> {
         let Some(span) = self.first_missing(to, range.clone())? else { return Ok(0) };
         let range = span.start..span.end.min(range.end);
@@ -245,10 +246,8 @@ impl CopySet<'_> {
             return Ok(0);
         }
         let copied = copy_range(self, range.clone(), from, to);
-        if copied != Ok(range.end - range.start) {
-            self.give_space(copy, std::slice::from_ref(&range));
-        }
-        copied
+        self.give_space(copy, &without(&[range], copied.as_deref().unwrap_or_default()));
+        copied.map(|copied| total(&copied))
     }
 
     /// The pace of this process: all processes that have the file open together keep to its limit.

@@ -398,7 +398,7 @@ fn an_eviction_is_in_the_log_before_a_hole_is_punched() {
         assert_eq!(bed.log().listed(), [], "in the log");
         Ok(())
     };
-    assert_eq!(copier.evict(0..10, copy(1), nothing, punch).unwrap(), 10);
+    assert_eq!(copier.evict(0..10, copy(1), nothing, punch).unwrap(), [0..10]);
     drop(copier);
     one.leave(nothing).unwrap();
     assert_eq!(seen(&bed, 2), [(0, 100, only(0))]);
