@@ -50,14 +50,21 @@ impl CopySet<'_> {
             let mut guard = self.map.begin_write(request.range()).logged()?;
             let parts = self.choose_write(kind, request, guard.spans(), &mut reservation);
             let mut written = Few::new();
-            if let Some(part) = parts.iter().flatten().find(|part| !may_write(&guard, part)) {
+            let other = match &parts {
+                Ok(parts) => {
+                    parts.iter().find(|part| !may_write(&guard, part)).map(|part| (part, self.present_mask()))
+                }
+                // Other nodes write to a copy in which there is no space.
+                Err(part) => Some((part, Mask::ORIGINAL)).filter(|(part, _)| !may_write(&guard, part)),
+            };
+            if let Some((part, usable)) = other {
                 let (range, copy) = (part.range(), CopyId::new(part.copy));
                 drop(guard);
                 self.release_unused(&mut reservation, &written);
-                self.announce(range, copy)?;
+                self.announce(range, copy, usable)?;
                 continue;
             }
-            if let Some(parts) = parts {
+            if let Ok(parts) = parts {
                 let mut writer = Writer { copies: self, guard: &mut guard, request, written };
                 // SAFETY: the caller's promise.
                 let ended = unsafe { writer.write(&parts) };
@@ -84,25 +91,30 @@ impl CopySet<'_> {
         }
     }
 
-    /// Announces a write to other nodes, which have the file open as well.
-    fn announce(&self, range: Range<u64>, copy: CopyId) -> Result<()> {
-        self.map.announce(range, copy, self.present_mask(), &|| self.file.sync_objects(true)).logged()
+    /// Announces a write to other nodes, which have the file open as well. It goes to `copy`, or to
+    /// the one of `usable` to which they write.
+    fn announce(&self, range: Range<u64>, copy: CopyId, usable: Mask) -> Result<()> {
+        self.map.announce(range, copy, usable, &|| self.file.sync_objects(true)).logged()
     }
 
-    /// Chooses the copy to which each range goes; `None` if the write must be tried again.
+    /// Chooses the copy to which each range goes.
+    ///
+    /// # Errors
+    /// No copy may be written to in a range, the original least of all: the write must be tried
+    /// again.
     fn choose_write(
         &self,
         kind: Kind,
         request: &Request<'_>,
         known: &[Span],
         reservation: &mut Reservation<'_>,
-    ) -> Option<Few<Part>> {
+    ) -> std::result::Result<Few<Part>, Part> {
         let all = self.present_mask();
         let present = self.preferred(all);
         if self.is_mapped() {
             let whole = Part { start: request.offset, end: request.offset + request.len, copy: ORIGINAL };
             let allowed = known.iter().all(|span| !span.forbidden.contains(CopyId::ORIGINAL));
-            return allowed.then(|| smallvec![whole]);
+            return if allowed { Ok(smallvec![whole]) } else { Err(whole) };
         }
         // A range that is valid only where it cannot be written may go to any copy, because it is
         // overwritten.
@@ -121,11 +133,13 @@ impl CopySet<'_> {
                     possible_copy(part.copy, copies.minus(span.forbidden).bits(), span.mask.bits())
                 };
                 // A copy that has failed is better than none.
-                let copy = possible(present).or_else(|| possible(all))?;
-                push(&mut chosen, Part { start: range.start, end: range.end, copy });
+                let (start, end) = (range.start, range.end);
+                let copy = possible(present).or_else(|| possible(all));
+                let copy = copy.ok_or(Part { start, end, copy: ORIGINAL })?;
+                push(&mut chosen, Part { start, end, copy });
             }
         }
-        Some(chosen)
+        Ok(chosen)
     }
 
     /// Releases the reserved space of ranges that were then not written there.
