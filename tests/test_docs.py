@@ -130,7 +130,7 @@ def test_every_function_of_the_papers_is_in_the_file_named():
 
 def test_every_test_of_the_invariants_exists():
     items = numbered(ARCHITECTURE, "Invariants and their tests")
-    assert len(items) == 9
+    assert len(items) == 10
     for item in items:
         assert_tests_exist(item.split("Tests: ")[1], None)
 

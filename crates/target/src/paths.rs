@@ -17,6 +17,8 @@ use crate::target::Target;
 
 /// The directory of all objects, relative to the target's directory.
 pub const OBJECTS: &str = "stripewise";
+/// The file in a user's directory through which nodes share the space of the user's caches.
+const LEDGER: &str = "space";
 
 /// The objects of one copy of a file on its targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -272,6 +274,24 @@ impl Target {
             return self.sys.rename(Some(old_home.as_fd()), name, Some(new_home.as_fd()), name).map_err(fail);
         }
         self.open_file(Objects { owner: to, ..of }, file, OFlags::PATH).map(drop)
+    }
+
+    /// Whether the user has the file through which nodes share the space of caches.
+    pub fn has_ledger(&self, user: u32) -> bool {
+        self.sys.stat_at(Some(self.dir()), &home(user).join(LEDGER), false).is_ok()
+    }
+
+    /// Opens or creates the file through which nodes share the space of the user's caches, and
+    /// verifies that it is a regular file of the user.
+    pub fn open_ledger(&self, user: u32) -> Result<Fd, TargetError> {
+        self.make_home(user)?;
+        let path = home(user).join(LEDGER);
+        let fail = |errno| self.io(&path, "open", errno);
+        let flags = OFlags::RDWR | OFlags::CREATE;
+        let file = self.sys.open_beneath(self.dir(), &path, flags, OWNERS).map_err(fail)?;
+        let stat = self.sys.stat(file.as_fd()).map_err(fail)?;
+        check_owned(self.path().join(&path), user, &stat)?;
+        Ok(file)
     }
 
     /// Syncs the directories that have objects of `of`, and the directories above unless they are

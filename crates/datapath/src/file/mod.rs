@@ -31,7 +31,7 @@ pub use holes::Whence;
 pub(crate) use lock::SIZE_LOCK_BYTE;
 pub use mapping::MapExtent;
 pub use overlay::{Around, Difference, Drained, Tell};
-pub(crate) use overlay::{Context, Overlay, Rates, check_times, counts, each_span, forget_times};
+pub(crate) use overlay::{CachedBytes, Context, Overlay, Rates, check_times, counts, each_span, forget_times};
 pub use piece::OnePiece;
 pub(crate) use sync::sync_directory;
 
@@ -166,7 +166,8 @@ impl LogicalFile {
         if let Some(leaving) = self.leaving {
             leaving(self);
         }
-        let Some(map) = self.overlay().and_then(Overlay::take_map) else { return };
+        let Some(overlay) = self.overlay() else { return };
+        let Some(map) = overlay.take_map() else { return };
         // Tests simulate a killed process: it does not leave the map.
         #[cfg(test)]
         if self.sys().stat(self.anchor()).err() == Some(stripewise_faulty::DEAD) {
@@ -184,6 +185,7 @@ impl LogicalFile {
             (Ok(()), None) => {}
             (Err(error), _) => drop(error.log_once()),
         }
+        overlay.give_back_space();
     }
 
     /// For a forked child: gives up the locks that threads of the parent held at the fork.

@@ -11,7 +11,7 @@ use stripewise_target::{ObjectSet, TargetError};
 use super::Runtime;
 use crate::anchor::{self, Anchored, FileKey};
 use crate::error::{Errno, FileError, FileResult, LogOnce, Logged, Result};
-use crate::file::{Change, LogicalFile, forget_times, sync_directory, without_write};
+use crate::file::{CachedBytes, Change, LogicalFile, forget_times, sync_directory, without_write};
 use crate::manifest::{Manifest, TEXT_BYTES_MAX};
 use crate::{notice, paths};
 
@@ -337,26 +337,36 @@ impl Runtime {
     /// A target is missing, or an object cannot be removed. EBUSY: another node has the file open;
     /// all objects are left.
     pub fn remove_objects(&self, manifest: &Manifest, owner: u32) -> FileResult<()> {
+        let map = self.remove_map(manifest, owner);
+        if let Err(in_use @ FileError::Map(MapError::InUse { .. })) = map {
+            return Err(in_use);
+        }
         // Remove the original last: its `ID.manifest` shows to which file the other objects belong.
         // All are tried.
         let copies: Vec<_> = manifest.all_copies().collect();
-        let removed = copies.into_iter().rev().map(|copy| {
+        let removed = copies.into_iter().rev().map(|copy| -> FileResult<()> {
             let targets = self.targets_of(copy.targets)?;
             Ok(ObjectSet::remove(&targets, copy.objects(owner))?)
         });
-        // Processes that have the file open continue without its map.
-        let map = || -> FileResult<()> {
-            if manifest.copies.is_some() {
-                let spec = self.map_spec(manifest, owner)?;
-                forget_times(self.sys(), &spec);
-                repair::remove(self.sys(), &spec)?;
-            }
-            Ok(())
-        };
-        match map() {
-            Err(in_use @ FileError::Map(MapError::InUse { .. })) => Err(in_use),
-            map => removed.fold(map, std::result::Result::and),
+        removed.fold(Ok(()), std::result::Result::and)?;
+        let Some((spec, cached)) = map? else { return Ok(()) };
+        for (target, bytes) in cached {
+            self.context.release_removed(&spec, &*self.targets.named(&target)?, bytes);
         }
+        Ok(())
+    }
+
+    /// Removes the extent map of a file, without which processes that have the file open continue.
+    /// Returns what was in its cache copies; `None` if the file has one copy.
+    fn remove_map(&self, manifest: &Manifest, owner: u32) -> FileResult<Option<(MapSpec, CachedBytes)>> {
+        if manifest.copies.is_none() {
+            return Ok(None);
+        }
+        let spec = self.map_spec(manifest, owner)?;
+        let cached = self.context.cached_bytes(manifest, &spec);
+        forget_times(self.sys(), &spec);
+        repair::remove(self.sys(), &spec)?;
+        Ok(Some((spec, cached)))
     }
 }
 

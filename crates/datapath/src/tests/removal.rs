@@ -1,38 +1,20 @@
 //! The removal of a file with copies that a session of another node has open
 //! (docs/formats/nodes.md, "Removing the file").
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use stripewise_extents::{MapError, Node};
-use stripewise_sys::{OFlags, Real, Sys};
-use stripewise_target::MARKER;
+use stripewise_extents::MapError;
+use stripewise_sys::{OFlags, Sys};
 
 use super::setup::Setup;
 use super::support::*;
-use crate::{Errno, FileError, Runtime, Settings};
+use crate::{Errno, FileError};
 
 /// A stage whose files have sessions.
 fn stage() -> Stage {
-    let stage = Stage::of(&Setup::replicas());
-    drop(open(&stage.real_runtime(), &stage.path("first"), CREATE).unwrap());
-    for target in stage.plan.cluster.targets() {
-        let marker = std::fs::OpenOptions::new().append(true).open(target.path.join(MARKER));
-        marker.unwrap().write_all(b"sessions = true\n").unwrap();
-    }
-    stage.real_runtime().unlink(None, &stage.path("first")).unwrap();
-    assert_eq!(stage.objects(), [""; 0]);
-    stage
-}
-
-/// A process of another node than that of [`Stage::real_runtime`].
-fn elsewhere(stage: &Stage) -> Arc<Runtime> {
-    let node = Some(Node { name: "there".into(), boot: [99; 16] });
-    let run_base = Some(stage.memory().join("there"));
-    let settings = Settings { node, run_base, ..stage.settings() };
-    Runtime::with_settings(Arc::new(Real), Some(&stage.plan), settings)
+    Stage::of(&Setup::replicas()).with_sessions()
 }
 
 /// A file that a process of this node has open, and has written; and its objects.
@@ -47,7 +29,7 @@ fn in_use(stage: &Stage) -> (Opener, PathBuf, Vec<String>) {
 fn the_last_name_stays_while_another_node_has_the_file_open() {
     let stage = stage();
     let (opened, path, objects) = in_use(&stage);
-    let (there, plain) = (elsewhere(&stage), stage.root.path().join("plain"));
+    let (there, plain) = (stage.elsewhere(), stage.root.path().join("plain"));
     std::fs::write(&plain, b"plain").unwrap();
     let anchor = std::fs::read(&path).unwrap();
     assert_eq!(there.unlink(None, &path), Err(Errno::BUSY));
@@ -70,10 +52,10 @@ fn a_name_that_is_not_the_last_one_may_go() {
     let (opened, path, objects) = in_use(&stage);
     let other = stage.path("other");
     std::fs::hard_link(&path, &other).unwrap();
-    elsewhere(&stage).unlink(None, &other).unwrap();
+    stage.elsewhere().unlink(None, &other).unwrap();
     assert_eq!(stage.objects(), objects);
     drop(opened);
-    elsewhere(&stage).unlink(None, &path).unwrap();
+    stage.elsewhere().unlink(None, &path).unwrap();
     assert_eq!(stage.objects(), [""; 0]);
 }
 
@@ -93,8 +75,8 @@ fn the_node_that_has_the_file_open_removes_it() {
 fn the_objects_of_a_file_that_was_opened_meanwhile_are_left() {
     let stage = stage();
     let (opened, path, objects) = in_use(&stage);
-    let manifest = elsewhere(&stage).manifest_at(None, &path, false).unwrap().unwrap();
-    let refused = elsewhere(&stage).remove_objects(&manifest, stripewise_sys::Real.user());
+    let manifest = stage.elsewhere().manifest_at(None, &path, false).unwrap().unwrap();
+    let refused = stage.elsewhere().remove_objects(&manifest, stripewise_sys::Real.user());
     assert!(matches!(refused, Err(FileError::Map(MapError::InUse { .. }))), "{refused:?}");
     assert_eq!(stage.objects(), objects);
     drop(opened);

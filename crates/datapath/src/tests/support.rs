@@ -11,7 +11,7 @@ use stripewise_extents::Node;
 use stripewise_faulty::Disk;
 use stripewise_layout::Layout;
 use stripewise_sys::{IoVec, Mode, OFlags, Real, Sys, SysRef};
-use stripewise_target::Engine;
+use stripewise_target::{Engine, MARKER};
 
 use super::setup::{Setup, classes};
 use crate::{IoOptions, LogicalFile, Opened, Result, Runtime, Settings};
@@ -58,6 +58,19 @@ impl Stage {
         self
     }
 
+    /// Prepares the targets. Files on them get sessions.
+    pub fn with_sessions(self) -> Self {
+        drop(open(&self.real_runtime(), &self.path("first"), CREATE).unwrap());
+        let markers = self.plan.cluster.directories().map(|(_, target)| target.path.join(MARKER));
+        for marker in markers.filter(|marker| marker.exists()) {
+            let mut marker = std::fs::OpenOptions::new().append(true).open(marker).unwrap();
+            std::io::Write::write_all(&mut marker, b"sessions = true\n").unwrap();
+        }
+        self.real_runtime().unlink(None, &self.path("first")).unwrap();
+        assert_eq!(self.objects(), [""; 0]);
+        self
+    }
+
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.path().join("files").join(name)
     }
@@ -70,6 +83,16 @@ impl Stage {
     /// The runtime of a new process, on the real disk.
     pub fn real_runtime(&self) -> Arc<Runtime> {
         self.runtime_on(Arc::new(Real))
+    }
+
+    /// A new process of another node.
+    pub fn elsewhere(&self) -> Arc<Runtime> {
+        let node = Some(Node { name: "there".into(), boot: [99; 16] });
+        let run_base = Some(self.memory().join("there"));
+        let settings = Settings { node, run_base, ..self.settings() };
+        let runtime = Runtime::with_settings(Arc::new(Real), Some(&self.plan), settings);
+        runtime.set_procs(4, 4);
+        runtime
     }
 
     pub fn runtime_on(&self, sys: SysRef) -> Arc<Runtime> {

@@ -66,16 +66,25 @@ pub(super) fn map_words(sys: &SysRef, file: BorrowedFd<'_>, words: usize) -> Res
 }
 
 /// Files of words that this process has mapped, by path.
-#[derive(Default)]
-pub(crate) struct SharedWords(ForkLock<HashMap<PathBuf, Arc<SharedMap>>>);
+pub(crate) type SharedWords = ByPath<SharedMap>;
 
-impl SharedWords {
-    /// The words of the file at `path`; mapped with `map` at their first use.
-    pub(super) fn get(
-        &self,
-        path: PathBuf,
-        map: impl FnOnce(&Path) -> Result<SharedMap>,
-    ) -> Result<Arc<SharedMap>> {
+/// What this process has opened, by path.
+pub(crate) struct ByPath<T>(ForkLock<HashMap<PathBuf, Arc<T>>>);
+
+impl<T> Default for ByPath<T> {
+    fn default() -> Self {
+        Self(ForkLock::default())
+    }
+}
+
+impl<T> ByPath<T> {
+    /// Whether it was used before.
+    pub(super) fn has(&self, path: &Path) -> bool {
+        self.0.lock().contains_key(path)
+    }
+
+    /// What is at `path`; opened with `map` at its first use.
+    pub(super) fn get(&self, path: PathBuf, map: impl FnOnce(&Path) -> Result<T>) -> Result<Arc<T>> {
         let known = self.0.lock().get(&path).cloned();
         if let Some(known) = known {
             return Ok(known);

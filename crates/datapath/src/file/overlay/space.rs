@@ -2,20 +2,23 @@
 //! recently used first.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use stripewise_cluster::OverlayKind;
-use stripewise_extents::{CopyId, Span};
+use stripewise_extents::{CopyId, Journal, MapSpec, Span};
 use stripewise_policy::background::{self, eviction_order};
 use stripewise_policy::{Space, Want};
+use stripewise_target::{Target, TargetRef};
 
-use super::accounts::{Account, Accounts, sub, take};
+use super::accounts::{Account, Accounts, give, give_back, take};
 use super::copy_set::CopySet;
+use super::state::{Context, Overlay, base};
 use crate::error::{Errno, Logged, Result};
 use crate::file::copy::OpenCopy;
+use crate::manifest::{CopyRef, Manifest};
 
 impl<'f> CopySet<'f> {
-    /// The accounts of a copy's targets; tried again at each call until all words are available.
+    /// The accounts of a copy's targets; tried again at each call until all are available.
     fn accounts(&self, copy: &OpenCopy) -> Option<&'f Accounts> {
         let overlay = self.overlay;
         let known = &overlay.accounts[copy.number().index()];
@@ -33,7 +36,7 @@ impl<'f> CopySet<'f> {
     pub(crate) fn servers_of_space(&self, copy: &OpenCopy) -> u64 {
         let accounts = self.accounts(copy).map_or(&[][..], |accounts| accounts);
         let is_new = |&(index, account): &(usize, &Account)| {
-            accounts[..index].iter().all(|before| !Arc::ptr_eq(&before.word, &account.word))
+            accounts[..index].iter().all(|before| !Arc::ptr_eq(&before.space, &account.space))
         };
         accounts.iter().enumerate().filter(is_new).map(|(_, account)| account.servers).sum::<u64>().max(1)
     }
@@ -60,11 +63,40 @@ impl<'f> CopySet<'f> {
             copy.layout().bytes_per_target(range.start, range.end - range.start, &mut of_range);
             bytes.iter_mut().zip(&of_range).for_each(|(sum, bytes)| *sum += bytes);
         }
-        let accounts = self.accounts(copy).into_iter().flatten();
-        accounts
-            .zip(bytes)
-            .filter(|(_, bytes)| *bytes > 0)
-            .for_each(|(account, bytes)| sub(account.used(), bytes));
+        give(self.accounts(copy).into_iter().flatten().zip(bytes));
+    }
+}
+
+/// Bytes of cache copies on their targets.
+pub(crate) type CachedBytes = Vec<(TargetRef, u64)>;
+
+impl Context {
+    /// What is in the cache copies of a file, as its journal says.
+    pub(crate) fn cached_bytes(&self, manifest: &Manifest, spec: &MapSpec) -> CachedBytes {
+        let Ok(journal) = Journal::read(&self.sys, spec) else { return Vec::new() };
+        let of_copy = |copy: CopyRef<'_>| {
+            let mut bytes = vec![0; copy.targets.len()];
+            let mut of_span = bytes.clone();
+            for span in journal.spans.iter().filter(|span| span.mask.contains(copy.number)) {
+                copy.layout.bytes_per_target(span.start, span.len(), &mut of_span);
+                bytes.iter_mut().zip(&of_span).for_each(|(sum, bytes)| *sum += bytes);
+            }
+            copy.targets.iter().cloned().zip(bytes).collect::<Vec<_>>()
+        };
+        manifest.all_copies().filter(|copy| copy.is_cache).flat_map(of_copy).collect()
+    }
+
+    /// Releases the space of a cache copy's removed object.
+    pub(crate) fn release_removed(&self, spec: &MapSpec, target: &Target, bytes: u64) {
+        self.spaces.release(base(spec), target, bytes);
+    }
+}
+
+impl Overlay {
+    /// Gives the space back to other nodes that this one has been handed for caches and does not
+    /// use.
+    pub(crate) fn give_back_space(&self) {
+        self.accounts.iter().filter_map(OnceLock::get).for_each(give_back);
     }
 }
 

@@ -220,7 +220,7 @@ impl Overlay {
     }
 }
 
-fn base(spec: &MapSpec) -> Base<'_> {
+pub(super) fn base(spec: &MapSpec) -> Base<'_> {
     Base { path: spec.run_dir.parent().unwrap_or(&spec.run_dir), owner: spec.owner }
 }
 
