@@ -25,6 +25,10 @@ use crate::{
 /// The magic number of FUSE (statfs(2)).
 const FUSE: u64 = 0x6573_5546;
 
+/// `Sys::read_from` reads at most this many bytes at once. Most files that it reads are shorter,
+/// and every read may cost a parallel file system an access to a disk.
+const CHUNK_BYTES: usize = 64 << 10;
+
 /// A shared reference to the interface.
 pub type SysRef = Arc<dyn Sys>;
 
@@ -242,6 +246,12 @@ pub trait Sys: Send + Sync {
             Ok(_) | Err(Errno::NOSYS) => Ok(None),
             Err(errno) => Err(errno),
         }
+    }
+
+    /// Whether [`Sys::keeps_pages`] is `Some(true)`. Where the kernel keeps no pages, it knows this
+    /// by itself: statfs(2), which tells FUSE from other file systems, asks their servers.
+    fn may_be_stale(&self, fd: BorrowedFd<'_>) -> Result<bool> {
+        Ok(map::has_pages(fd)? && self.keeps_pages(fd)? == Some(true))
     }
 
     /// linkat(2); EEXIST if `new` exists.
@@ -467,7 +477,7 @@ impl dyn Sys + '_ {
     /// Reads the bytes of a file from `start` on, at most `max`.
     pub fn read_from(&self, fd: BorrowedFd<'_>, start: u64, max: usize) -> Result<Vec<u8>> {
         let mut text = Vec::new();
-        let mut chunk = [0; 4096];
+        let mut chunk = vec![0; max.min(CHUNK_BYTES)];
         while text.len() < max {
             let want = chunk.len().min(max - text.len());
             let done = self.read_at(fd, &mut chunk[..want], start + text.len() as u64)?;
