@@ -128,7 +128,9 @@ fn read_marker(sys: &SysRef, path: &Path, dir: &Fd) -> Result<Option<Marker>, Ta
         Err(Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(io(&path, "open")(errno)),
     };
-    let text = sys.read_start(file.as_fd(), MARKER_BYTES_MAX + 1).map_err(io(&path, "read"))?;
+    // A read behind the end may cost a parallel file system another access to a disk.
+    let len = sys.stat(file.as_fd()).map_err(io(&path, "stat"))?.st_size as usize;
+    let text = sys.read_start(file.as_fd(), len.min(MARKER_BYTES_MAX + 1)).map_err(io(&path, "read"))?;
     match parse(&text) {
         Ok(marker) => Ok(Some(marker)),
         Err(problem) => Err(TargetError::Unusable { path, problem }),
