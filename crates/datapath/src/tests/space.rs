@@ -241,8 +241,9 @@ fn nothing_is_cached_while_the_shared_space_is_unknown() {
 fn a_pool_has_one_file_for_its_space() {
     let stage = Stage::of(&Setup::cache(CacheMode::Nsca, CAPACITY)).in_pool().with_sessions();
     let has_ledger = || {
-        let targets = stage.plan.cluster.directories().map(|(_, target)| target.path);
-        targets.filter(|path| path.join("stripewise").join(home()).join("space").exists()).collect::<Vec<_>>()
+        let targets = std::fs::read_dir(stage.root.path().join("pool")).unwrap().flatten();
+        let ledgers = targets.map(|target| target.path().join("stripewise").join(home()).join("space"));
+        ledgers.filter(|path| path.exists()).collect::<Vec<_>>()
     };
     let mut opened = Vec::new();
     for node in [stage.real_runtime(), stage.elsewhere(), stage.real_runtime()] {
@@ -251,9 +252,9 @@ fn a_pool_has_one_file_for_its_space() {
         assert_eq!(has_ledger().len(), 1, "{:?}", has_ledger());
         opened.push(file);
         // By name, this target comes first.
-        let later = stage.root.path().join("pool").join("fast-16x1");
+        let later = stage.root.path().join("pool").join("u-16x1");
         std::fs::create_dir_all(&later).unwrap();
-        Target::prepare(&(Arc::new(stripewise_sys::Real) as SysRef), &later, "fast/16x1").unwrap();
+        Target::prepare(&(Arc::new(stripewise_sys::Real) as SysRef), &later, "u/16x1").unwrap();
     }
     assert_eq!(opened.iter().map(|file| cached(&file.file)).sum::<u64>(), 24 * BLOCK as u64);
 }
