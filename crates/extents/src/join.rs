@@ -5,7 +5,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use stripewise_sys::{Fd, SysRef};
+use stripewise_sys::{Fd, Stat, SysRef};
 
 use crate::cache::Cache;
 use crate::commit::Committing;
@@ -13,8 +13,8 @@ use crate::error::io;
 use crate::hooks::reach;
 use crate::index::Index;
 use crate::joined::{Joined, NodeSession, put_all};
-use crate::joining::{Joining, Tuning, checked, collapsed, header_of, remove_run_dir};
-use crate::journal::{Commit, Header, JOIN_BYTE, Journal, Locked, Place, Position, is_changed};
+use crate::joining::{Joining, Start, Tuning, checked, collapsed, remove_run_dir};
+use crate::journal::{Commit, Header, Journal, Locked, Place, Position, is_changed};
 use crate::lmdb::Env;
 use crate::session::Attached;
 use crate::shared::{self, Opened, SharedState, Word};
@@ -40,16 +40,16 @@ pub(crate) fn join(sys: &SysRef, spec: &MapSpec, tuning: &Tuning) -> Result<Box<
 impl Joining<'_> {
     /// Joins. Another node may still have to end being alone.
     fn attempt(&self) -> Result<Box<Joined>> {
-        let locked = self.lock_journal()?;
-        let header = match &locked {
-            Some(locked) => header_of(self.sys, self.spec, self.place, &self.header, locked.as_fd())?,
-            None => self.header,
+        let Some((locked, stat)) = self.lock_journal()? else {
+            return self.claim(self.attach(None)?, self.header);
         };
-        let attached = match &locked {
-            Some(_) if self.has_sessions(&header)? => self.attach_session(&header)?,
-            locked => self.attach(locked.as_ref())?,
+        let start = Start::of_joining(self.spec, self.place, &self.header, (&locked, &stat))?;
+        let attached = if self.has_sessions(&start.header)? {
+            self.attach_session(&start)?
+        } else {
+            self.attach(Some(&locked))?
         };
-        self.claim(attached, header)
+        self.claim(attached, start.header)
     }
 
     /// Claims a block. The caller has the join lock.
@@ -75,8 +75,8 @@ impl Joining<'_> {
     }
 
     /// Takes the join lock; `None` for a file that has lost its last name, and its journal with it.
-    fn lock_journal(&self) -> Result<Option<Locked>> {
-        match self.place.lock(JOIN_BYTE, self.spec.create) {
+    fn lock_journal(&self) -> Result<Option<(Locked, Stat)>> {
+        match self.place.lock_join(self.spec.create) {
             Err(MapError::Missing { .. }) if self.is_unlinked() => Ok(None),
             locked => locked.map(Some),
         }
@@ -170,7 +170,7 @@ pub(crate) fn leave(joined: Box<Joined>, sync_data: impl FnOnce() -> stripewise_
         // longer holds what it holds after a failed append.
         return Err(joined.spec.over());
     }
-    let _join = match joined.place.lock(JOIN_BYTE, false) {
+    let _join = match joined.lock_join() {
         // The file or its journal was removed.
         Err(MapError::Missing { .. }) => None,
         lock => Some(lock?),

@@ -9,7 +9,7 @@ use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, Stat, SysRef};
 
 use crate::error::io;
 use crate::index::Index;
-use crate::journal::{HEADER_BYTES, Header, Journal, Place};
+use crate::journal::{HEADER_BYTES, Header, Journal, Kept, Locked, Place};
 use crate::lmdb::{self, Env, Limits, Space};
 use crate::shared::{self, Geometry, SharedState, Word};
 use crate::spec::{SHARED_FILE, is_private};
@@ -59,17 +59,69 @@ pub(crate) fn checked(spec: &MapSpec) -> Result<Header> {
     Ok(Header { id: spec.id, copies: spec.copies as u8, default: spec.default, last_session })
 }
 
-/// Reads and checks the journal's header. Writes `new` if the journal is being created.
-pub(crate) fn header_of(
-    sys: &SysRef,
+/// The beginning of an open journal. A short journal is read whole with it.
+pub(crate) struct Start {
+    pub file: Arc<Kept>,
+    /// Device and inode.
+    pub identity: (u64, u64),
+    /// Length of the journal, bytes.
+    pub len: u64,
+    pub header: Header,
+    /// What follows the header, as far as it was read.
+    pub batches: Vec<u8>,
+}
+
+/// Number of bytes of a journal that are read with its header, at once. The journal of a small map
+/// is shorter.
+const START_BYTES: u64 = 64 << 10;
+
+impl Start {
+    /// Reads the beginning of a journal that has this stat result.
+    pub fn read(place: &Place, file: Arc<Kept>, stat: &Stat) -> Result<Self> {
+        let bytes = Self::bytes(place, file.as_fd(), stat)?;
+        let header = Header::decode(&bytes, &place.path)?;
+        Ok(Self::new(file, stat, header, &bytes))
+    }
+
+    /// As [`Start::read`], for the process that has locked the journal to join the map. Checks that
+    /// the journal is the one of the file. Writes the header `new` if the journal is being created.
+    pub fn of_joining(
+        spec: &MapSpec,
+        place: &Place,
+        new: &Header,
+        (journal, stat): (&Locked, &Stat),
+    ) -> Result<Self> {
+        let bytes = Self::bytes(place, journal.as_fd(), stat)?;
+        let header = header_of(spec, place, new, journal.as_fd(), &bytes)?;
+        Ok(Self::new(journal.kept().clone(), stat, header, &bytes))
+    }
+
+    /// Reads nothing behind the end, for which a parallel file system would look up the length once
+    /// more. The header is read even if the length is less: where the attributes of files are
+    /// cached, it may be that of an earlier time.
+    fn bytes(place: &Place, file: BorrowedFd<'_>, stat: &Stat) -> Result<Vec<u8>> {
+        let max = (stat.st_size as u64).clamp(HEADER_BYTES as u64, START_BYTES) as usize;
+        place.sys.read_start(file, max).map_err(io(&place.path, "read"))
+    }
+
+    fn new(file: Arc<Kept>, stat: &Stat, header: Header, bytes: &[u8]) -> Self {
+        let batches = bytes.get(HEADER_BYTES..).unwrap_or_default().to_vec();
+        let len = (stat.st_size as u64).max(HEADER_BYTES as u64);
+        Self { file, identity: (stat.st_dev, stat.st_ino), len, header, batches }
+    }
+}
+
+/// Checks the journal's header, with which `bytes` begin. Writes `new` if the journal is being
+/// created.
+fn header_of(
     spec: &MapSpec,
     place: &Place,
     new: &Header,
     file: BorrowedFd<'_>,
+    bytes: &[u8],
 ) -> Result<Header> {
-    let path = &place.path;
-    let bytes = sys.read_start(file, HEADER_BYTES).map_err(io(path, "read"))?;
-    match Header::decode(&bytes, path) {
+    let (sys, path) = (&place.sys, &place.path);
+    match Header::decode(bytes, path) {
         Ok(found) if found.id != new.id => {
             Err(MapError::Foreign { path: path.clone(), problem: "another id".to_owned() })
         }

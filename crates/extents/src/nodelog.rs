@@ -11,7 +11,7 @@ use crate::error::io;
 use crate::hooks::reach;
 use crate::index::Entry;
 use crate::joined::Joined;
-use crate::journal::Locked;
+use crate::journal::{JOIN_BYTE, Locked};
 use crate::nodes::{
     Engine, FileEngine, HoldKind, JoinLock, Log, Record, Touched, evictions_of_others, own_holds,
 };
@@ -39,6 +39,21 @@ impl Joined {
     /// The right to use the log.
     pub fn lock_node(&self) -> Result<Locked> {
         self.lock_board(NODE_BYTE)
+    }
+
+    /// Waits for the join lock. A session takes it by the description that its engine has of the
+    /// journal, so that the journal need not be opened again. A session that is over cannot.
+    pub fn lock_join(&self) -> Result<Locked> {
+        if let Some(session) = &self.session
+            && let Some(engine) = session.lock().as_mut()
+        {
+            match engine.lock_join() {
+                Ok(Some(locked)) => return Ok(locked),
+                Err(error) if !engine.is_over() => return Err(error),
+                _ => {}
+            }
+        }
+        self.place.lock(JOIN_BYTE, false)
     }
 
     /// Waits for the exclusive lock of a byte of `board.lock`.

@@ -1,14 +1,12 @@
 //! Joining the session of a node (`docs/formats/nodes.md`, "Joining").
 
-use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use stripewise_sys::{Errno, Fd, SysRef, asking};
 
-use crate::error::io;
 use crate::hooks::{blocked, reach};
-use crate::joining::Joining;
+use crate::joining::{Joining, Start};
 use crate::journal::{Header, Locked};
 use crate::lmdb::Env;
 use crate::nodes::{Engine, FileEngine, JoinLock, Record, Session, is_alone};
@@ -83,14 +81,15 @@ impl Joining<'_> {
         Ok(header.last_session.is_some() || self.spec.sessions && !self.spec.has_shared_state(self.sys)?)
     }
 
-    /// Goes on with the session of this node, or begins one. The caller has the join lock.
-    pub fn attach_session(&self, header: &Header) -> Result<Attached> {
+    /// Goes on with the session of this node, or begins one. The caller has the join lock of the
+    /// journal that begins with `start`.
+    pub fn attach_session(&self, start: &Start) -> Result<Attached> {
         let lock = self.open_lock(&self.spec.run_dir.join(shared::LOCK))?;
         let is_used = self.is_used(&lock)?;
         let mut suspects = false;
         match SharedState::open(self.sys, self.spec)? {
             Opened::Ready(shared) => {
-                if let Some((env, engine)) = self.go_on(&shared)? {
+                if let Some((env, engine)) = self.go_on(&shared, start)? {
                     return Ok(Attached { lock, shared, env, engine: Some(engine), new: None });
                 }
                 if is_used {
@@ -104,31 +103,27 @@ impl Joining<'_> {
             }
             _ => {}
         }
-        self.begin(lock, header, suspects)
+        self.begin(lock, start, suspects)
     }
 
     /// The session that `shared` names. `None` if nothing of that counts any more: the session is
     /// over, or another node has recovered it, or its index is gone, or the journal had no sessions
     /// when `shared` was made.
-    fn go_on(&self, shared: &SharedState) -> Result<Option<(Arc<Env>, FileEngine)>> {
+    fn go_on(&self, shared: &SharedState, start: &Start) -> Result<Option<(Arc<Env>, FileEngine)>> {
         let session = Session(shared.get(Word::Session) as u32);
         if session == Session::NONE || shared.is(Word::Over) || !self.has_index() {
             return Ok(None);
         }
-        let Some(mut engine) = FileEngine::attach_at(self.place, self.spec, session)? else { return Ok(None) };
+        let engine = FileEngine::attach_at(self.place, self.spec, session, start)?;
+        let Some(mut engine) = engine else { return Ok(None) };
         if shared.is_alone() {
             // The index is ahead of what was just read.
             engine.take_touched();
         }
-        if shared.get(Word::JournalInode) != self.device()? {
+        if shared.get(Word::JournalInode) != engine.device() {
             return Err(MapError::OtherMount { path: self.place.path.clone() });
         }
         Env::open(self.sys, &self.spec.run_dir, None).map(|env| Some((env, engine)))
-    }
-
-    fn device(&self) -> Result<u64> {
-        let stat = self.sys.stat(self.place.dir.as_fd()).map_err(io(&self.place.path, "stat"))?;
-        Ok(stat.st_dev)
     }
 
     /// The error of a process that joins while others still use what does not count any more.
@@ -139,23 +134,24 @@ impl Joining<'_> {
         }
     }
 
-    fn begin(&self, lock: Fd, header: &Header, suspects: bool) -> Result<Attached> {
-        let device = self.device()?;
-        let (mut engine, new) = match FileEngine::join_alone(self.sys, self.spec, self.place, header, suspects)?
-        {
-            Some(begun) => begun,
-            None => FileEngine::join_beside(self.spec, self.place, suspects)?,
-        };
+    fn begin(&self, lock: Fd, start: &Start, suspects: bool) -> Result<Attached> {
+        let (mut engine, new) = FileEngine::join_map(self.sys, self.spec, self.place, start, suspects)?;
         let (log, own) = (engine.log(), engine.session());
         let is_alone = is_alone(log, own);
-        let made = self.make(&log.listed(), log.default_mask());
-        // So that nobody has to recover the session.
-        let leave = |_: &MapError| drop(engine.put(&mut |_| vec![Record::Left(own)], JoinLock::Callers));
-        let (shared, env) = made.inspect_err(leave)?;
+        let (shared, env) = match self.make(&log.listed(), log.default_mask()) {
+            Ok(made) => made,
+            Err(error) => {
+                // The append waits for the commit lock, which a new journal's description has.
+                drop(new);
+                // So that no other node has to recover the session.
+                let _ = engine.put(&mut |_| vec![Record::Left(own)], JoinLock::Perhaps);
+                return Err(error);
+            }
+        };
         engine.take_touched();
         shared.set_applied(engine.position());
         shared.set_alone(is_alone);
-        shared.set(Word::JournalInode, device);
+        shared.set(Word::JournalInode, engine.device());
         shared.set(Word::Session, own.0.into());
         reach("ready");
         shared.set(Word::Ready, 1);

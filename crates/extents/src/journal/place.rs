@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use stripewise_sys::{Errno, Fd, FileType, Kind, LockKind, Mode, OFlags, SysRef};
+use stripewise_sys::{Errno, Fd, FileType, Kind, LockKind, Mode, OFlags, Stat, SysRef};
 
 use crate::error::io;
 use crate::hooks;
@@ -73,23 +73,30 @@ impl Drop for Kept {
     }
 }
 
-/// All locks that an open file description has on a file. They are released on drop.
+/// Locks that an open file description has on a file. They are released on drop.
 pub(crate) struct Locked {
     sys: SysRef,
     file: Arc<Kept>,
+    /// The bytes that are released: the first one and how many, 0 for all.
+    bytes: (u64, u64),
     is_held: bool,
 }
 
 impl Locked {
-    /// Takes over a description that already holds its locks.
+    /// Takes over a description that already holds its locks, all of them.
     pub fn new(place: &Place, file: Fd) -> Self {
-        Self::of_kept(place, Arc::new(Kept::new(place, file)))
+        Self::of_kept(place, Arc::new(Kept::new(place, file)), (0, 0))
     }
 
-    /// Takes over the locks of a description that is also read and written through, by one thread
-    /// at a time.
-    pub fn of_kept(place: &Place, file: Arc<Kept>) -> Self {
-        Self { sys: place.sys.clone(), file, is_held: true }
+    /// Takes over the locks of these bytes of a description that is also read and written through,
+    /// by one thread at a time. The description's other locks stay when these are released.
+    pub fn of_kept(place: &Place, file: Arc<Kept>, bytes: (u64, u64)) -> Self {
+        Self { sys: place.sys.clone(), file, bytes, is_held: true }
+    }
+
+    /// The locked file.
+    pub fn kept(&self) -> &Arc<Kept> {
+        &self.file
     }
 
     /// Releases the locks.
@@ -98,7 +105,8 @@ impl Locked {
     /// As fcntl(2); the locks are then held until the description is closed.
     pub fn release(mut self) -> std::result::Result<(), Errno> {
         self.is_held = false;
-        self.sys.unlock(self.file.as_fd(), 0, 0)
+        let (start, len) = self.bytes;
+        self.sys.unlock(self.file.as_fd(), start, len)
     }
 
     /// Whether the locks are of this description.
@@ -118,7 +126,8 @@ impl Drop for Locked {
         if self.is_held && !hooks::dead() {
             // Unlocked explicitly, because a child forked meanwhile holds a duplicate of the
             // descriptor.
-            let _ = self.sys.unlock(self.file.as_fd(), 0, 0);
+            let (start, len) = self.bytes;
+            let _ = self.sys.unlock(self.file.as_fd(), start, len);
         }
     }
 }
@@ -164,10 +173,15 @@ impl Place {
     /// Opens a regular file of the owner. Anything else that other users may have put there is
     /// refused.
     pub fn open(&self, name: &Path, flags: OFlags) -> std::result::Result<Fd, Errno> {
+        self.open_with_stat(name, flags).map(|(file, _)| file)
+    }
+
+    /// As [`Place::open`], with the file's stat result.
+    pub fn open_with_stat(&self, name: &Path, flags: OFlags) -> std::result::Result<(Fd, Stat), Errno> {
         let file = self.sys.open_beneath(self.dir.as_fd(), name, flags, Mode::empty())?;
         let stat = self.sys.stat(file.as_fd())?;
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile if stat.st_uid == self.owner => Ok(file),
+            FileType::RegularFile if stat.st_uid == self.owner => Ok((file, stat)),
             FileType::RegularFile => Err(Errno::PERM),
             _ => Err(Errno::LOOP),
         }
@@ -201,8 +215,21 @@ impl Place {
     /// Waits for the lock of `byte` of the journal, and ensures that the locked file still has the
     /// journal's name. `create`: create the journal if it is missing.
     pub fn lock(&self, byte: u64, create: bool) -> Result<Locked> {
+        self.lock_with_stat(byte, create).map(|(locked, _)| locked)
+    }
+
+    /// Waits for the join lock as [`Place::lock`] does, by a description that may get other locks,
+    /// which stay when this one is released. Returns the journal's stat result under the lock as
+    /// well.
+    pub fn lock_join(&self, create: bool) -> Result<(Locked, Stat)> {
+        let (mut locked, stat) = self.lock_with_stat(JOIN_BYTE, create)?;
+        locked.bytes = (JOIN_BYTE, 1);
+        Ok((locked, stat))
+    }
+
+    fn lock_with_stat(&self, byte: u64, create: bool) -> Result<(Locked, Stat)> {
         let wait = |fd: BorrowedFd<'_>| self.sys.lock(fd, byte, 1, LockKind::Exclusive).map(|()| true);
-        let locked = self.lock_named(Path::new(&self.name), create, wait)?;
+        let locked = self.lock_named_with_stat(Path::new(&self.name), create, wait)?;
         locked.ok_or_else(|| io(&self.path, "lock")(Errno::AGAIN))
     }
 
@@ -214,12 +241,27 @@ impl Place {
         create: bool,
         take: impl Fn(BorrowedFd<'_>) -> std::result::Result<bool, Errno>,
     ) -> Result<Option<Locked>> {
+        let locked = self.lock_named_with_stat(name, create, take)?;
+        Ok(locked.map(|(locked, _)| locked))
+    }
+
+    /// As [`Place::lock_named`], with the file's stat result after it was locked.
+    fn lock_named_with_stat(
+        &self,
+        name: &Path,
+        create: bool,
+        take: impl Fn(BorrowedFd<'_>) -> std::result::Result<bool, Errno>,
+    ) -> Result<Option<(Locked, Stat)>> {
         let (sys, path) = (&self.sys, || self.path.with_file_name(name));
         loop {
-            let file = match self.open(name, OFlags::RDWR) {
+            let (file, own) = match self.open_with_stat(name, OFlags::RDWR) {
                 Err(Errno::NOENT) if create => match self.create(name) {
                     Err(Errno::EXIST) => continue,
-                    made => made.map_err(io(&path(), "create"))?,
+                    made => {
+                        let file = made.map_err(io(&path(), "create"))?;
+                        let own = sys.stat(file.as_fd()).map_err(io(&path(), "stat"))?;
+                        (file, own)
+                    }
                 },
                 Err(Errno::NOENT) if name == self.name => {
                     return Err(MapError::Missing { path: self.path.clone() });
@@ -233,10 +275,9 @@ impl Place {
                 return Ok(None);
             }
             // The file may have been replaced while this call waited.
-            let own = sys.stat(fd).map_err(io(&path(), "stat"))?;
             match sys.stat_at(Some(self.dir.as_fd()), name, false) {
                 Ok(named) if (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino) => {
-                    return Ok(Some(locked));
+                    return Ok(Some((locked, named)));
                 }
                 Ok(_) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(io(&path(), "stat")(errno)),

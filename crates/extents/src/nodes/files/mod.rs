@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 use stripewise_sys::{Errno, SysRef};
 
-use super::{Batch, Engine, Hold, Log, Record, Session, rules};
+use super::{Batch, Engine, Hold, Log, Member, Record, Session, rules};
 use crate::error::io;
 use crate::hooks::reach;
-use crate::joining::{checked, header_of};
-use crate::journal::{COMMIT_BYTE, Header, JOIN_BYTE, Locked, Place};
+use crate::joining::{Start, checked};
+use crate::journal::{JOIN_BYTE, Locked, Place};
 use crate::{MapError, MapSpec, Node, Result};
 use tail::Tail;
 
@@ -75,50 +75,40 @@ impl FileEngine {
         spec.check_owner(sys)?;
         reach("join");
         let place = Arc::new(Place::new(sys, spec)?);
-        let joining = place.lock(JOIN_BYTE, spec.create)?;
-        let header = header_of(sys, spec, &place, &new, joining.as_fd())?;
-        let commit = lock_log(sys, spec, &place, &header)?;
-        let tail = Tail::open(&place, spec.id)?;
+        let (joining, stat) = place.lock_join(spec.create)?;
+        let start = Start::of_joining(spec, &place, &new, (&joining, &stat))?;
+        let (tail, commit) = lock_log(sys, spec, &place, &start)?;
         let (session, records) = next_session(&tail.log, &spec.node, &place)?;
         let suspects = sessions::has_dead_of(&place, &tail.log, &spec.node)?;
         Self::begin(&place, tail, commit, (session, records), suspects).map(|(engine, _)| engine)
     }
 
-    /// Begins a session that is alone, and recovers all others, if they are dead. The caller has
-    /// the join lock. `suspects`: an append of this machine has failed whose session the log does
-    /// not show. Returns the journal as well, which stays locked against other joins; `None` if
-    /// another session is alive.
+    /// Begins a session. If all others are dead, it recovers them and is alone. The caller has the
+    /// join lock of the journal that begins with `start`. `suspects`: an append of this machine has
+    /// failed whose session the log does not show. Returns the journal as well, which stays locked
+    /// against commits, and a new journal also against joins.
     ///
     /// # Errors
     /// As [`FileEngine::join`].
-    pub(crate) fn join_alone(
+    pub(crate) fn join_map(
         sys: &SysRef,
         spec: &MapSpec,
         place: &Arc<Place>,
-        header: &Header,
+        start: &Start,
         suspects: bool,
-    ) -> Result<Option<(Self, Locked)>> {
-        let commit = lock_log(sys, spec, place, header)?;
-        let tail = Tail::open(place, spec.id)?;
-        let Some(dead) = sessions::lock_all_dead(place, &tail.log)? else { return Ok(None) };
-        let suspects = suspects || tail.log.members().any(|(_, member)| member.node.boot == spec.node.boot);
-        let joining = records_alone(&tail.log, &spec.node, place)?;
-        let begun = Self::begin(place, tail, commit, joining, suspects)?;
-        drop(dead);
-        Ok(Some(begun))
-    }
-
-    /// Begins a session beside others that are alive. The caller has the join lock, and `suspects`
-    /// as for [`FileEngine::join_alone`].
-    ///
-    /// # Errors
-    /// As [`FileEngine::join`].
-    pub(crate) fn join_beside(spec: &MapSpec, place: &Arc<Place>, suspects: bool) -> Result<(Self, Locked)> {
-        let commit = place.lock(COMMIT_BYTE, false)?;
-        let tail = Tail::open(place, spec.id)?;
-        let joining = next_session(&tail.log, &spec.node, place)?;
-        let suspects = suspects || sessions::has_dead_of(place, &tail.log, &spec.node)?;
-        Self::begin(place, tail, commit, joining, suspects)
+    ) -> Result<(Self, Locked)> {
+        let (tail, commit) = lock_log(sys, spec, place, start)?;
+        let log = &tail.log;
+        // Kept until the sessions are recovered.
+        let dead = sessions::lock_all_dead(place, log)?;
+        let (joining, has_dead) = match dead {
+            Some(_) => {
+                let is_own = |(_, member): (Session, &Member)| member.node.boot == spec.node.boot;
+                (records_alone(log, &spec.node, place)?, log.members().any(is_own))
+            }
+            None => (next_session(log, &spec.node, place)?, sessions::has_dead_of(place, log, &spec.node)?),
+        };
+        Self::begin(place, tail, commit, joining, suspects || has_dead)
     }
 
     /// Appends the `records` by which a session joins. `suspects`: what a failed append of this
@@ -149,16 +139,54 @@ impl FileEngine {
     /// As [`Engine::read`].
     pub fn attach(sys: &SysRef, spec: &MapSpec, session: Session) -> Result<Option<Self>> {
         spec.check_owner(sys)?;
-        Self::attach_at(&Arc::new(Place::new(sys, spec)?), spec, session)
+        let place = Arc::new(Place::new(sys, spec)?);
+        let byte = sessions::lock_own(&place, session)?;
+        let tail = Tail::open(&place, spec.id)?;
+        Ok(Self::attached(&place, spec, tail, session, byte))
     }
 
-    /// [`FileEngine::attach`], of a place that is known.
-    pub(crate) fn attach_at(place: &Arc<Place>, spec: &MapSpec, session: Session) -> Result<Option<Self>> {
-        // The byte first: from then on no other node recovers the session.
+    /// [`FileEngine::attach`], by the journal that begins with `start`.
+    pub(crate) fn attach_at(
+        place: &Arc<Place>,
+        spec: &MapSpec,
+        session: Session,
+        start: &Start,
+    ) -> Result<Option<Self>> {
         let byte = sessions::lock_own(place, session)?;
-        let tail = Tail::open(place, spec.id)?;
+        let mut tail = Tail::begun(place, spec.id, start)?;
+        // Another node may have recovered the session after the start was read.
+        tail.read(place)?;
+        Ok(Self::attached(place, spec, tail, session, byte))
+    }
+
+    /// `tail` was read after the byte was locked: from then on no other node recovers the session.
+    fn attached(
+        place: &Arc<Place>,
+        spec: &MapSpec,
+        tail: Tail,
+        session: Session,
+        byte: Locked,
+    ) -> Option<Self> {
         let is_in = tail.log.member(session).is_some_and(|member| member.node == spec.node);
-        Ok(is_in.then(|| Self::new(place.clone(), tail, session, byte)))
+        is_in.then(|| Self::new(place.clone(), tail, session, byte))
+    }
+
+    /// Waits for the join lock of the journal, by the description that this engine has of it.
+    /// `None` if that is no longer the journal.
+    ///
+    /// # Errors
+    /// As [`Engine::append`]. [`MapError::Missing`] does not end the session.
+    pub(crate) fn lock_join(&mut self) -> Result<Option<Locked>> {
+        self.check()?;
+        match self.tail.lock_join(&self.place) {
+            Err(error @ MapError::Missing { .. }) => Err(error),
+            done => self.judged(done),
+        }
+    }
+
+    /// Device number of the mount that this engine uses.
+    pub(crate) fn device(&self) -> u64 {
+        self.tail.device()
     }
 
     /// The session's number in the log.
@@ -239,14 +267,16 @@ impl FileEngine {
 
     /// Returns the new journal, with both locks, if it was written anew.
     fn change(&mut self, decide: &mut dyn FnMut(&Log) -> Vec<Batch>, lock: JoinLock) -> Result<Option<Locked>> {
-        let commit = self.tail.lock(&self.place)?;
+        let commit = self.tail.lock(&self.place, lock)?;
         let batches = decide(&self.tail.log);
         let mut new = None;
         if !batches.is_empty() {
             match self.tail.put(&self.place, &commit, &batches, lock) {
                 Err(error) if self.tail.is_broken => {
-                    // It may have been taken to write the journal anew.
-                    let _ = self.place.sys.unlock(commit.as_fd(), JOIN_BYTE, 1);
+                    if lock == JoinLock::Perhaps {
+                        // It may have been taken to write the journal anew.
+                        let _ = self.place.sys.unlock(commit.as_fd(), JOIN_BYTE, 1);
+                    }
                     self._failed = Some(commit);
                     return Err(error);
                 }
@@ -267,12 +297,19 @@ impl FileEngine {
     }
 }
 
-/// The commit lock of the log. A journal of version 1 is first written anew as version 2. The
-/// caller has the join lock.
-fn lock_log(sys: &SysRef, spec: &MapSpec, place: &Place, header: &Header) -> Result<Locked> {
-    match header.last_session {
-        Some(_) => place.lock(COMMIT_BYTE, false),
-        None => convert::convert(sys, spec, place),
+/// The log, read to its end, and its commit lock. A journal of version 1 is first written anew as
+/// version 2. The caller has the join lock of the journal that begins with `start`.
+fn lock_log(sys: &SysRef, spec: &MapSpec, place: &Place, start: &Start) -> Result<(Tail, Locked)> {
+    match start.header.last_session {
+        Some(_) => {
+            let mut tail = Tail::begun(place, spec.id, start)?;
+            let commit = tail.lock(place, JoinLock::Callers)?;
+            Ok((tail, commit))
+        }
+        None => {
+            let commit = convert::convert(sys, spec, place)?;
+            Ok((Tail::open(place, spec.id)?, commit))
+        }
     }
 }
 
@@ -325,7 +362,7 @@ impl Engine for FileEngine {
         self.check()?;
         let done = (|| {
             let _join = self.place.lock(JOIN_BYTE, false)?;
-            let commit = self.tail.lock(&self.place)?;
+            let commit = self.tail.lock(&self.place, JoinLock::Callers)?;
             self.tail.rewrite(&self.place, &commit, &[])?;
             self.unlock(commit)
         })();

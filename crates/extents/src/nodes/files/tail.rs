@@ -9,6 +9,7 @@ use stripewise_sys::{Errno, LockKind, OFlags};
 
 use crate::error::io;
 use crate::hooks::reach;
+use crate::joining::Start;
 use crate::journal::{
     COMMIT_BYTE, HEADER_BYTES, Header, JOIN_BYTE, Kept, Locked, Place, Position, limit_bytes, write_new,
 };
@@ -73,23 +74,27 @@ impl Tail {
     /// Opens the journal of the file with this id, and reads it to its end.
     pub fn open(place: &Place, id: [u8; 16]) -> Result<Self> {
         let path = &place.path;
-        let file = match place.open(Path::new(&place.name), OFlags::RDWR) {
+        let (file, stat) = match place.open_with_stat(Path::new(&place.name), OFlags::RDWR) {
             Err(Errno::NOENT) => return Err(MapError::Missing { path: path.clone() }),
-            file => Arc::new(Kept::new(place, file.map_err(io(path, "open"))?)),
+            opened => opened.map_err(io(path, "open"))?,
         };
-        if place.sys.keeps_pages(file.as_fd()).map_err(io(path, "map"))? == Some(true) {
+        let file = Arc::new(Kept::new(place, file));
+        Self::begun(place, id, &Start::read(place, file, &stat)?)
+    }
+
+    /// The journal that begins with `start`, read to the end that it had then.
+    pub fn begun(place: &Place, id: [u8; 16], start: &Start) -> Result<Self> {
+        let (path, header) = (&place.path, start.header);
+        if place.sys.may_be_stale(start.file.as_fd()).map_err(io(path, "map"))? {
             return Err(MapError::Stale { path: path.clone() });
         }
-        let stat = place.sys.stat(file.as_fd()).map_err(io(path, "stat"))?;
-        let head = place.sys.read_start(file.as_fd(), HEADER_BYTES).map_err(io(path, "read"))?;
-        let header = Header::decode(&head, path)?;
         let Some(last) = header.last_session.filter(|_| header.id == id) else {
             return Err(MapError::Changed { path: path.clone() });
         };
         let mut tail = Self {
-            file,
-            identity: (stat.st_dev, stat.st_ino),
-            len: stat.st_size as u64,
+            file: start.file.clone(),
+            identity: start.identity,
+            len: start.len,
             header,
             position: Position { end: HEADER_BYTES as u64, next: 1 },
             log: Log::new(header.default, Session(last)),
@@ -98,6 +103,7 @@ impl Tail {
             is_broken: false,
             touched: Touched::All,
         };
+        tail.take(&start.batches);
         tail.read_on(place)?;
         tail.needed = (HEADER_BYTES + restated(&tail.log).0.len()) as u64;
         Ok(tail)
@@ -118,13 +124,23 @@ impl Tail {
         }
     }
 
-    /// Takes the commit lock, and reads the journal to its end.
-    pub fn lock(&mut self, place: &Place) -> Result<Locked> {
+    /// Waits for the join lock of this journal; `None` if it is no longer the file's.
+    pub fn lock_join(&self, place: &Place) -> Result<Option<Locked>> {
+        let locked = place.sys.lock(self.file.as_fd(), JOIN_BYTE, 1, LockKind::Exclusive);
+        locked.map_err(io(&place.path, "lock"))?;
+        let join = Locked::of_kept(place, self.file.clone(), (JOIN_BYTE, 1));
+        Ok(self.named_len(place)?.map(|_| join))
+    }
+
+    /// Takes the commit lock, and reads the journal to its end. `lock` says what else the caller
+    /// has, or may get: a join lock that [`JoinLock::is_taken`] takes is released with this one.
+    pub fn lock(&mut self, place: &Place, lock: JoinLock) -> Result<Locked> {
+        let bytes = if lock == JoinLock::Perhaps { (0, 0) } else { (COMMIT_BYTE, 1) };
         loop {
             let file = self.file.clone();
             let locked = place.sys.lock(file.as_fd(), COMMIT_BYTE, 1, LockKind::Exclusive);
             locked.map_err(io(&place.path, "lock"))?;
-            let commit = Locked::of_kept(place, file);
+            let commit = Locked::of_kept(place, file, bytes);
             self.read(place)?;
             // Else it was replaced while this call waited.
             if commit.is_of(&self.file) {
@@ -161,6 +177,11 @@ impl Tail {
     /// Where the masks may have changed since the last call.
     pub fn take_touched(&mut self) -> Touched {
         std::mem::replace(&mut self.touched, Touched::NOWHERE)
+    }
+
+    /// The journal's device number.
+    pub fn device(&self) -> u64 {
+        self.identity.0
     }
 
     /// The journal's inode, and the number of its next batch.

@@ -1,14 +1,16 @@
 //! Maps that are used by sessions: one node at a time, and what happens when it dies.
 
 use std::os::fd::BorrowedFd;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
-use stripewise_sys::{Errno, Sys, SysRef};
+use stripewise_sys::{Errno, Fd, Mode, OFlags, Real, Sys, SysRef};
 
 use super::support::*;
 use super::versions::of_one_node;
 use crate::journal::Journal;
+use crate::lmdb;
 use crate::nodes::{Engine, FileEngine, Member, Session};
 use crate::shared::Word;
 use crate::tests::support::{SMALL, copy, copy_over, mask, nothing, only, real, spans, write};
@@ -155,6 +157,67 @@ fn the_processes_of_a_node_use_one_mount() {
     device.fetch_sub(1, Ordering::SeqCst);
     map(&bed, 1).leave(nothing).unwrap();
     one.leave(nothing).unwrap();
+}
+
+/// Notes which files in the journal's directory are opened and how many bytes are read at once.
+#[derive(Default)]
+struct Notes {
+    opened: Mutex<Vec<PathBuf>>,
+    read: Mutex<Vec<usize>>,
+}
+
+impl Sys for Notes {
+    fn open_beneath(
+        &self,
+        dir: BorrowedFd<'_>,
+        path: &Path,
+        flags: OFlags,
+        mode: Mode,
+    ) -> stripewise_sys::Result<Fd> {
+        self.opened.lock().unwrap().push(path.to_owned());
+        Real.open_beneath(dir, path, flags, mode)
+    }
+
+    unsafe fn pread(
+        &self,
+        fd: BorrowedFd<'_>,
+        buffer: *mut u8,
+        len: usize,
+        offset: u64,
+    ) -> stripewise_sys::Result<usize> {
+        self.read.lock().unwrap().push(len);
+        // SAFETY: as the caller promises.
+        unsafe { Real.pread(fd, buffer, len, offset) }
+    }
+}
+
+#[test]
+fn a_reader_opens_and_reads_each_file_once() {
+    let bed = Bed::new();
+    let one = map(&bed, 1);
+    write(&one, 0..10, 1);
+    one.leave(nothing).unwrap();
+    let (notes, before) = (Arc::new(Notes::default()), bed.bytes().len());
+    let sys: SysRef = notes.clone();
+    map_on(&sys, &bed, 2).unwrap().leave(nothing).unwrap();
+    let opened = ["f.extents", "f.manifest", "f.extents.wanted"].map(PathBuf::from);
+    assert_eq!(*notes.opened.lock().unwrap(), opened);
+    assert_eq!(*notes.read.lock().unwrap(), [before]);
+}
+
+#[test]
+fn a_session_whose_shared_state_cannot_be_made_has_left() {
+    let bed = Bed::new();
+    let in_the_way = bed.spec(1).run_dir.join(lmdb::DATA);
+    std::fs::create_dir_all(&in_the_way).unwrap();
+    for _ in 0..2 {
+        let error = refused(&bed, 1);
+        assert_eq!(error.errno(), Errno::ISDIR, "{error}");
+        assert_eq!(bed.log().members().count(), 0);
+        map(&bed, 2).leave(nothing).unwrap();
+    }
+    std::fs::remove_dir(&in_the_way).unwrap();
+    map(&bed, 1).leave(nothing).unwrap();
 }
 
 /// A kernel where some calls fail from some time on.

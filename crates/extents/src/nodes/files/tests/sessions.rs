@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use stripewise_sys::{Errno, Fd, LockKind, Mode, OFlags, Real, Sys, SysRef};
 
 use super::support::*;
-use crate::nodes::{Batch, Engine, FileEngine, Log, Session, recover, session_states};
+use crate::joining::Start;
+use crate::journal::{COMMIT_BYTE, JOIN_BYTE, Place};
+use crate::nodes::{Batch, Engine, FileEngine, JoinLock, Log, Session, recover, session_states};
 use crate::tests::support::real;
 
 fn recover_with(engine: &mut FileEngine, dead: Session) {
@@ -91,6 +93,43 @@ fn a_process_does_not_go_on_with_a_session_that_was_recovered() {
     assert!(FileEngine::attach(&real(), &bed.spec(1), session).unwrap().is_none());
     let others = FileEngine::attach(&real(), &bed.spec(1), other.session()).unwrap();
     assert!(others.is_none(), "another node's session");
+}
+
+#[test]
+fn a_process_does_not_go_on_with_a_session_that_was_recovered_while_it_joined() {
+    let bed = Bed::new();
+    let (dead, mut other, spec) = (bed.join(1), bed.join(2), bed.spec(1));
+    let (session, place) = (dead.session(), Arc::new(Place::new(&real(), &spec).unwrap()));
+    let start = {
+        let (joining, stat) = place.lock_join(false).unwrap();
+        Start::of_joining(&spec, &place, &HEADER, (&joining, &stat)).unwrap()
+    };
+    drop(dead);
+    let again = FileEngine::attach_at(&place, &spec, session, &start).unwrap();
+    assert!(again.is_some(), "not recovered yet");
+    drop(again);
+    assert!(other.lock_dead(session).unwrap());
+    recover_with(&mut other, session);
+    assert!(FileEngine::attach_at(&place, &spec, session, &start).unwrap().is_none());
+}
+
+#[test]
+fn a_process_that_leaves_has_the_join_lock_beyond_its_append() {
+    let bed = Bed::new();
+    let (mut engine, place) = (bed.join(1), Place::new(&real(), &bed.spec(2)).unwrap());
+    let is_free = |byte| {
+        let take = |fd: BorrowedFd<'_>| real().try_lock(fd, byte, 1, LockKind::Exclusive);
+        place.lock_named(Path::new(&place.name), false, take).unwrap().is_some()
+    };
+    let join = engine.lock_join().unwrap().unwrap();
+    let record = writes(engine.session(), 0, 10);
+    engine.put(&mut |_| vec![record.clone()], JoinLock::Callers).unwrap();
+    assert!(!is_free(JOIN_BYTE) && is_free(COMMIT_BYTE));
+    drop(join);
+    assert!(is_free(JOIN_BYTE));
+    bed.join(2).rewrite().unwrap();
+    assert!(engine.lock_join().unwrap().is_none(), "another file is the journal");
+    assert!(is_free(JOIN_BYTE));
 }
 
 fn states(sys: &SysRef, bed: &Bed) -> Vec<(String, bool, Option<bool>)> {
