@@ -47,6 +47,11 @@ pub(crate) enum Touched {
     All,
 }
 
+/// Bytes by which a journal may exceed twice the length that it needs when a process joins or
+/// leaves. The next one reads all of it, and every 4 KiB of short appends may lie elsewhere on the
+/// disk of a parallel file system.
+const JOIN_SLACK_BYTES: u64 = 4 << 10;
+
 /// More ranges than this count as [`Touched::All`].
 const TOUCHED_MAX: usize = 1 << 16;
 
@@ -203,7 +208,7 @@ impl Tail {
         if !is_readable(&bytes, self.position.next, self.header.copies) {
             return Err(io(&place.path, "encode a change of the log")(Errno::INVAL));
         }
-        let is_long = self.position.end > limit_bytes(self.needed);
+        let is_long = self.position.end > self.limit_bytes(lock);
         if (is_long && lock.is_taken(place, commit)) || lock == JoinLock::Suspects {
             match self.rewrite(place, commit, batches) {
                 // The old journal is still the journal, and is no worse than before.
@@ -215,6 +220,17 @@ impl Tail {
             // A new journal does not depend on what is on disk of this one.
             Err(_) if lock.is_taken(place, commit) => self.rewrite(place, commit, batches).map(Some),
             done => done.map(|()| None),
+        }
+    }
+
+    /// A journal that is longer is written anew, bytes.
+    fn limit_bytes(&self, lock: JoinLock) -> u64 {
+        let limit = limit_bytes(self.needed);
+        match lock {
+            JoinLock::Perhaps => limit,
+            JoinLock::Callers | JoinLock::Suspects => {
+                limit.min(self.needed.saturating_mul(2) + JOIN_SLACK_BYTES)
+            }
         }
     }
 
