@@ -109,7 +109,7 @@ def test_status_says_which_nodes_have_a_file_open(shared, bed):
 
 def objects_of(cluster):
     """The objects, manifests and journals of all files."""
-    return {path for target in cluster.targets for path in target.glob("stripewise/*/*")}
+    return {path for target in cluster.targets for path in target.glob("stripewise/*/*.*")}
 
 
 def test_no_other_node_removes_a_file_that_one_has_open(shared, bed):
