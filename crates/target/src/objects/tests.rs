@@ -159,6 +159,31 @@ fn only_regular_files_of_the_right_user_are_used() {
     assert_eq!((std::fs::read_to_string(&secret).unwrap(), mode & 0o7777), ("secret".to_owned(), 0o644));
 }
 
+/// The same for the file through which nodes share the space of caches.
+#[test]
+fn a_ledger_is_a_regular_file_of_its_user() {
+    use std::os::unix::fs::{chown, symlink};
+    let (sys, dir) = (real(), tempfile::tempdir().unwrap());
+    let set = set(&sys, &dir, 1);
+    let (target, user) = (&set.targets()[0], sys.user());
+    let ledger = dir.path().join(format!("t0/stripewise/u{user}/space"));
+    assert!(!target.has_ledger(user));
+    drop(target.open_ledger(user).unwrap());
+    drop(target.open_ledger(user).unwrap());
+    assert!(target.has_ledger(user) && ledger.is_file());
+    if is_root() {
+        chown(&ledger, Some(OTHER), None).unwrap();
+        assert!(matches!(target.open_ledger(user), Err(TargetError::NotOwned { found: OTHER, .. })));
+    }
+    std::fs::remove_file(&ledger).unwrap();
+    symlink(dir.path().join("secret"), &ledger).unwrap();
+    assert_eq!(target.open_ledger(user).unwrap_err().errno(), Errno::LOOP);
+    std::fs::remove_file(&ledger).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&ledger).status().unwrap().success());
+    assert_eq!(target.open_ledger(user).unwrap_err().errno(), Errno::LOOP);
+    assert!(!dir.path().join("secret").exists());
+}
+
 #[test]
 fn a_users_directory_that_another_made_is_not_used() {
     use std::os::unix::fs::chown;
