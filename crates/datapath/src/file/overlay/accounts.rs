@@ -239,6 +239,8 @@ impl Spaces {
         let known = (space.word(READY).load(Ordering::Acquire) == MAGIC).then_some(used);
         if first || known.is_none() {
             space.word(USED).store(self.counted(target, known), Ordering::Release);
+            // Left from a time when the target had sessions.
+            space.word(FREE).store(0, Ordering::Release);
             space.word(READY).store(MAGIC, Ordering::Release);
         }
         self.sys.lock(file, USING, 1, LockKind::Shared)

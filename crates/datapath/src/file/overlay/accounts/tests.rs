@@ -127,3 +127,17 @@ fn what_a_node_was_handed_is_void_after_a_count() {
     give_back(&other);
     assert!(take_at_once(&again, LIMIT));
 }
+
+#[test]
+fn what_a_node_was_handed_does_not_count_once_sessions_are_switched_off() {
+    let mut bed = Bed::new();
+    assert!(take(&bed.account(0, 0), &[1000], LIMIT));
+    let marker = bed.target.path().join(MARKER);
+    let text = std::fs::read_to_string(&marker).unwrap();
+    std::fs::write(&marker, text.replace("sessions = true", "sessions = false")).unwrap();
+    let sys: SysRef = Arc::new(Real);
+    bed.target = Arc::new(Target::open(&sys, bed.target.path(), None).unwrap());
+    let account = bed.account(0, 0);
+    assert!(take(&account, &[LIMIT - 500], LIMIT) && !take(&account, &[501], LIMIT));
+    assert_eq!(account[0].space.used(), LIMIT - 500);
+}
