@@ -7,10 +7,11 @@
 //! - `Overlay` is the state of such a file in this process. `CopySet` (`copy_set`) is the file with
 //!   its overlay and its joined extent map; the functions below are its methods.
 //! - Requests: `read` and `write` follow the protocols of the map. `choice` selects the copy for
-//!   each range, `request` transfers the ranges, and `space` reserves space in caches.
-//! - Background work: `background` runs the thread, `work` does one unit of work on a file, and
-//!   `copying` and `evict` move data. `activity` and `turn` make the work yield to requests and to
-//!   close.
+//!   each range, and `request` transfers the ranges.
+//! - Caches: `space` reserves space and evicts, `accounts` counts what is used, and `ledger` shares
+//!   it with other nodes.
+//! - Background work: `background` runs the thread, and `work` does one unit of work on a file.
+//!   `activity` makes the work yield to requests and to close.
 //! - Commands: `drain` (also `warm`), `compare` and `tidy`.
 //! - Special cases: `mapping` for mmap, `size` and `times` for lost and restored copies, `holes`
 //!   for lseek.
