@@ -246,10 +246,24 @@ impl Joined {
     pub fn wait_for_exclusive(&self, range: &Range<u64>) -> Result<()> {
         let mut patience = Patience::new(&self.sys);
         while !self.try_exclusive(range, true)? {
+            self.end_dead_append()?;
             self.recover_some(false)?;
             let paused = patience.pause().map_err(crate::error::caller("wait for another node"));
             paused.inspect_err(|_| drop(self.drop_exclusive()))?;
         }
+        Ok(())
+    }
+
+    /// Writes the journal anew if a process of the node has died while it appended. What is pending
+    /// stays: nothing else is committed.
+    fn end_dead_append(&self) -> Result<()> {
+        if !self.shared.is(Word::Appending) {
+            return Ok(());
+        }
+        let mut commit = self.commit_to_sync()?;
+        let nothing = commit.changes(false);
+        commit.put(nothing, false, false)?;
+        commit.settle();
         Ok(())
     }
 

@@ -635,7 +635,7 @@ fn a_process_dies_that_commits_beside_other_nodes() {
 
 #[test]
 fn a_process_dies_that_copies_evicts_or_truncates_beside_other_nodes() {
-    survive(&[COPY, EVICT, ACKNOWLEDGE, TRUNCATE]);
+    survive(&[COPY, EVICT, ACKNOWLEDGE, TRUNCATE, TRUNCATE_SUSPECT]);
 }
 
 #[test]

@@ -126,6 +126,16 @@ pub const TRUNCATE: Work = Work {
     act: |stage, process| stage.truncate(first(process), HELD + 4),
 };
 
+pub const TRUNCATE_SUSPECT: Work = Work {
+    name: "truncate, after a process has died in an append",
+    begins: Begins::Shared,
+    prepare: |stage, nodes| {
+        (TRUNCATE.prepare)(stage, nodes);
+        nodes.first().map.joined().unwrap().shared.set(Word::Appending, 1);
+    },
+    act: TRUNCATE.act,
+};
+
 pub const END_ALONE: Work = Work {
     name: "end being alone",
     begins: Begins::AloneShared,
