@@ -241,10 +241,13 @@ fn descriptor_of(sys: &SysRef, path: &Path) -> Option<RawFd> {
     let names = sys.list(dir.as_fd()).ok()?;
     let numbers = names.iter().filter_map(|entry| entry.name.to_str()?.parse::<RawFd>().ok());
     // Looked up by name, so that a descriptor that another thread closes meanwhile is merely not
-    // found.
+    // found. Others may lie on a parallel file system, where each stat would cost some ms.
     numbers.into_iter().find(|raw| {
-        let stat = sys.stat_at(None, &list.join(raw.to_string()), true);
-        stat.is_ok_and(|stat| (stat.st_dev, stat.st_ino) == wanted)
+        let link = list.join(raw.to_string());
+        let is_named_so =
+            sys.read_link(None, &link).is_ok_and(|of| Path::new(&of).file_name() == path.file_name());
+        let stat = || sys.stat_at(None, &link, true);
+        is_named_so && stat().is_ok_and(|stat| (stat.st_dev, stat.st_ino) == wanted)
     })
 }
 
