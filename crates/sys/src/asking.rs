@@ -20,6 +20,10 @@ const FIRST_NS: i64 = 50_000;
 const LONGEST_NS: i64 = 5_000_000;
 /// Number of pauses of one length before the next longer one.
 const SAME: u32 = 16;
+/// An attempt that takes longer asks a server. The pause then is this multiple of its time: the
+/// server has to serve the process that has the lock.
+const REMOTE: Duration = Duration::from_micros(100);
+const REMOTE_FACTOR: u32 = 2;
 /// Time after which the wait and the holders of the lock are logged. If the process has a limit,
 /// they are logged at the limit instead.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -49,10 +53,13 @@ pub fn is_interrupted() -> bool {
 /// Waits for an OFD lock: [`crate::Sys::lock`].
 pub(crate) fn lock(fd: BorrowedFd<'_>, start: u64, len: u64, kind: LockKind) -> Result<()> {
     let mut waiting = Waiting { fd, byte: start, asked: 0, since: None, said: false };
-    while !raw::try_lock(fd, start, len, kind)? {
-        waiting.pause()?;
+    loop {
+        let begun = Instant::now();
+        if raw::try_lock(fd, start, len, kind)? {
+            return Ok(());
+        }
+        waiting.pause(begun.elapsed())?;
     }
-    Ok(())
 }
 
 /// The state of one wait.
@@ -65,13 +72,14 @@ struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Pauses before the next attempt. The pauses get longer.
+    /// Pauses before the next attempt, after one that took `asking`. The pauses get longer.
     ///
     /// # Errors
     /// EINTR and ETIMEDOUT, as the process's [`Patience`] determines.
-    fn pause(&mut self) -> Result<()> {
+    fn pause(&mut self, asking: Duration) -> Result<()> {
         self.asked += 1;
-        if self.asked <= YIELDS {
+        let is_remote = asking > REMOTE;
+        if self.asked <= YIELDS && !is_remote {
             sched_yield();
             return Ok(());
         }
@@ -87,10 +95,13 @@ impl Waiting<'_> {
         if limit.is_some_and(|limit| waited > limit) {
             return Err(Errno::TIMEDOUT);
         }
-        let longer = (self.asked - YIELDS) / SAME;
-        let pause_ns = FIRST_NS.checked_shl(longer.min(16)).unwrap_or(LONGEST_NS).min(LONGEST_NS);
+        let longer = self.asked.saturating_sub(YIELDS) / SAME;
+        let mut pause_ns = FIRST_NS.checked_shl(longer.min(16)).unwrap_or(LONGEST_NS);
+        if is_remote {
+            pause_ns = pause_ns.max((asking * REMOTE_FACTOR).as_nanos() as i64);
+        }
         // A signal ends the pause early; the next attempt then follows at once.
-        let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: pause_ns });
+        let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: pause_ns.min(LONGEST_NS) });
         Ok(())
     }
 
