@@ -152,6 +152,18 @@ impl Map {
         })
     }
 
+    /// Number of nodes that have the file open, as far as this one knows.
+    ///
+    /// # Errors
+    /// EIO if the session is over.
+    pub fn nodes(&self) -> Result<usize> {
+        let joined = self.joined()?;
+        if !joined.is_sharing() {
+            return Ok(1);
+        }
+        joined.with_engine(|engine| Ok(engine.log().members().count().max(1)))
+    }
+
     /// Whether other nodes may have the file open at the same time.
     pub fn has_session(&self) -> bool {
         self.joined().is_ok_and(|joined| joined.session.is_some())
@@ -162,8 +174,8 @@ impl Map {
         &self.spec
     }
 
-    /// Number of live processes that have joined the map: the measured concurrency. Costs one
-    /// system call per process.
+    /// Number of live processes of this node that have joined the map: the measured concurrency.
+    /// Costs one system call per process.
     pub fn processes(&self) -> Result<usize> {
         Ok(self.joined()?.living())
     }

@@ -130,21 +130,28 @@ pub fn longer_poll_ns(poll_ns: u64) -> u64 {
 pub struct Pace {
     /// Bytes per second; `None` for no limit.
     limit: Option<u64>,
+    /// Maximum bytes copied at once.
+    most: u64,
 }
 
 impl Pace {
     /// For copying as fast as possible.
-    pub const UNLIMITED: Self = Self { limit: None };
+    pub const UNLIMITED: Self = Self { limit: None, most: CHUNK_BYTES };
 
     /// The share of one of `copiers` in a limit of `limit` bytes per second.
     pub fn new(limit: Option<u64>, copiers: u64) -> Self {
-        Self { limit: limit.map(|all| (all / copiers.max(1)).max(1)) }
+        Self { limit: limit.map(|all| (all / copiers.max(1)).max(1)), ..Self::UNLIMITED }
+    }
+
+    /// With at most `bytes` (at least 1) copied at once.
+    pub fn at_once(self, bytes: u64) -> Self {
+        Self { most: bytes.clamp(1, CHUNK_BYTES), ..self }
     }
 
     /// The end of the range that is copied at once from `start` on: that of the chunk in which it
-    /// starts, or what the limit allows in a second.
+    /// starts, or less, as the limit allows in a second.
     pub fn piece_end(self, start: u64) -> u64 {
-        let most = self.limit.map_or(CHUNK_BYTES, |limit| limit.clamp(PIECE_BYTES_MIN, CHUNK_BYTES));
+        let most = self.limit.map_or(self.most, |limit| limit.max(PIECE_BYTES_MIN).min(self.most));
         let chunk_end = (start + 1).checked_next_multiple_of(CHUNK_BYTES).unwrap_or(u64::MAX);
         chunk_end.min(start.saturating_add(most))
     }

@@ -1,11 +1,18 @@
 //! Decides when background copying yields to requests of other nodes. They cannot be counted, but
 //! they cause delay, by which LEDBAT (RFC 6817) yields on networks. The first bytes of each chunk
-//! are copied by themselves. If that takes much longer than usual, the chunk waits.
+//! are copied by themselves. If that takes much longer than usual, the chunk waits. How large a
+//! chunk is depends on how long the last one took, since requests wait behind it.
 
-use crate::background::pause_under_load_ns;
+use crate::background::{CHUNK_BYTES, pause_under_load_ns};
 
 /// Number of bytes at the start of a chunk whose copying is timed.
 pub const PROBE_BYTES: u64 = 64 << 10;
+
+/// Bytes of the first chunk, and the fewest of any chunk.
+const FIRST_CHUNK_BYTES: u64 = 1 << 20;
+const LEAST_CHUNK_BYTES: u64 = 256 << 10;
+/// Time that copying a chunk should not exceed, ns.
+const CHUNK_NS: u64 = 250_000_000;
 
 /// Number of requests of which one median is taken: a few may have been served by a server's
 /// cache.
@@ -43,16 +50,28 @@ impl Delays {
 }
 
 /// The yielding of one process that copies a file. The caller serializes access.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Yielding {
     delays: Delays,
     /// From this time on, ns, a chunk is copied however long its first bytes take. So copying goes
     /// on, with a small share of the servers' time, under a load that never pauses, or if the usual
     /// time is wrong.
     next_ns: u64,
+    chunk_bytes: u64,
+}
+
+impl Default for Yielding {
+    fn default() -> Self {
+        Self { delays: Delays::default(), next_ns: 0, chunk_bytes: FIRST_CHUNK_BYTES }
+    }
 }
 
 impl Yielding {
+    /// Maximum bytes of the next chunk.
+    pub fn chunk_bytes(&self) -> u64 {
+        self.chunk_bytes
+    }
+
     /// The time of the next attempt, ns, if a chunk is not to be copied now, at `now_ns`, because
     /// its first bytes took `took_ns`.
     pub fn until_ns(&mut self, now_ns: u64, took_ns: u64) -> Option<u64> {
@@ -64,6 +83,11 @@ impl Yielding {
     /// Notes that a whole chunk was copied at `now_ns`, in `took_ns`.
     pub fn copied(&mut self, now_ns: u64, took_ns: u64) {
         self.next_ns = now_ns.saturating_add(pause_under_load_ns(took_ns, 1));
+        if took_ns > CHUNK_NS {
+            self.chunk_bytes = (self.chunk_bytes / 2).max(LEAST_CHUNK_BYTES);
+        } else if took_ns < CHUNK_NS / 4 {
+            self.chunk_bytes = (self.chunk_bytes * 2).min(CHUNK_BYTES);
+        }
     }
 }
 
@@ -72,7 +96,6 @@ mod tests {
     use stripewise_random::Random;
 
     use super::*;
-    use crate::background::CHUNK_BYTES;
 
     const SECOND_NS: u64 = 1_000_000_000;
 
@@ -86,6 +109,27 @@ mod tests {
         assert!(long < 2_500, "{long} of 10000 requests seem to wait for others");
         let waits = (0..1000).filter(|_| delays.is_long(took() + 40_000_000)).count();
         assert_eq!(waits, 1000);
+    }
+
+    /// The sizes of 30 chunks from a server of this speed.
+    fn chunks(bytes_per_second: u64) -> Vec<u64> {
+        let mut yielding = Yielding::default();
+        let chunks = (0..30).map(|_| {
+            let bytes = yielding.chunk_bytes();
+            yielding.copied(0, bytes * SECOND_NS / bytes_per_second);
+            bytes
+        });
+        chunks.collect()
+    }
+
+    #[test]
+    fn chunks_are_as_large_as_the_servers_are_fast() {
+        assert_eq!(chunks(1 << 30)[..3], [1 << 20, 2 << 20, 4 << 20]);
+        let last = |bytes_per_second| *chunks(bytes_per_second).last().unwrap();
+        assert_eq!(
+            [1 << 30, 64 << 20, 8 << 20, 2 << 20, 1000].map(last),
+            [CHUNK_BYTES, CHUNK_BYTES, 1 << 20, 512 << 10, LEAST_CHUNK_BYTES]
+        );
     }
 
     /// A server that serves one request after the other, in the order in which they arrive.
@@ -129,9 +173,10 @@ mod tests {
                 Some(begun_ns) => match yielding.until_ns(now_ns, now_ns - begun_ns) {
                     Some(until_ns) => copier_ns = until_ns,
                     None => {
-                        copier_ns = server.serve(now_ns, CHUNK_BYTES - PROBE_BYTES);
+                        let bytes = yielding.chunk_bytes();
+                        copier_ns = server.serve(now_ns, bytes - PROBE_BYTES);
                         yielding.copied(copier_ns, copier_ns - begun_ns);
-                        copied += if now_ns > start_ns { CHUNK_BYTES } else { 0 };
+                        copied += if now_ns > start_ns { bytes } else { 0 };
                     }
                 },
             }

@@ -159,18 +159,22 @@ const REQUESTS: u32 = 1024;
 /// The measured number of processes that have the file open.
 #[derive(Debug, Default)]
 pub(crate) struct Measured {
-    processes: AtomicU32,
+    of_node: AtomicU32,
+    nodes: AtomicU32,
     requests: AtomicU32,
 }
 
 impl Measured {
-    /// The number of processes that have the file open, recounted every [`REQUESTS`] calls.
-    pub fn processes(&self, map: &Map) -> u32 {
+    /// The number of processes that have the file open, on all nodes and on this one, recounted
+    /// every [`REQUESTS`] calls. Only the nodes are known of the others, so each is taken to have as
+    /// many processes as this one.
+    pub fn processes(&self, map: &Map) -> (u32, u32) {
         if self.requests.fetch_add(1, Ordering::Relaxed).is_multiple_of(REQUESTS) {
-            let now = map.processes().unwrap_or(1).max(1);
-            self.processes.store(now as u32, Ordering::Relaxed);
+            self.of_node.store(map.processes().unwrap_or(1) as u32, Ordering::Relaxed);
+            self.nodes.store(map.nodes().unwrap_or(1) as u32, Ordering::Relaxed);
         }
-        self.processes.load(Ordering::Relaxed).max(1)
+        let load = |count: &AtomicU32| count.load(Ordering::Relaxed).max(1);
+        (load(&self.of_node) * load(&self.nodes), load(&self.of_node))
     }
 }
 

@@ -100,10 +100,8 @@ impl<'f> CopySet<'f> {
     }
 
     fn procs(&self) -> (u32, u32) {
-        self.overlay.context.concurrency.get().unwrap_or_else(|| {
-            let processes = self.overlay.measured.processes(&self.map);
-            (processes, processes)
-        })
+        let measured = || self.overlay.measured.processes(&self.map);
+        self.overlay.context.concurrency.get().unwrap_or_else(measured)
     }
 
     /// The copies of `copies` that have not failed; all of them if all have failed.

@@ -59,7 +59,8 @@ impl CopySet<'_> {
         let done = self.work_once(step, step.pieces_max())?;
         if step == Step::Relieve && done > 0 {
             let took_ns = self.file.sys().now_ns().saturating_sub(now_ns);
-            let pause_ns = pause_under_load_ns(took_ns, self.overlay.measured.processes(&self.map));
+            let (processes, _) = self.overlay.measured.processes(&self.map);
+            let pause_ns = pause_under_load_ns(took_ns, processes);
             progress.next_under_load_ns.store(now_ns.saturating_add(pause_ns), Ordering::Relaxed);
         }
         Ok(done)
@@ -250,8 +251,14 @@ impl CopySet<'_> {
         copied.map(|copied| total(&copied))
     }
 
-    /// The pace of this process: all processes that have the file open together keep to its limit.
+    /// The pace of this process: all processes of all nodes that have the file open together keep to
+    /// its limit.
     fn pace(&self) -> Pace {
-        Pace::new(self.overlay.copies.background, self.map.processes().unwrap_or(1) as u64)
+        let (processes, nodes) = (self.map.processes().unwrap_or(1), self.map.nodes().unwrap_or(1));
+        let pace = Pace::new(self.overlay.copies.background, (processes * nodes) as u64);
+        match self.map.has_session() {
+            true => pace.at_once(self.overlay.progress.yielding.lock().chunk_bytes()),
+            false => pace,
+        }
     }
 }

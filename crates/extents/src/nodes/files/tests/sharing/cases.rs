@@ -275,13 +275,14 @@ fn nobody_reads_the_log_between_an_append_and_the_index() {
 }
 
 #[test]
-fn nodes_begin_their_background_work_at_different_places() {
+fn nodes_count_each_other_and_begin_their_background_work_at_different_places() {
     let bed = replicated();
     let first = NodeOf::join(&bed, 1);
-    assert_eq!(first.map.part_of_node(1000).unwrap(), 0);
+    assert_eq!((first.map.nodes().unwrap(), first.map.part_of_node(1000).unwrap()), (1, 0));
     let second = served_by(&first, || NodeOf::join(&bed, 2));
     let parts = [&first, &second].map(|node| node.map.part_of_node(1000).unwrap());
     assert_eq!(parts, [0, 500]);
+    assert_eq!([&first, &second].map(|node| node.map.nodes().unwrap()), [2, 2]);
 }
 
 #[test]
