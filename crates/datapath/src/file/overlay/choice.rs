@@ -166,8 +166,8 @@ pub(crate) struct Measured {
 
 impl Measured {
     /// The number of processes that have the file open, on all nodes and on this one, recounted
-    /// every [`REQUESTS`] calls. Only the nodes are known of the others, so each is taken to have as
-    /// many processes as this one.
+    /// every [`REQUESTS`] calls. How many another node has is not known, so each is taken to have
+    /// as many as this one.
     pub fn processes(&self, map: &Map) -> (u32, u32) {
         if self.requests.fetch_add(1, Ordering::Relaxed).is_multiple_of(REQUESTS) {
             self.of_node.store(map.processes().unwrap_or(1) as u32, Ordering::Relaxed);

@@ -251,8 +251,8 @@ impl CopySet<'_> {
         copied.map(|copied| total(&copied))
     }
 
-    /// The pace of this process: all processes of all nodes that have the file open together keep to
-    /// its limit.
+    /// The pace of this process: all processes of all nodes that have the file open together keep
+    /// to its limit.
     fn pace(&self) -> Pace {
         let (processes, nodes) = (self.map.processes().unwrap_or(1), self.map.nodes().unwrap_or(1));
         let pace = Pace::new(self.overlay.copies.background, (processes * nodes) as u64);
