@@ -8,11 +8,10 @@ use crate::background::{CHUNK_BYTES, pause_under_load_ns};
 /// Number of bytes at the start of a chunk whose copying is timed.
 pub const PROBE_BYTES: u64 = 64 << 10;
 
-/// Bytes of the first chunk, and the fewest of any chunk.
-const FIRST_CHUNK_BYTES: u64 = 1 << 20;
-const LEAST_CHUNK_BYTES: u64 = 256 << 10;
+/// Bytes of the first chunk. No chunk has less: it would be little but overhead.
+const LEAST_CHUNK_BYTES: u64 = 1 << 20;
 /// Time that copying a chunk should not exceed, ns.
-const CHUNK_NS: u64 = 250_000_000;
+const CHUNK_NS: u64 = 500_000_000;
 
 /// Number of requests of which one median is taken: a few may have been served by a server's
 /// cache.
@@ -62,7 +61,7 @@ pub struct Yielding {
 
 impl Default for Yielding {
     fn default() -> Self {
-        Self { delays: Delays::default(), next_ns: 0, chunk_bytes: FIRST_CHUNK_BYTES }
+        Self { delays: Delays::default(), next_ns: 0, chunk_bytes: LEAST_CHUNK_BYTES }
     }
 }
 
@@ -85,7 +84,7 @@ impl Yielding {
         self.next_ns = now_ns.saturating_add(pause_under_load_ns(took_ns, 1));
         if took_ns > CHUNK_NS {
             self.chunk_bytes = (self.chunk_bytes / 2).max(LEAST_CHUNK_BYTES);
-        } else if took_ns < CHUNK_NS / 4 {
+        } else if took_ns < CHUNK_NS / 2 {
             self.chunk_bytes = (self.chunk_bytes * 2).min(CHUNK_BYTES);
         }
     }
@@ -127,8 +126,8 @@ mod tests {
         assert_eq!(chunks(1 << 30)[..3], [1 << 20, 2 << 20, 4 << 20]);
         let last = |bytes_per_second| *chunks(bytes_per_second).last().unwrap();
         assert_eq!(
-            [1 << 30, 64 << 20, 8 << 20, 2 << 20, 1000].map(last),
-            [CHUNK_BYTES, CHUNK_BYTES, 1 << 20, 512 << 10, LEAST_CHUNK_BYTES]
+            [1 << 30, 9 << 20, 6 << 20, 2 << 20, 1000].map(last),
+            [CHUNK_BYTES, CHUNK_BYTES, 2 << 20, LEAST_CHUNK_BYTES, LEAST_CHUNK_BYTES]
         );
     }
 
