@@ -27,7 +27,11 @@ impl LogicalFile {
             self.sync_names()?;
             self.names_synced.store(true, Ordering::Release);
         }
-        self.update_anchor();
+        // The objects' times would take from other nodes what they cache of the objects while they
+        // write. Close asks for them.
+        if !self.copies_if_joined().is_some_and(|copies| copies.is_sharing()) {
+            self.update_anchor();
+        }
         if data_only { self.sys().sync_data(self.anchor()) } else { self.sys().sync(self.anchor()) }
     }
 

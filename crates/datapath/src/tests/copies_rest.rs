@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::fs::{File, FileTimes};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use stripewise_cluster::CacheMode;
@@ -16,7 +17,7 @@ use stripewise_sys::asking::{self, Patience};
 
 use super::setup::Setup;
 use super::support::*;
-use crate::{Change, Drained, Errno, LogicalFile};
+use crate::{Change, Drained, Errno, LogicalFile, Runtime};
 
 fn drain(file: &LogicalFile) -> Drained {
     file.drain(&mut |_, _| ControlFlow::Continue(())).unwrap()
@@ -288,15 +289,49 @@ fn the_limit_of_background_work_is_that_of_all_processes() {
 fn the_limit_of_background_work_is_that_of_all_nodes() {
     let stage = limited().with_sessions();
     let runtimes = [stage.real_runtime(), stage.elsewhere()];
-    let here = open(&runtimes[0], &stage.path("f"), CREATE).unwrap();
+    keep_to_the_limit(&on_two_nodes(&stage, &runtimes));
+}
+
+/// A file that both runtimes have open.
+fn on_two_nodes(stage: &Stage, [here, there]: &[Arc<Runtime>; 2]) -> [Opener; 2] {
+    let here = open(here, &stage.path("f"), CREATE).unwrap();
     let there = std::thread::scope(|scope| {
-        let opening = scope.spawn(|| open(&runtimes[1], &stage.path("f"), CREATE).unwrap());
+        let opening = scope.spawn(|| open(there, &stage.path("f"), CREATE).unwrap());
         while !opening.is_finished() {
             here.file.background_work();
         }
         opening.join().unwrap()
     });
-    keep_to_the_limit(&[here, there]);
+    [here, there]
+}
+
+/// Asking for the time of objects to which others write costs them what they cache.
+#[test]
+fn the_anchor_gets_its_time_at_fsync_or_beside_other_nodes_at_close() {
+    let stage = limited().with_sessions();
+    let runtimes = [stage.real_runtime(), stage.elsewhere()];
+    let [here, there] = on_two_nodes(&stage, &runtimes);
+    let anchor = || stage.path("f").metadata().unwrap().modified().unwrap();
+    let modified = |opened: &Opener| {
+        let time = opened.file.attributes().unwrap().modified;
+        SystemTime::UNIX_EPOCH + Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    };
+    let before = anchor();
+    there.file.write(&pattern(1, 100), 0, 1).unwrap();
+    there.file.sync(false).unwrap();
+    assert_eq!(anchor(), before);
+    let written = modified(&there);
+    assert!(written > before);
+    drop(there);
+    assert_eq!(anchor(), written);
+    // The node is alone again, once it has looked at the log.
+    while here.file.copies().unwrap().unwrap().is_sharing() {
+        here.file.background_work();
+    }
+    here.file.write(&pattern(2, 100), 0, 1).unwrap();
+    here.file.sync(false).unwrap();
+    assert!(anchor() > written);
+    assert_eq!(anchor(), modified(&here));
 }
 
 /// Bytes per second.
