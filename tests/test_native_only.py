@@ -243,3 +243,32 @@ def test_plan_native_leaves_out_what_the_file_system_has_not(site, stripewise, t
     assert "several copies" in stripewise(*words, "--native", "--scheme", "cache", ok=False).err
     result = site.place("--dry-run", "--json").json()
     assert [entry.get("error") for entry in result["directories"]] == [None], json.dumps(result)
+
+
+def test_plan_asks_the_file_system_for_the_present_layout(site, stripewise, tmp_path):
+    trace = tmp_path / "job.trace"
+    stripewise("synth", "ior", "--procs", "4", "--transfer", "1M", "--total", "64M", "--file", site.data / "out", "-o", trace)
+
+    def plan(*words, **options):
+        words = ["plan", trace, "-c", site.cluster, "-o", site.plan, "--native", "--json", *words]
+        return run_command(BIN / "stripewise", *words, env=site.environment, **options)
+
+    def present(*words):
+        (files,) = plan(*words).json()["files"]
+        return files["present"]["name"], files["keep"], files["first"]
+
+    plain = present()
+    assert plain[:2] == ("plain files on hdd/0 (assumed)", False), "there is neither a file nor a default"
+    site.place()
+    name, keeps, first = present()
+    assert keeps and name == "as they are now: hdd/0:1M, ...", "new files get what was planned"
+    assert present("--present", "plain") == plain, "who says it is believed"
+    run_command(FAKES / "lfs", "setstripe", "-c", "2", "-S", "64K", "-p", "ssd", first, env=site.environment)
+    assert present()[0] == "as they are now: ssd/0-1:64K, ...", "the first file has another one"
+    broken = tmp_path / "lfs"
+    broken.write_text(f'#!/bin/sh\n[ "$1" != getstripe ] || {{ echo "no answer" >&2; exit 5; }}\nexec {FAKES}/lfs "$@"\n')
+    broken.chmod(0o755)
+    site.environment["STRIPEWISE_LFS"] = str(broken)
+    result = plan(ok=False)
+    assert result.code != 0 and "no answer" in result.err and "--present" in result.err, "an error is no answer"
+    assert present("--present", "plain") == plain

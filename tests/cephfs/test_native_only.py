@@ -77,6 +77,25 @@ def test_placed_killed_resumed_and_back(on_ceph, plan, stripewise, bin_dir):
     assert not list(data.glob(".stripewise*"))
 
 
+def test_the_present_layout_is_what_cephfs_says(on_ceph, cluster_file, stripewise, tmp_path):
+    data, trace, cluster = on_ceph / "data", tmp_path / "t", tmp_path / "cluster.toml"
+    data.mkdir()
+    cluster.write_text(cluster_file())
+    stripewise("synth", "ior", "--procs", "2", "--transfer", "64K", "--total", "8M", "--file", data / "out", "-o", trace)
+
+    def files():
+        words = ["plan", trace, "-c", cluster, "-o", tmp_path / "plan.toml", "--native", "--json"]
+        (files,) = stripewise(*words).json()["files"]
+        return files
+
+    first = files()["first"]
+    os.setxattr(data, "ceph.dir.layout", b"stripe_unit=131072 stripe_count=1 object_size=4194304 pool=hdd")
+    assert files()["present"]["name"] == "as they are now: hdd/0:128K, ...", "the directory hands it down"
+    with open(first, "wb"):
+        os.setxattr(first, LAYOUT, b"stripe_unit=65536 stripe_count=2 object_size=4194304 pool=ssd")
+    assert files()["present"]["name"] == "as they are now: ssd/0-1:64K, ...", "the file has another one"
+
+
 def test_a_long_file_goes_on_where_it_was_killed_and_that_is_said(on_ceph, plan, stripewise, bin_dir):
     data = on_ceph / "data"
     with (data / "long.dat").open("wb") as file:

@@ -12,11 +12,13 @@ mod layout;
 mod lustre;
 mod names;
 pub mod orangefs;
+mod over;
 mod systems;
 mod target;
 
 pub use commands::{Call, shell};
 pub use layout::{Component, NativeLayout, Stripe};
+pub use over::{PoolOf, over};
 pub use systems::{calls, check, commands, express, express_spread, note};
 pub use target::target_layout;
 

@@ -5,6 +5,7 @@ mod existing;
 mod json;
 mod planned;
 pub mod present;
+mod striped;
 mod table;
 mod verdict;
 

@@ -9,7 +9,7 @@ use crate::orangefs::Distribution;
 use crate::{Component, NativeLayout, Stripe, express};
 
 /// Layouts over targets 0..4 with 1 to 3 regions; widths and boundaries are multiples of `unit`.
-fn layouts(unit: u64, regions: usize) -> impl Strategy<Value = Layout> {
+pub fn layouts(unit: u64, regions: usize) -> impl Strategy<Value = Layout> {
     // Few different widths, so that cycles are often even.
     let stripe = (0u32..4, 1u64..4).prop_map(move |(target, units)| Strip { target, width: units * unit });
     let cycle = prop_oneof![
@@ -35,7 +35,7 @@ fn layouts(unit: u64, regions: usize) -> impl Strategy<Value = Layout> {
 }
 
 /// The target of every `step`-th byte of the first `len`, and of the byte before it.
-fn targets(layout: &Layout, len: u64, step: u64) -> Vec<(u64, u32)> {
+pub fn targets(layout: &Layout, len: u64, step: u64) -> Vec<(u64, u32)> {
     let ends = |piece: stripewise_layout::Piece| {
         let last = piece.file_offset + piece.len - 1;
         let inner = (piece.file_offset..last).step_by(step as usize);

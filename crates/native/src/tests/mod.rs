@@ -2,6 +2,7 @@
 
 mod expressed;
 mod mapping;
+mod over;
 mod rules;
 
 use stripewise_cluster::Cluster;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::ensure;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use stripewise_cluster::{CacheAdmission, CacheMode, Cluster, Durability, size};
-use stripewise_plan::{CopyOptions, Objective, OnlyNative, Options, Scheme, planners};
+use stripewise_plan::{CopyOptions, Objective, OnlyNative, Options, Present, Scheme, planners};
 
 use crate::flags::{ClusterFlags, one_of, positive_size};
 
@@ -61,9 +61,10 @@ pub struct Args {
     pub dont_move_more_than: Option<u64>,
     /// Present layout of files that stripewise does not manage: plain (one file on a server of the
     /// slowest tier), def (stripes of 64K over all servers, as far as the fast ones have space),
-    /// one:hdd/0, 1-DH:64K, 1-DH:64K@hdd, or cycle:"hdd/0-3:64K ssd/0-3:8K"
-    #[arg(long, env = "STRIPEWISE_PRESENT", default_value = "plain", value_name = "LAYOUT")]
-    pub present: String,
+    /// one:hdd/0, 1-DH:64K, 1-DH:64K@hdd, or cycle:"hdd/0-3:64K ssd/0-3:8K"; by default what the
+    /// cluster's parallel file system says, else plain
+    #[arg(long, env = "STRIPEWISE_PRESENT", value_name = "LAYOUT")]
+    pub present: Option<String>,
     /// Consider only native layouts of the cluster's file system, one per directory, so that
     /// `place --native` can place the whole plan and programs run without stripewise
     #[arg(long, env = "STRIPEWISE_NATIVE", conflicts_with = "with")]
@@ -149,6 +150,11 @@ fn traced(text: OsString) -> Result<Traced, String> {
 }
 
 impl Args {
+    /// The present layout of files without a manifest, if it is given.
+    pub fn present(&self, cluster: &Cluster) -> anyhow::Result<Option<Present>> {
+        Ok(self.present.as_deref().map(|text| Present::parse(text, cluster)).transpose()?)
+    }
+
     pub fn options(&self, cluster: &Cluster) -> anyhow::Result<Options> {
         let scheme = match self.scheme.as_str() {
             "auto" => Scheme::Auto,

@@ -8,7 +8,7 @@ use stripewise_cluster::Cluster;
 use stripewise_cluster::pattern::match_path;
 use stripewise_console::progress;
 use stripewise_plan::{
-    ApplicationTimes, Busiest, Collector, Decision, Joint, LeftOut, Options, Present, Workload, plan, times_of,
+    ApplicationTimes, Busiest, Collector, Decision, Joint, LeftOut, Options, Workload, plan, times_of,
 };
 use stripewise_trace::Trace;
 use stripewise_trace::summary::MAX_GROUPS;
@@ -50,12 +50,12 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
     let mut applications: Vec<Application> =
         args.traces.iter().map(|traced| application(traced, args)).collect::<Result<_, _>>()?;
     let (cluster, profile) = args.cluster.read()?;
-    let (options, present) = (args.options(&cluster)?, Present::parse(&args.present, &cluster)?);
+    let (options, present) = (args.options(&cluster)?, args.present(&cluster)?);
     // The times of each of several applications are those of every set.
     let sets_max = if applications.len() > 1 { MAX_GROUPS } else { options.sets_max() };
     let (workload, left_out) = workload(&mut applications, args, sets_max)?;
     let mut workload = workload.divided(&cluster, &options)?;
-    present::find(&mut workload, &cluster, &present)?;
+    present::find(&mut workload, &cluster, present.as_ref(), args.quiet)?;
     if args.dont_move_more_than.is_some() {
         existing::find(&mut workload, &cluster, args.quiet)?;
     }

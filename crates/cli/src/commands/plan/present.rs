@@ -1,5 +1,5 @@
 //! Examines the files of a trace that exist: their present layouts, from the manifests of managed
-//! files, their present sizes, and which of them are programs.
+//! files and from the file system, their present sizes, and which of them are programs.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind};
@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use stripewise_cluster::{Cluster, format_cycle};
+use stripewise_console::progress;
 use stripewise_datapath::inspect::manifest_of;
 use stripewise_datapath::manifest::Manifest;
 use stripewise_datapath::{FileError, Runtime};
@@ -15,18 +16,30 @@ use stripewise_layout::Layout;
 use stripewise_plan::workload::FileSet;
 use stripewise_plan::{Present, Workload};
 
+use super::striped::Mounted;
 use crate::managed;
 
 /// Maximum number of files inspected per set.
 const FILES_MAX: usize = 4096;
+/// Maximum number of files of a set whose layouts the file system is asked for, in some ms each.
+const ASKED_MAX: usize = 512;
 
-/// Stores in every set of the workload the present layouts of its managed files; `otherwise`, if
-/// it has none. Files that have grown since the trace count with their present sizes, unless there
-/// are so many that sets do not list all of theirs.
-pub fn find(workload: &mut Workload, cluster: &Cluster, otherwise: &Present) -> anyhow::Result<()> {
+/// Stores in every set of the workload the present layouts of its files: that of their manifests;
+/// of files without one `said`, or if that is `None` what the file system says. Files that have
+/// grown since the trace count with their present sizes, unless there are so many that sets do not
+/// list all of theirs.
+pub fn find(
+    workload: &mut Workload,
+    cluster: &Cluster,
+    said: Option<&Present>,
+    quiet: bool,
+) -> anyhow::Result<()> {
     let runtime = managed::runtime(None);
+    let mounted = if said.is_none() { Some(Mounted::of(cluster)?) } else { None };
+    let looking = progress::looking(quiet);
     for set in &mut workload.file_sets {
-        set.present = otherwise.clone();
+        set.present = said.cloned().unwrap_or_default();
+        let mut asked = 0;
         let mut layouts: Vec<Layout> = Vec::new();
         let mut layout_of = HashMap::new();
         for file in set.files.iter_mut().take(FILES_MAX) {
@@ -34,9 +47,12 @@ pub fn find(workload: &mut Workload, cluster: &Cluster, otherwise: &Present) -> 
             if file.others == 0 {
                 file.size = file.size.max(size_now(&runtime, Path::new(&*file.name)).unwrap_or(0));
             }
-            let Some(layout) = layout_now(&runtime, &file.name, cluster, layouts.len())? else {
-                continue;
-            };
+            let mut layout = layout_now(&runtime, &file.name, cluster, layout_of.len())?;
+            if let Some(mounted) = mounted.as_ref().filter(|_| layout.is_none() && asked < ASKED_MAX) {
+                layout = mounted.layout(Path::new(&*file.name), layout_of.len())?;
+                asked += 1;
+            }
+            let Some(layout) = layout else { continue };
             let index = layouts.iter().position(|known| *known == layout).unwrap_or_else(|| {
                 layouts.push(layout);
                 layouts.len() - 1
@@ -50,6 +66,7 @@ pub fn find(workload: &mut Workload, cluster: &Cluster, otherwise: &Present) -> 
             set.present = Present::Known { name, layouts, layout_of: Some(layout_of) };
         }
     }
+    looking.finish_and_clear();
     Ok(())
 }
 
@@ -64,8 +81,8 @@ fn size_now(runtime: &Runtime, path: &Path) -> Option<u64> {
 
 /// Returns the layout of a managed file, with target numbers of this cluster. Returns `None` if the
 /// file is not managed, does not exist, or lies on targets that the cluster does not have. `others`
-/// is the number of other layouts found among such files; where the file system stripes, these
-/// layouts use the preceding servers.
+/// is the number of such files before; where the file system stripes, they use the preceding
+/// servers.
 ///
 /// # Errors
 /// A file that is there and may be read cannot be recognised, or its manifest is damaged.

@@ -1,0 +1,77 @@
+//! Asks the parallel file systems of a cluster which layouts files have that stripewise does not
+//! manage.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use stripewise_cluster::{Cluster, FileSystem};
+use stripewise_drivers::{Driver, Pool, driver};
+use stripewise_layout::Layout;
+use stripewise_native::over;
+
+/// The file systems of a cluster that are mounted here.
+pub struct Mounted<'a> {
+    cluster: &'a Cluster,
+    sites: Vec<Site>,
+}
+
+struct Site {
+    system: FileSystem,
+    driver: Box<dyn Driver>,
+    mount: PathBuf,
+    pools: Vec<Pool>,
+}
+
+impl<'a> Mounted<'a> {
+    /// # Errors
+    /// A file system that is there does not answer.
+    pub fn of(cluster: &'a Cluster) -> anyhow::Result<Self> {
+        let mut sites: Vec<Site> = Vec::new();
+        for (system, root) in cluster.tiers.iter().filter_map(|tier| tier.driver.native()) {
+            // `place` makes the directory.
+            let root = root.ancestors().find(|path| path.exists()).unwrap_or(root);
+            if sites.iter().any(|site| site.system == system && root.starts_with(&site.mount)) {
+                continue;
+            }
+            let driver = driver(system);
+            if let Some(probe) = driver.probe(root).with_context(remedy)? {
+                sites.push(Site { system, driver, mount: probe.mount, pools: probe.pools });
+            }
+        }
+        Ok(Self { cluster, sites })
+    }
+
+    /// The layout of a file over the cluster's servers; of a missing file, the one that it would
+    /// get. `turn` is the number of other such files, which share the servers of a pool with it.
+    /// `None`: no file system of the cluster has the file, or the cluster lacks its servers.
+    ///
+    /// # Errors
+    /// The file system does not tell the layout.
+    pub fn layout(&self, path: &Path, turn: usize) -> anyhow::Result<Option<Layout>> {
+        let Some((path, site)) = self.existing(path) else { return Ok(None) };
+        let actual = site.driver.read_back(&path).with_context(remedy)?;
+        let Some(native) = actual.layout else { return Ok(None) };
+        Ok(over(site.system, &native, self.cluster, turn, &|server| site.pool_of(server)))
+    }
+
+    /// The file, or the nearest directory above that exists, and the file system that it is on.
+    fn existing(&self, path: &Path) -> Option<(PathBuf, &Site)> {
+        if self.sites.is_empty() {
+            return None;
+        }
+        let path = path.ancestors().find_map(|path| path.canonicalize().ok())?;
+        let site = self.sites.iter().find(|site| path.starts_with(&site.mount))?;
+        Some((path, site))
+    }
+}
+
+impl Site {
+    fn pool_of(&self, server: &str) -> Option<String> {
+        let pool = self.pools.iter().find(|pool| pool.server_names.iter().any(|name| name == server))?;
+        Some(pool.name.clone())
+    }
+}
+
+fn remedy() -> &'static str {
+    "the present layout of files is not known; say it with --present to plan without asking the file system"
+}

@@ -1,0 +1,106 @@
+//! From a layout to the file system's terms and back.
+
+use proptest::prelude::*;
+use stripewise_cluster::{Cluster, FileSystem};
+use stripewise_layout::Layout;
+
+use super::mapping::{layouts, targets};
+use super::{K, M, cluster, pool, servers};
+use crate::{Component, NativeLayout, Stripe, express, over};
+
+fn back(system: FileSystem, native: &NativeLayout, cluster: &Cluster, turn: usize) -> Option<Layout> {
+    over(system, native, cluster, turn, &|_| None)
+}
+
+/// Whether each byte is on the server that it was on before.
+fn is_same(system: FileSystem, layout: &Layout, cluster: &Cluster) -> Result<(), TestCaseError> {
+    let len = 100 * 64 * K;
+    let Ok(native) = express(system, layout, cluster, len) else { return Ok(()) };
+    let got = back(system, &native, cluster, 0).unwrap();
+    prop_assert_eq!(targets(&got, len, 16 * K), targets(layout, len, 16 * K), "{}", native);
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn every_byte_is_on_its_ost(layout in layouts(64 * K, 3)) {
+        let cluster = cluster(&servers("lustre", "a", &["7", "3"]), &servers("lustre", "b", &["12", "0"]));
+        is_same(FileSystem::Lustre, &layout, &cluster)?;
+    }
+
+    #[test]
+    fn every_byte_is_on_its_orangefs_server(layout in layouts(64 * K, 1)) {
+        let names = ["tcp://a:1", "tcp://b:1", "tcp://c:1", "tcp://d:1"];
+        let cluster = cluster(&servers("orangefs", "a", &names[..2]), &servers("orangefs", "b", &names[2..]));
+        is_same(FileSystem::OrangeFs, &layout, &cluster)?;
+    }
+
+    /// A component that begins within a stripe, which no layout of ours does.
+    #[test]
+    fn stripes_count_from_the_beginning_of_the_file(start in 1u64..100, widths in (1u64..5, 1u64..5)) {
+        let of = |width| Stripe::Listed { width: width * 64 * K, servers: ["7", "0", "3"].map(str::to_owned).into() };
+        let native = NativeLayout {
+            components: vec![
+                Component { end: Some(start * 64 * K), stripe: of(widths.0) },
+                Component { end: None, stripe: of(widths.1) },
+            ],
+        };
+        let cluster = cluster(&servers("lustre", "a", &["7", "3"]), &servers("lustre", "b", &["12", "0"]));
+        let got = back(FileSystem::Lustre, &native, &cluster, 0).unwrap();
+        for (offset, target) in targets(&got, 200 * 64 * K, 64 * K) {
+            let width = if offset < start * 64 * K { widths.0 } else { widths.1 } * 64 * K;
+            prop_assert_eq!(target, [0, 3, 1][(offset / width % 3) as usize], "{}", offset);
+        }
+    }
+
+    /// Files of a pool have its stripes again.
+    #[test]
+    fn a_pools_stripes_are_the_same(layout in layouts(64 * K, 1), turn in 0usize..10) {
+        for (system, name) in [(FileSystem::CephFs, "cephfs"), (FileSystem::BeeGfs, "beegfs"), (FileSystem::Lustre, "lustre")] {
+            let cluster = cluster(&pool(name, "p", 2), &pool(name, "q", 2));
+            let Ok(native) = express(system, &layout, &cluster, u64::MAX) else { continue };
+            let got = back(system, &native, &cluster, turn).unwrap();
+            prop_assert_eq!(express(system, &got, &cluster, u64::MAX), Ok(native));
+        }
+    }
+}
+
+#[test]
+fn files_of_a_pool_take_its_servers_in_turn() {
+    let cluster = cluster(&pool("cephfs", "p", 3), &servers("cephfs", "b", &["only-b0", "only-b1"]));
+    let native = |count, pool| NativeLayout::even(M, count, Some(pool));
+    let of = |count, pool, turn| {
+        let layout = back(FileSystem::CephFs, &native(count, pool), &cluster, turn)?;
+        Some(layout.regions()[0].cycle.iter().map(|stripe| stripe.target).collect::<Vec<_>>())
+    };
+    assert_eq!(of(1, "p", 0), Some(vec![0]));
+    assert_eq!(of(1, "p", 4), Some(vec![1]));
+    assert_eq!(of(2, "p", 1), Some(vec![2, 0]));
+    assert_eq!(of(4, "p", 0), Some(vec![0, 1, 2, 0]), "more stripes than servers");
+    assert_eq!(of(1, "only-b1", 7), Some(vec![4]), "a pool of one server is that server");
+    assert_eq!(of(1, "elsewhere", 0), None);
+    assert_eq!(back(FileSystem::Lustre, &native(1, "p"), &cluster, 0), None, "of another file system");
+}
+
+/// Lustre names the OSTs of a file without a pool, and a cluster's pool does not.
+#[test]
+fn a_server_of_a_pool_is_one_of_its_targets() {
+    let cluster = cluster(&pool("lustre", "slow", 4), &pool("lustre", "fast", 2));
+    let listed = |servers: &[&str]| {
+        let servers = servers.iter().map(|&server| server.to_owned()).collect();
+        NativeLayout::uniform(Stripe::Listed { width: M, servers })
+    };
+    let pool_of = |server: &str| {
+        let name = ["slow", "slow", "slow", "slow", "fast", "fast"].get(server.parse::<usize>().ok()?)?;
+        Some((*name).to_owned())
+    };
+    let of = |servers: &[&str], turn| {
+        let layout = over(FileSystem::Lustre, &listed(servers), &cluster, turn, &pool_of)?;
+        Some(layout.regions()[0].cycle.iter().map(|stripe| stripe.target).collect::<Vec<_>>())
+    };
+    assert_eq!(of(&["2", "5", "0", "2"], 0), Some(vec![0, 4, 1, 0]));
+    assert_eq!(of(&["5"], 1), Some(vec![5]));
+    assert_eq!(of(&["9"], 0), None);
+}
