@@ -71,7 +71,7 @@ layouts = [[{{ cycle = "ssd/0-3:64K" }}]]
 KINDS = {
     "striped": "",
     "replicas": COPY.format(word="replica") + OVERLAY,
-    "cache": COPY.format(word="cache") + "groups = 1\n" + OVERLAY + 'mode = "nsca"\ncapacity_per_server = "1G"\n',
+    "cache": COPY.format(word="cache") + "groups = 1\n" + OVERLAY + 'mode = "nsca"\ncapacity_per_server = "CAPACITY"\n',
 }
 
 
@@ -83,6 +83,7 @@ def arguments():
     parser.add_argument("--ranks", type=int, default=4, help="[default: %(default)s]")
     parser.add_argument("--transfer", default="1M", help="[default: %(default)s]")
     parser.add_argument("--block", default="8M", help="of each rank [default: %(default)s]")
+    parser.add_argument("--capacity", default="1G", help="of a cache on each of its servers [default: %(default)s]")
     parser.add_argument("--access", choices=("sequential", "random"), default="sequential")
     parser.add_argument("--mpi", choices=("mpich", "openmpi"), default="mpich")
     parser.add_argument("--bin", type=Path, default=ROOT / "target" / "release", help="[default: target/release]")
@@ -120,7 +121,7 @@ class Site:
         """Makes this the kind of the file that jobs create from now on."""
         for directory in ("data", "targets"):
             (self.mount / directory).mkdir(exist_ok=True)
-        text = PLAN.format(file=self.file, kind=kind, copies=KINDS[kind])
+        text = PLAN.format(file=self.file, kind=kind, copies=KINDS[kind].replace("CAPACITY", self.args.capacity))
         for tier, service in TIERS.items():
             text += TIER.format(tier=tier, service=service, root=self.mount / "targets")
         self.plan.write_text(text)
