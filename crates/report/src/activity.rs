@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use stripewise_trace::{Meta, Op, ProcessInfo, Request, Summary};
 
+use crate::calls::Calls;
 use crate::density::{self, COLUMNS, Density};
 
 /// Number of file groups drawn, those with the most bytes. The table lists all groups.
@@ -29,6 +30,8 @@ pub struct Activity {
     pub lanes: Vec<Lane>,
     /// Start and end of the time axis, nanoseconds since the start of the trace.
     pub span_ns: Range<u64>,
+    /// How long calls took, and when they were made.
+    pub calls: Calls,
     /// Bytes (read, written) in equal time slots of the span.
     pub moved: Vec<[f64; 2]>,
     /// Requests over time and lanes. Each row holds [`Activity::lanes_per_row`] lanes.
@@ -86,6 +89,7 @@ impl Collector {
             name: name.to_owned(),
             meta: meta.clone(),
             by_lane: Density::new(span_ns.end - span_ns.start, (rows * lanes_per_row) as u64, rows),
+            calls: Calls::new(summary.groups.len()),
             summary,
             lanes,
             span_ns,
@@ -98,8 +102,11 @@ impl Collector {
 
     /// Adds requests of the trace, in any order. Each request must be added once.
     pub fn add(&mut self, requests: &[Request]) {
-        for request in requests.iter().filter(|request| request.bytes() > 0) {
-            self.add_data(request);
+        for request in requests {
+            self.add_call(request);
+            if request.bytes() > 0 {
+                self.add_data(request);
+            }
         }
     }
 
@@ -113,6 +120,12 @@ impl Collector {
             activity.lanes.retain(|lane| lane.bytes != [0, 0]);
         }
         activity
+    }
+
+    fn add_call(&mut self, request: &Request) {
+        let Activity { calls, summary, span_ns, .. } = &mut self.activity;
+        let group = summary.group_of[request.file as usize] as usize;
+        calls.add(group, request.op, since(request, span_ns), span_ns.end - span_ns.start);
     }
 
     fn add_data(&mut self, request: &Request) {

@@ -16,6 +16,7 @@
 //! ```
 
 pub mod activity;
+pub mod calls;
 pub mod compare;
 mod density;
 pub mod draw;

@@ -5,6 +5,8 @@ mod common;
 use common::{Sample, plan, request, results, write_trace};
 use roxmltree::{Document, Node, ParsingOptions};
 use stripewise_plan::{SpaceCurve, SpacePoint};
+use stripewise_report::calls::{SLOTS, Spent, Work};
+use stripewise_report::units::Clock;
 use stripewise_report::{Activity, Collector, PlanView, Predictions, Report, Results, missing_parts, render};
 use stripewise_trace::{Meta, Op, Summary, Trace};
 use tempfile::TempDir;
@@ -153,6 +155,48 @@ fn calls_without_bytes_draw_nothing_and_break_nothing() {
     let activities = [common::gather(&path)];
     assert!(activities[0].lanes.is_empty());
     parse(&render(&report(&activities, &[], None)));
+}
+
+#[test]
+fn the_time_of_calls_is_that_of_the_trace() {
+    const MS: u64 = 1_000_000;
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("t");
+    let sample = Sample { ranks: 2, ..Sample::default() };
+    let requests = [
+        request(1, 0, Op::Open, 0, 0, 0, 3 * MS),
+        request(1, 0, Op::Write, 0, 100, 10 * MS, 4 * MS),
+        request(1, 1, Op::Stat, 0, 0, 20 * MS, MS),
+        request(2, 0, Op::Sync, 0, 0, 90 * MS, 9 * MS),
+        request(2, 0, Op::Close, 0, 0, 99 * MS, MS),
+    ];
+    write_trace(&path, Meta::default(), &sample.processes(), &sample.files(), &requests);
+    let activities = [common::gather(&path)];
+    let calls = &activities[0].calls;
+    let spent = |group: usize| Work::ALL.map(|work| calls.of_group[group][work as usize]);
+    let of = |calls, ms| Spent { calls, ns: ms * MS };
+    assert_eq!(spent(0), [of(0, 0), of(1, 4), of(2, 4), of(1, 9), of(0, 0)]);
+    assert_eq!(spent(1), [of(0, 0), of(0, 0), of(0, 0), of(0, 0), of(1, 1)]);
+    let when: Vec<(usize, u64)> = (0..SLOTS)
+        .map(|slot| (slot, Work::METADATA.iter().map(|&work| calls.over_time[slot][work as usize]).sum()))
+        .filter(|&(_, calls)| calls > 0)
+        .collect();
+    assert_eq!(when, [(0, 1), (SLOTS / 5, 1), (SLOTS * 9 / 10, 1), (SLOTS * 99 / 100, 1)]);
+    let html = render(&report(&activities, &[], None));
+    let document = parse(&html);
+    let clock = Clock::up_to(0.017);
+    let [four, nine] = [4e-3, 9e-3].map(|seconds| clock.print(seconds));
+    let name = format!(
+        "write: {four} in 1\u{a0}call, open and close: {four} in 2\u{a0}calls, sync: {nine} in 1\u{a0}call"
+    );
+    let is_it = |node: &Node<'_, '_>| node.attribute("aria-label") == Some(&name);
+    let bar = elements(&document, "svg").find(is_it).unwrap_or_else(|| panic!("{name}"));
+    let width = |node: Node<'_, '_>| node.attribute("width")?.strip_suffix('%')?.parse::<f64>().ok();
+    let first: Vec<f64> = bar.children().filter(|node| node.has_tag_name("rect")).filter_map(width).collect();
+    // The longest bar is 74 % wide.
+    let expected = [4.0, 4.0, 9.0].map(|ms| ms / 17.0 * 74.0);
+    assert!(first.iter().zip(expected).all(|(got, wanted)| (got - wanted).abs() < 0.01), "{first:?}");
+    assert_eq!(first.len(), 3);
 }
 
 #[test]

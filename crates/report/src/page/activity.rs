@@ -5,6 +5,7 @@ use maud::{Markup, html};
 use stripewise_trace::summary::Group;
 use stripewise_trace::{ORIGIN_COUNTERS, ORIGIN_DXT};
 
+use super::calls;
 use super::group::{self, order_of_access, sharing};
 use super::parts::{TIME, Table, anchor, contents, facts, figure, more, plot, time_ticks};
 use crate::activity::{Activity, Lane};
@@ -35,7 +36,9 @@ fn trace(activity: &Activity, index: usize) -> Markup {
             @if activity.summary.calls == 0 {
                 p { "The trace has no calls: the program touched no file that was traced." }
             } @else {
+                (calls::seconds(activity))
                 (throughput(activity))
+                (calls::metadata(activity))
                 (by_lane(activity))
                 (bytes_per_lane(activity))
                 (groups(activity))

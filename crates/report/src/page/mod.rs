@@ -2,6 +2,7 @@
 
 mod activity;
 mod bars;
+mod calls;
 mod candidates;
 mod compare;
 mod copies;
