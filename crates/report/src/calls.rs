@@ -7,7 +7,7 @@ use stripewise_trace::Op;
 use crate::density;
 
 /// Slots of the chart over time.
-pub const SLOTS: usize = 240;
+pub const SLOTS: usize = density::COLUMNS;
 
 /// What a call does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

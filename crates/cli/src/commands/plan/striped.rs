@@ -23,6 +23,8 @@ struct Site {
 }
 
 impl<'a> Mounted<'a> {
+    /// Looks which file systems of the cluster are mounted here, and for their pools.
+    ///
     /// # Errors
     /// A file system that is there does not answer.
     pub fn of(cluster: &'a Cluster) -> anyhow::Result<Self> {
