@@ -17,5 +17,13 @@ def test_it_applies(mutation):
             assert (ROOT / test.split()[0].split("::")[0]).exists()
 
 
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation["mechanism"].replace(" ", "_"))
+def test_no_entry_has_the_keys_of_another(mutation):
+    optional = {"without", "crate", "environment", "seconds_max"}
+    assert set(mutation) - optional == {"invariants", "mechanism", "tests", "edits"}
+    for edit in mutation["edits"]:
+        assert set(edit) == {"file", "old", "new"}
+
+
 def test_every_invariant_has_one():
     assert {number for mutation in MUTATIONS for number in mutation["invariants"]} == set(range(1, 11))

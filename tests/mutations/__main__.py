@@ -5,6 +5,7 @@ contain one of them are taken out.
 """
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,11 +17,18 @@ BUILD = os.environ.get("STRIPEWISE_BUILD_DIR", str(ROOT / "build"))
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target" / "mutations")).resolve()
 
 
-def run(words, directory, **environment):
-    """Exit status and output of a command in the copy."""
+def run(words, directory, seconds_max=None, **environment):
+    """Exit status and output of a command in the copy; 1 if it takes longer than `seconds_max`."""
     env = {**os.environ, "CARGO_TARGET_DIR": str(TARGET), **environment}
-    done = subprocess.run(words, cwd=directory, env=env, capture_output=True, text=True)
-    return done.returncode, done.stdout + done.stderr
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(words, cwd=directory, env=env, start_new_session=True, **pipes) as process:
+        try:
+            output, _ = process.communicate(timeout=seconds_max)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            output, _ = process.communicate()
+            return 1, output
+    return process.returncode, output
 
 
 def run_test(mutation, test, copy):
@@ -31,7 +39,7 @@ def run_test(mutation, test, copy):
         status, output = run([*cargo, "--no-run"], copy)
         if status:
             sys.exit(f"{mutation['mechanism']}: does not build\n{output}")
-        status, output = run([*cargo, test], copy, **environment)
+        status, output = run([*cargo, test], copy, mutation.get("seconds_max"), **environment)
         return status == 0 if "running 0 tests" not in output else sys.exit(f"{test}: no such test")
     build = ["cargo", "build", "-q", "-p", "stripewise", "-p", "stripewise-preload", "--profile", "test"]
     status, output = run(build, copy)

@@ -352,6 +352,14 @@ fn files_share_the_space_by_what_it_saves() {
     let time = |point: &Value| point["planned_s"].as_f64().unwrap();
     let now = points.iter().find(|point| point["bytes"] == 24 << 20).unwrap();
     assert!(time(now) == seconds("planned_s") && time(&points[0]) > 4.0 * time(now), "{joint}");
+    let loads = json["loads"].as_array().unwrap();
+    let bytes = |load: &Value, when: &str| load[when]["bytes"].as_f64().unwrap();
+    for when in ["now", "planned"] {
+        let all: f64 = loads.iter().map(|load| bytes(load, when)).sum();
+        assert_eq!(all, ((4096 << 12) + (240 << 20)) as f64, "what the program reads and writes, {when}");
+    }
+    let of_ssds = loads.iter().filter(|load| load["server"].as_str().unwrap().starts_with("ssd/"));
+    assert!(of_ssds.map(|load| bytes(load, "planned")).sum::<f64>() >= (4096 << 12) as f64, "{json}");
 }
 
 /// A plan is for the files as they are, not as they were when they were traced.

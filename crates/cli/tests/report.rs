@@ -95,6 +95,14 @@ fn results_that_were_copied_alone_are_a_page_too() {
 }
 
 #[test]
+fn a_part_of_the_time_is_drawn_larger() {
+    let place = inputs();
+    place.run("report -t job.trace --time ..0.002");
+    let html = place.read("report.html");
+    assert!(html.contains("Charts show the time from 0\u{a0}s to 2\u{a0}ms;"), "{html}");
+}
+
+#[test]
 fn a_page_is_readable_by_others() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
@@ -109,6 +117,15 @@ fn bad_input_is_refused_in_one_line() {
     let place = inputs();
     refused(&place, "report", "give at least one of -t TRACE, -p PLAN.TOML, -r RESULTS.JSON and -s FILE");
     refused(&place, "report -t missing.trace", "missing.trace");
+    refused(&place, "report -p plan.toml --time 1..2", "--time is a part of a trace: add -t TRACE");
+    refused(&place, "report -t job.trace --time 5", "FROM..TO, in seconds: 12..14.5");
+    refused(&place, "report -t job.trace --time 5..4", "it ends at 4 s and begins at 5 s");
+    refused(&place, "report -t job.trace --time x..4", "`x` is not a number of seconds");
+    refused(
+        &place,
+        "report -t job.trace --time 1000..",
+        "job.trace: --time 1000..inf: the calls of the trace are from 0.000 s to",
+    );
     refused(&place, "report -t cluster.toml", "cluster.toml");
     refused(&place, "report -p missing.toml", "missing.toml");
     refused(&place, "report -p cluster.toml", "cluster.toml");

@@ -28,8 +28,10 @@ pub struct Activity {
     pub summary: Summary,
     /// The ranks that moved data, in order, followed by processes without a rank.
     pub lanes: Vec<Lane>,
-    /// Start and end of the time axis, nanoseconds since the start of the trace.
+    /// The times that charts show, nanoseconds since the start of the trace.
     pub span_ns: Range<u64>,
+    /// The charts show a part of the trace's time.
+    pub zoomed: bool,
     /// How long calls took, and when they were made.
     pub calls: Calls,
     /// Bytes (read, written) in equal time slots of the span.
@@ -75,14 +77,21 @@ pub struct Collector {
 
 impl Collector {
     /// Creates a collector for the trace from which `summary` was made; `name` is its display name.
-    pub fn new(name: &str, meta: &Meta, processes: &[ProcessInfo], summary: Summary) -> Self {
+    /// Charts show the times in `shown`, nanoseconds since the start of the trace; sums of the
+    /// summary are those of the whole trace.
+    pub fn new(
+        name: &str,
+        meta: &Meta,
+        processes: &[ProcessInfo],
+        summary: Summary,
+        shown: Range<u64>,
+    ) -> Self {
         let (lanes, lane_of) = lanes(processes);
         let lanes_per_row = lanes.len().div_ceil(LANE_ROWS).max(1);
-        let start = summary.groups.iter().map(|group| group.start_ns).min().unwrap_or(0);
-        let end = summary.groups.iter().map(|group| group.end_ns).max().unwrap_or(0);
-        let span_ns = start..end.max(start);
+        let whole_ns = span_of(&summary);
+        let span_ns = both(&whole_ns, &shown);
         let rows = lanes.len().div_ceil(lanes_per_row).max(1);
-        let pictures = pictures(&summary);
+        let pictures = pictures(&summary, &span_ns);
         let picture_of = |group: usize| pictures.iter().position(|picture| picture.group == group);
         let picture_of = (0..summary.groups.len()).map(picture_of).collect();
         let activity = Activity {
@@ -92,6 +101,7 @@ impl Collector {
             calls: Calls::new(summary.groups.len()),
             summary,
             lanes,
+            zoomed: span_ns != whole_ns,
             span_ns,
             moved: vec![[0.0; 2]; COLUMNS],
             lanes_per_row,
@@ -103,9 +113,10 @@ impl Collector {
     /// Adds requests of the trace, in any order. Each request must be added once.
     pub fn add(&mut self, requests: &[Request]) {
         for request in requests {
-            self.add_call(request);
+            let Some(time_ns) = within(request, &self.activity.span_ns) else { continue };
+            self.add_call(request, time_ns.clone());
             if request.bytes() > 0 {
-                self.add_data(request);
+                self.add_data(request, time_ns);
             }
         }
     }
@@ -122,32 +133,60 @@ impl Collector {
         activity
     }
 
-    fn add_call(&mut self, request: &Request) {
+    fn add_call(&mut self, request: &Request, time_ns: Range<u64>) {
         let Activity { calls, summary, span_ns, .. } = &mut self.activity;
         let group = summary.group_of[request.file as usize] as usize;
-        calls.add(group, request.op, since(request, span_ns), span_ns.end - span_ns.start);
+        let began_ns = request.start_ns.checked_sub(span_ns.start);
+        calls.add(group, request.op, time_ns.end - time_ns.start, began_ns, span_ns.end - span_ns.start);
     }
 
-    fn add_data(&mut self, request: &Request) {
+    fn add_data(&mut self, request: &Request, time_ns: Range<u64>) {
         let activity = &mut self.activity;
         let write = request.op == Op::Write;
-        let time = since(request, &activity.span_ns);
         let lane = self.lane_of[request.process as usize];
-        activity.lanes[lane].bytes[usize::from(write)] += request.bytes();
-        activity.by_lane.add(write, time.clone(), lane as u64..lane as u64 + 1);
-        spread(&mut activity.moved, usize::from(write), request.bytes(), time, &activity.span_ns);
+        let bytes = shown_bytes(request, &time_ns);
+        activity.lanes[lane].bytes[usize::from(write)] += bytes;
+        activity.by_lane.add(write, time_ns.clone(), lane as u64..lane as u64 + 1);
+        spread(&mut activity.moved, usize::from(write), bytes, time_ns, &activity.span_ns);
         let group = activity.summary.group_of[request.file as usize];
         if let Some(index) = self.picture_of[group as usize] {
             let picture = &mut activity.pictures[index];
             let places = request.offset..request.offset.saturating_add(request.bytes());
-            picture.by_offset.add(write, since(request, &picture.span_ns), places);
+            if let Some(time_ns) = within(request, &picture.span_ns) {
+                picture.by_offset.add(write, time_ns, places);
+            }
         }
     }
 }
 
-/// Returns the request's time relative to the start of `span_ns`.
-fn since(request: &Request, span_ns: &Range<u64>) -> Range<u64> {
-    request.start_ns.saturating_sub(span_ns.start)..request.end_ns.saturating_sub(span_ns.start)
+/// Returns the time from the first call of a trace to its last, nanoseconds since its start.
+pub fn span_of(summary: &Summary) -> Range<u64> {
+    let start = summary.groups.iter().map(|group| group.start_ns).min().unwrap_or(0);
+    let end = summary.groups.iter().map(|group| group.end_ns).max().unwrap_or(0);
+    start..end.max(start)
+}
+
+/// Returns the time that is in both, or an empty one.
+fn both(one: &Range<u64>, other: &Range<u64>) -> Range<u64> {
+    let start = one.start.max(other.start);
+    start..one.end.min(other.end).max(start)
+}
+
+/// Returns the part of the request's time that is in `span_ns`, relative to its start; `None` if
+/// there is none.
+fn within(request: &Request, span_ns: &Range<u64>) -> Option<Range<u64>> {
+    let is_outside = request.end_ns < span_ns.start || request.start_ns > span_ns.end;
+    let part = both(&(request.start_ns..request.end_ns), span_ns);
+    (!is_outside).then(|| part.start - span_ns.start..part.end - span_ns.start)
+}
+
+/// Returns how many of the request's bytes were moved in this part of its time.
+fn shown_bytes(request: &Request, part_ns: &Range<u64>) -> u64 {
+    let (part, whole) = (part_ns.end - part_ns.start, request.end_ns.saturating_sub(request.start_ns));
+    if part >= whole {
+        return request.bytes();
+    }
+    (u128::from(request.bytes()) * u128::from(part) / u128::from(whole)) as u64
 }
 
 /// Distributes `bytes` over the slots that `time` covers, in proportion to the time in each slot.
@@ -190,16 +229,19 @@ fn lanes(processes: &[ProcessInfo]) -> (Vec<Lane>, Vec<usize>) {
     (lanes, lane_of)
 }
 
-/// Creates empty density plots for the groups with the most bytes.
-fn pictures(summary: &Summary) -> Vec<GroupPicture> {
+/// Creates empty density plots for the groups with the most bytes that were in use in `shown`.
+fn pictures(summary: &Summary, shown: &Range<u64>) -> Vec<GroupPicture> {
     let mut order: Vec<usize> = (0..summary.groups.len()).collect();
     let bytes = |index: usize| summary.groups[index].read.bytes + summary.groups[index].write.bytes;
-    order.retain(|&index| bytes(index) > 0);
+    let is_shown = |index: usize| {
+        summary.groups[index].start_ns <= shown.end && summary.groups[index].end_ns >= shown.start
+    };
+    order.retain(|&index| bytes(index) > 0 && is_shown(index));
     order.sort_by_key(|&index| (std::cmp::Reverse(bytes(index)), index));
     order.truncate(GROUPS_DRAWN);
     let picture = |group: usize| {
         let extent = summary.groups[group].largest_extent_bytes.max(1);
-        let span_ns = summary.groups[group].start_ns..summary.groups[group].end_ns;
+        let span_ns = both(&(summary.groups[group].start_ns..summary.groups[group].end_ns), shown);
         let by_offset = Density::new(span_ns.end - span_ns.start, extent, OFFSET_ROWS);
         GroupPicture { group, span_ns, extent, by_offset }
     };

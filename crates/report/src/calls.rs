@@ -1,7 +1,5 @@
 //! How long calls took and when they were made, by what they do.
 
-use std::ops::Range;
-
 use stripewise_trace::Op;
 
 use crate::density;
@@ -78,14 +76,17 @@ impl Calls {
         Self { of_group: vec![Default::default(); groups], over_time: vec![Default::default(); SLOTS] }
     }
 
-    /// Adds a call of a group, made at `time_ns` in a time of `span_ns` nanoseconds.
-    pub fn add(&mut self, group: usize, op: Op, time_ns: Range<u64>, span_ns: u64) {
+    /// Adds a call of a group that took `spent_ns` nanoseconds of the `span_ns` shown, and began at
+    /// `began_ns` in them; `None`: before them.
+    pub fn add(&mut self, group: usize, op: Op, spent_ns: u64, began_ns: Option<u64>, span_ns: u64) {
         let Some(work) = Work::of(op) else { return };
         let spent = &mut self.of_group[group][work as usize];
         spent.calls += 1;
-        spent.ns = spent.ns.saturating_add(time_ns.end - time_ns.start);
-        let (slot, _) = density::cells(time_ns.start..time_ns.start, span_ns.max(1), SLOTS);
-        self.over_time[slot][work as usize] += 1;
+        spent.ns = spent.ns.saturating_add(spent_ns);
+        if let Some(began_ns) = began_ns {
+            let (slot, _) = density::cells(began_ns..began_ns, span_ns.max(1), SLOTS);
+            self.over_time[slot][work as usize] += 1;
+        }
     }
 
     /// Sum over the kinds of a group's calls, ns.

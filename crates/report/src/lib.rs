@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! let summary = Summary::of(&trace)?;
-//! let mut collector = Collector::new("t.parquet", trace.meta(), trace.processes(), summary);
+//! let mut collector = Collector::new("t.parquet", trace.meta(), trace.processes(), summary, 0..u64::MAX);
 //! while let Some(batch) = requests.next_batch()? { collector.add(batch); }
 //! let activities = [collector.finish()];
 //! let plans = [PlanView::new("plan.toml", plan, &activities)];
@@ -30,7 +30,7 @@ pub mod trial;
 pub mod units;
 mod view;
 
-pub use activity::{Activity, Collector};
+pub use activity::{Activity, Collector, span_of};
 pub use page::{missing_parts, render};
 pub use predictions::Predictions;
 pub use results::{Candidate, InputError, Machine, Results, Servers, Workload};

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use stripewise_cluster::{Cluster, format_cycle, size};
 use stripewise_layout::Stripe;
 use stripewise_model::Cost;
-use stripewise_plan::{ApplicationTimes, Background, Busiest, Expected, Joint, LeftOut, Method, Native, Tie};
+use stripewise_plan::{
+    ApplicationTimes, Background, Busiest, Expected, Joint, LeftOut, Method, Native, ServerLoad, Tie,
+};
 
 use crate::{Candidate, InputError};
 
@@ -50,6 +52,9 @@ pub struct Predictions {
     /// All files together, if their patterns were planned jointly.
     #[serde(default)]
     pub joint: Option<Joint>,
+    /// What every server has to do, in the order of the targets.
+    #[serde(default)]
+    pub loads: Vec<ServerLoad>,
     /// What `place` moves, if it is known.
     #[serde(default)]
     pub moves: Option<Moves>,

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Sample, plan, request, results, write_trace};
 use roxmltree::{Document, Node, ParsingOptions};
-use stripewise_plan::{SpaceCurve, SpacePoint};
+use stripewise_plan::{Demand, ServerLoad, SpaceCurve, SpacePoint};
 use stripewise_report::calls::{SLOTS, Spent, Work};
 use stripewise_report::units::Clock;
 use stripewise_report::{Activity, Collector, PlanView, Predictions, Report, Results, missing_parts, render};
@@ -412,6 +412,62 @@ fn the_whole_workload_comes_first() {
     assert_eq!(view.joint, None, "it is another plan");
 }
 
+/// Elements `rect` with this class in the drawings of the plan's servers, by accessible name.
+fn load_bars(html: &str) -> Vec<(String, Vec<f64>)> {
+    let document = parse(html);
+    let figure = elements(&document, "figure").find(|node| text(*node).contains("Load of each server"));
+    let drawings = figure.unwrap().descendants().filter(|node| node.has_tag_name("svg"));
+    let width = |node: Node<'_, '_>| {
+        node.attribute("width").and_then(|width| width.strip_suffix('%')).map(|width| width.parse().unwrap())
+    };
+    let bars = |drawing: Node<'_, '_>| {
+        let name = drawing.attribute("aria-label")?.to_owned();
+        Some((name, drawing.children().filter(|node| node.has_tag_name("rect")).filter_map(width).collect()))
+    };
+    drawings.filter_map(bars).collect()
+}
+
+#[test]
+fn the_load_of_each_server_is_drawn_now_and_planned() {
+    let mut predictions = Predictions::parse(PREDICTIONS, "plan.json").unwrap();
+    assert!(predictions.loads.is_empty(), "earlier versions did not write it");
+    let demand = |mib: u32, busy_s| Demand { bytes: f64::from(mib << 20), busy_s };
+    let load = |server: &str, now, planned| ServerLoad { server: server.into(), now, planned };
+    predictions.loads = vec![
+        load("hdd/0", demand(64, 8.0), demand(16, 2.0)),
+        load("hdd/1", Demand::default(), demand(16, 2.0)),
+        load("ssd/0", Demand::default(), demand(32, 0.0)),
+    ];
+    let page = |predictions: &Predictions| {
+        let mut view = PlanView::new("plan.toml", plan(), &[]);
+        view.add_predictions(predictions);
+        render(&report(&[], &[view], None))
+    };
+    let html = page(&predictions);
+    let [longest, quarter] = [74.0, 18.5];
+    let expected = [
+        ("hdd/0: now 8.000\u{a0}s, 64\u{a0}MiB, planned 2.000\u{a0}s, 16\u{a0}MiB", vec![longest, quarter]),
+        ("hdd/1: now 0.000\u{a0}s, 0\u{a0}B, planned 2.000\u{a0}s, 16\u{a0}MiB", vec![quarter]),
+        ("ssd/0: now 0.000\u{a0}s, 0\u{a0}B, planned 0.000\u{a0}s, 32\u{a0}MiB", vec![]),
+    ];
+    assert_eq!(load_bars(&html), expected.map(|(name, widths)| (name.to_owned(), widths)));
+    assert!(html.contains("The busiest server works 3× as long as the mean now, 1.5× planned."));
+    // Of a large cluster, each tier has two rows.
+    predictions.loads = (0..30)
+        .map(|index| load(&format!("hdd/{index}"), demand(1, 1.0), demand(index, 0.1 * f64::from(index))))
+        .collect();
+    let names: Vec<String> = load_bars(&page(&predictions)).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names.len(), 2);
+    assert!(
+        names[0].starts_with("hdd, the busiest of 30: now 1.000\u{a0}s, 1\u{a0}MiB, planned 2.900\u{a0}s"),
+        "{names:?}"
+    );
+    assert!(
+        names[1].starts_with("hdd, mean of 30: now 1.000\u{a0}s, 1\u{a0}MiB, planned 1.450\u{a0}s"),
+        "{names:?}"
+    );
+}
+
 #[test]
 fn the_time_over_the_space_of_a_tier_is_drawn() {
     let mut predictions = Predictions::parse(PREDICTIONS, "plan.json").unwrap();
@@ -496,6 +552,39 @@ fn requests_are_drawn_where_and_when_they_were() {
     );
 }
 
+/// Parts of the time that follow one another show every call once, and each byte in one of them.
+#[test]
+fn charts_show_a_part_of_the_time() {
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("t");
+    let sample = Sample { ranks: 4, blocks: 32, ..Sample::default() };
+    write_trace(&path, Meta::default(), &sample.processes(), &sample.files(), &sample.requests());
+    let whole = common::gather(&path);
+    assert!(!whole.zoomed && !render(&report(&[whole.clone()], &[], None)).contains("Charts show the time"));
+    // Requests last 1.7 ms, so that parts cut many of them.
+    let end = whole.span_ns.end;
+    let ends: Vec<u64> = [whole.span_ns.start].into_iter().chain((0..end).step_by(3_333_333).skip(1)).collect();
+    let parts: Vec<Activity> =
+        ends.windows(2).map(|ends| common::gather_part(&path, ends[0]..ends[1] - 1)).collect();
+    let parts: Vec<Activity> =
+        parts.into_iter().chain([common::gather_part(&path, *ends.last().unwrap()..end)]).collect();
+    let calls = |of: &Activity| of.calls.over_time.iter().flatten().sum::<u64>();
+    assert_eq!(parts.iter().map(calls).sum::<u64>(), calls(&whole));
+    let bytes = |of: &Activity| of.lanes.iter().flat_map(|lane| lane.bytes).sum::<u64>();
+    let (sum, all) = (parts.iter().map(bytes).sum::<u64>() as f64, bytes(&whole) as f64);
+    assert!((sum / all - 1.0).abs() < 1e-5, "{sum} of {all} bytes");
+    let part = common::gather_part(&path, 10_000_000..14_000_000);
+    assert_eq!((part.zoomed, part.span_ns.clone()), (true, 10_000_000..14_000_000));
+    assert_eq!(part.pictures[0].span_ns, part.span_ns);
+    let moved: f64 = part.moved.iter().flatten().sum();
+    assert!((moved / bytes(&part) as f64 - 1.0).abs() < 1e-3, "{moved} bytes in the chart over time");
+    let drawn = part.pictures[0].by_offset.counts().iter().flatten().filter(|&&count| count > 0).count();
+    assert!(drawn > 200, "each of the few requests is many columns wide: {drawn}");
+    let html = render(&report(&[part], &[], None));
+    parse(&html);
+    assert!(html.contains("Charts show the time from 10\u{a0}ms to 14\u{a0}ms;"), "what is shown is said");
+}
+
 #[test]
 fn many_ranks_and_requests_stay_a_small_page() {
     let directory = TempDir::new().unwrap();
@@ -504,7 +593,7 @@ fn many_ranks_and_requests_stay_a_small_page() {
     write_trace(&path, Meta::default(), &sample.processes(), &sample.files(), &sample.requests());
     let trace = Trace::open(&path).unwrap();
     let summary = Summary::of(&trace).unwrap();
-    let mut collector = Collector::new("t", trace.meta(), trace.processes(), summary);
+    let mut collector = Collector::new("t", trace.meta(), trace.processes(), summary, 0..u64::MAX);
     let count = if std::env::var_os("STRIPEWISE_LONG").is_some() { 10_000_000 } else { 300_000u64 };
     let span = sample.requests().last().unwrap().end_ns;
     for number in 0..count {

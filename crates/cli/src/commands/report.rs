@@ -1,6 +1,7 @@
 //! `stripewise report` writes an HTML page about traces, plans and measurements.
 
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -13,7 +14,7 @@ use stripewise_plan::{Candidate, Native, native};
 use stripewise_report::compare::{compare, elapsed_s};
 use stripewise_report::{
     Activity, Collector, MissingPart, PlanView, Predictions, Report, Results, Statistics, Workload,
-    missing_parts, render, units,
+    missing_parts, render, span_of, units,
 };
 use stripewise_trace::Summary;
 
@@ -28,6 +29,7 @@ use crate::{files, output};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise report -t job.trace                             what the application does
+  stripewise report -t job.trace --time 12..14.5             two and a half seconds of it, larger
   stripewise report -t job.trace -p plan.toml                and its layouts, drawn
   stripewise plan job.trace -c cluster.toml --json --candidates > plan.json
   stripewise report -t job.trace -p plan.toml --predictions plan.json
@@ -45,6 +47,11 @@ pub struct Args {
     /// A trace of the same program from before a change, to compare with the first -t
     #[arg(long, value_name = "TRACE", env = "STRIPEWISE_BEFORE")]
     before: Option<PathBuf>,
+
+    /// Zoom: charts of traces show this part of the time, in seconds from the start of the trace:
+    /// `12..14.5`, `12..`, `..14.5`
+    #[arg(long, value_name = "FROM..TO", value_parser = window)]
+    time: Option<Window>,
 
     /// A plan from `stripewise plan`; may be given several times
     #[arg(short, long = "plan", value_name = "PLAN.TOML", env = "STRIPEWISE_PLAN")]
@@ -88,8 +95,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
     ensure!(!no_plan, "--predictions needs the plan that was made with them: add -p PLAN.TOML");
     let only_before = args.before.is_some() && traces.is_empty();
     ensure!(!only_before, "--before needs a trace from after the change: add -t TRACE");
-    let before = args.before.as_deref().map(read_trace).transpose()?;
-    let activities: Vec<Activity> = traces.iter().map(|path| read_trace(path)).collect::<Result<_, _>>()?;
+    ensure!(args.time.is_none() || !traces.is_empty(), "--time is a part of a trace: add -t TRACE");
+    let before = args.before.as_deref().map(|path| read_trace(path, None)).transpose()?;
+    let activities: Vec<Activity> =
+        traces.iter().map(|path| read_trace(path, args.time.as_ref())).collect::<Result<_, _>>()?;
     let read = |path: &PathBuf| files::parsed(path, Predictions::parse);
     let predictions: Vec<Predictions> = args.predictions.iter().map(read).collect::<Result<_, _>>()?;
     // A single plan matches a single predictions file even if the plan was renamed.
@@ -170,11 +179,13 @@ fn native_commands(rule: &Rule, file_bytes: Option<u64>, cluster: &Cluster) -> V
 
 /// Reads the trace twice: the first pass gives the axis ranges of the plots that the second pass
 /// fills.
-fn read_trace(path: &Path) -> anyhow::Result<Activity> {
+fn read_trace(path: &Path, shown: Option<&Window>) -> anyhow::Result<Activity> {
     let trace = open_trace(path)?;
     let bar = progress::sharing("reading the trace", false);
     let summary = Summary::of(&trace)?;
-    let mut collector = Collector::new(&file_name(path), trace.meta(), trace.processes(), summary);
+    let shown = shown.map(|shown| shown.of(path, &span_of(&summary))).transpose()?;
+    let shown = shown.unwrap_or(0..u64::MAX);
+    let mut collector = Collector::new(&file_name(path), trace.meta(), trace.processes(), summary, shown);
     let mut requests = trace.requests()?;
     let mut done = 0;
     while let Some(batch) = requests.next_batch()? {
@@ -184,6 +195,45 @@ fn read_trace(path: &Path) -> anyhow::Result<Activity> {
     }
     bar.finish_and_clear();
     Ok(collector.finish())
+}
+
+/// A part of the time, seconds from the start of a trace.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Window {
+    from_s: f64,
+    to_s: f64,
+}
+
+fn window(text: &str) -> Result<Window, String> {
+    let (from, to) = text.split_once("..").ok_or("a part of the time is FROM..TO, in seconds: 12..14.5")?;
+    let seconds = |text: &str, open: f64| match text.trim() {
+        "" => Ok(open),
+        text => match text.parse() {
+            Ok(seconds) if seconds >= 0.0 => Ok(seconds),
+            _ => Err(format!("`{text}` is not a number of seconds")),
+        },
+    };
+    let window = Window { from_s: seconds(from, 0.0)?, to_s: seconds(to, f64::INFINITY)? };
+    if window.from_s >= window.to_s {
+        return Err(format!("it ends at {} s and begins at {} s", window.to_s, window.from_s));
+    }
+    Ok(window)
+}
+
+impl Window {
+    /// Returns the nanoseconds; an error if a trace over the times `span_ns` has none of them.
+    fn of(self, path: &Path, span_ns: &Range<u64>) -> anyhow::Result<Range<u64>> {
+        let window_ns = (self.from_s * 1e9) as u64..(self.to_s * 1e9) as u64;
+        let [start_s, end_s] = [span_ns.start, span_ns.end].map(|ns| ns as f64 * 1e-9);
+        ensure!(
+            window_ns.start <= span_ns.end && window_ns.end >= span_ns.start,
+            "{}: --time {}..{}: the calls of the trace are from {start_s:.3} s to {end_s:.3} s",
+            path.display(),
+            self.from_s,
+            self.to_s
+        );
+        Ok(window_ns)
+    }
 }
 
 fn file_name(path: &Path) -> String {

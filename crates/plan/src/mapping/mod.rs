@@ -144,32 +144,39 @@ impl Mapped {
             .collect()
     }
 
+    /// Every share of a server in a request, with the number of requests of all runs that it stands
+    /// for.
+    fn weighted(&self, group: &Group) -> impl Iterator<Item = (f64, &Piece)> {
+        let weight = group.weight(self.order.len());
+        self.shapes.iter().enumerate().flat_map(move |(index, shape)| {
+            let times = weight * shape.count as f64;
+            self.pieces_of(index).iter().map(move |piece| (times, piece))
+        })
+    }
+
     /// Adds to `busy_s[target]` the seconds that the group's requests keep each target busy.
     /// Returns the number of servers that each request touches, summed over all requests.
     pub fn add_busy(&self, group: &Group, servers: &Servers, busy_s: &mut [f64]) -> f64 {
-        let weight = group.weight(self.order.len());
         let mut touched = 0.0;
-        for (index, shape) in self.shapes.iter().enumerate() {
-            let times = weight * shape.count as f64;
-            touched += times * self.pieces_of(index).len() as f64;
-            for piece in self.pieces_of(index) {
-                busy_s[piece.target as usize] +=
-                    times * servers.busy_s(piece.target, group.op, piece.access, piece.bytes);
-            }
+        for (times, &Piece { target, access, bytes, .. }) in self.weighted(group) {
+            touched += times;
+            busy_s[target as usize] += times * servers.busy_s(target, group.op, access, bytes);
         }
         touched
     }
 
+    /// Adds to `sums[target]` the bytes that the group's requests read or write on each target.
+    pub fn add_bytes(&self, group: &Group, sums: &mut [f64]) {
+        self.weighted(group)
+            .for_each(|(times, piece)| sums[piece.target as usize] += times * piece.bytes as f64);
+    }
+
     /// Seconds that the group's requests keep all servers busy, and the error of these seconds.
     pub fn busy(&self, group: &Group, servers: &Servers) -> (f64, f64) {
-        let weight = group.weight(self.order.len());
         let (mut busy_s, mut error_s) = (0.0, 0.0);
-        for (index, shape) in self.shapes.iter().enumerate() {
-            let times = weight * shape.count as f64;
-            for &Piece { target, access, bytes, .. } in self.pieces_of(index) {
-                busy_s += times * servers.busy_s(target, group.op, access, bytes);
-                error_s += times * servers.error_s(target, group.op, access, bytes);
-            }
+        for (times, &Piece { target, access, bytes, .. }) in self.weighted(group) {
+            busy_s += times * servers.busy_s(target, group.op, access, bytes);
+            error_s += times * servers.error_s(target, group.op, access, bytes);
         }
         (busy_s, error_s)
     }

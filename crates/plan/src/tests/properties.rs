@@ -8,7 +8,7 @@ use stripewise_model::{Access, Op, Server, Share, Startup, general, sharing};
 use crate::candidate::Placement;
 use crate::mapping::Mapped;
 use crate::workload::{File, FileSet, Group, Request, Workload};
-use crate::{Options, Scheme, Servers, plan, to_plan};
+use crate::{Options, Scheme, Servers, loads_of, plan, to_plan};
 
 fn clusters() -> impl Strategy<Value = Cluster> {
     let tier = (1usize..5, 0.0..1e-2f64, 0.0..1e-7f64, 64u64..1 << 24, any::<bool>());
@@ -133,6 +133,38 @@ proptest! {
         }
         let file = to_plan(&decisions, &cluster, &options);
         prop_assert_eq!(Plan::parse(&file.to_toml(), "plan"), Ok(file));
+    }
+
+    /// Compares the loads of servers with the sums over single requests.
+    #[test]
+    fn loads_are_the_sums_over_all_requests(set in file_sets(), cluster in clusters(), scheme in schemes()) {
+        let options = Options { scheme, stripes: vec![65536, 1 << 20], ..Options::default() };
+        let workload = Workload { file_sets: vec![set] };
+        let Ok(planned) = plan(&workload, &cluster, &options) else { return Ok(()) };
+        let loads = loads_of(&workload, &planned.decisions, &cluster, &options).unwrap();
+        let (set, decision, servers) = (&workload.file_sets[0], &planned.decisions[0], Servers::of(&cluster).unwrap());
+        prop_assert_eq!(loads.len(), servers.count());
+        for (target, load) in (0u32..).zip(&loads) {
+            for (demand, judged) in [(load.now, &decision.present), (load.planned, decision.chosen())] {
+                let placements = judged.candidate.placements(set);
+                let (mut bytes, mut busy_s) = (0.0, 0.0);
+                for group in &set.groups {
+                    let times = group.count as f64 / group.sample.len() as f64;
+                    for request in &group.sample {
+                        let layout = placements[0].layout(request.file as usize);
+                        let share = layout.bytes_on(target, request.offset, request.size);
+                        if share > 0 {
+                            bytes += times * share as f64;
+                            // Both accesses take equally long in these clusters.
+                            busy_s += times * servers.busy_s(target, group.op, Access::Random, share);
+                        }
+                    }
+                }
+                let is_near = |is: f64, wanted: f64| (is - wanted).abs() <= 1e-9 * wanted;
+                prop_assert!(is_near(demand.bytes, bytes), "{}: {demand:?} for {bytes} bytes", load.server);
+                prop_assert!(is_near(demand.busy_s, busy_s), "{}: {demand:?} for {busy_s} s", load.server);
+            }
+        }
     }
 
     /// Compares the cost by groups with the sum of the formula over single requests.

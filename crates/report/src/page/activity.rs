@@ -33,6 +33,7 @@ fn trace(activity: &Activity, index: usize) -> Markup {
         div.card id=(anchor("trace", index)) {
             h3 { "Trace " code { (activity.name) } }
             (overview(activity))
+            @if activity.zoomed { p { (zoom(activity)) } }
             @if activity.summary.calls == 0 {
                 p { "The trace has no calls: the program touched no file that was traced." }
             } @else {
@@ -75,6 +76,14 @@ fn overview(activity: &Activity) -> Markup {
         ("Calls", html! { (units::count(summary.calls)) " on " (files) }),
         ("Time", time),
     ]))
+}
+
+/// Says which part of the time charts show.
+fn zoom(activity: &Activity) -> String {
+    let [from, to] = [activity.span_ns.start, activity.span_ns.end].map(|ns| units::seconds(ns as f64 * 1e-9));
+    format!(
+        "Charts show the time from {from} to {to}; tables, phases and request sizes are of the whole trace."
+    )
 }
 
 /// Draws the legend for the bytes drawn: read, written, or both.

@@ -98,7 +98,8 @@ fn phase_strip(group: &Group, span_ns: &Range<u64>) -> Markup {
         return Markup::default();
     }
     let length = (span_ns.end - span_ns.start).max(1) as f64;
-    let at = |ns: u64| ns.saturating_sub(span_ns.start) as f64 / length;
+    let at = |ns: u64| (ns.saturating_sub(span_ns.start) as f64 / length).min(1.0);
+    let is_shown = |phase: &&Phase| phase.start_ns <= span_ns.end && phase.end_ns >= span_ns.start;
     let block = |phase: &Phase| {
         let (class, on) = if phase.op == Op::Read { ("read", "on-read") } else { ("write", "on") };
         let (left, right) = (at(phase.start_ns), at(phase.end_ns));
@@ -110,7 +111,14 @@ fn phase_strip(group: &Group, span_ns: &Range<u64>) -> Markup {
         }
     };
     let name = format!("{} over time", units::counted(phases.len() as u64, "phase", "phases"));
-    draw::drawing("phases", 20, &name, html! { @for phase in phases { (block(phase)) } })
+    draw::drawing(
+        "phases",
+        20,
+        &name,
+        html! {
+            @for phase in phases.iter().filter(is_shown) { (block(phase)) }
+        },
+    )
 }
 
 fn phase_sentence(phase: &Phase) -> String {

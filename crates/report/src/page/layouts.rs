@@ -8,7 +8,7 @@ use stripewise_plan::{Joint, MoveLimit, Native};
 
 use super::bars::Bars;
 use super::parts::{Table, anchor, contents, exact, facts, sentence, soft};
-use super::{candidates, copies, regions, space};
+use super::{candidates, copies, loads, regions, space};
 use crate::results::Candidate;
 use crate::{PlanView, Report, RuleDetails, units};
 
@@ -46,6 +46,7 @@ fn plan(view: &PlanView, index: usize, with_storage: bool) -> Markup {
                 (together(joint))
                 @for curve in &joint.curves { (space::figure(curve)) }
             }
+            (loads::figure_of(&view.loads))
             @if with_storage { (storage(&view.plan.cluster)) }
         }
     }

@@ -8,6 +8,7 @@ mod compare;
 mod copies;
 mod group;
 mod layouts;
+mod loads;
 mod origin;
 mod outcome;
 mod parts;

@@ -3,6 +3,7 @@
 
 pub mod copies;
 
+use std::ops::Range;
 use std::path::Path;
 
 use stripewise_cluster::Plan;
@@ -111,10 +112,15 @@ pub fn request(
 
 /// Reads a trace file twice, as the command does.
 pub fn gather(path: &Path) -> Activity {
+    gather_part(path, 0..u64::MAX)
+}
+
+/// As [`gather`], with charts of a part of the time.
+pub fn gather_part(path: &Path, shown_ns: Range<u64>) -> Activity {
     let trace = Trace::open(path).unwrap();
     let summary = Summary::of(&trace).unwrap();
     let name = path.file_name().unwrap().to_string_lossy();
-    let mut collector = Collector::new(&name, trace.meta(), trace.processes(), summary);
+    let mut collector = Collector::new(&name, trace.meta(), trace.processes(), summary, shown_ns);
     let mut requests = trace.requests().unwrap();
     while let Some(batch) = requests.next_batch().unwrap() {
         collector.add(batch);

@@ -37,6 +37,7 @@ pub fn report(planned: &Planned, moves: Option<Moves>, args: &Args) -> Predictio
         failed: planned.applications.iter().find_map(|of| of.trace.meta().failure()),
         emulated: emulated.map(|tier| tier.name.clone()).collect(),
         joint: planned.joint.clone(),
+        loads: planned.loads.clone(),
         moves,
         left_out: planned.left_out,
         traced: planned.applications.iter().map(traced).collect(),

@@ -8,7 +8,8 @@ use stripewise_cluster::Cluster;
 use stripewise_cluster::pattern::match_path;
 use stripewise_console::progress;
 use stripewise_plan::{
-    ApplicationTimes, Busiest, Collector, Decision, Joint, LeftOut, Options, Workload, plan, times_of,
+    ApplicationTimes, Busiest, Collector, Decision, Joint, LeftOut, Options, ServerLoad, Workload, loads_of,
+    plan, times_of,
 };
 use stripewise_trace::Trace;
 use stripewise_trace::summary::MAX_GROUPS;
@@ -29,6 +30,8 @@ pub struct Planned {
     pub decisions: Vec<Decision>,
     /// All file sets together, if they were planned jointly.
     pub joint: Option<Joint>,
+    /// What every server has to do.
+    pub loads: Vec<ServerLoad>,
     /// Warnings about executables, by the pattern of their set.
     pub executables: HashMap<String, String>,
 }
@@ -66,8 +69,20 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
         let times = times.into_iter().chain(std::iter::repeat_with(ApplicationTimes::default));
         applications.iter_mut().zip(times).for_each(|(of, times)| of.seconds = Some(times));
     }
+    let loads = loads_of(&workload, &decisions, &cluster, &options)?;
     let executables = if args.native { HashMap::new() } else { present::executables(&workload) };
-    Ok(Planned { applications, cluster, profile, options, workload, left_out, decisions, joint, executables })
+    Ok(Planned {
+        applications,
+        cluster,
+        profile,
+        options,
+        workload,
+        left_out,
+        decisions,
+        joint,
+        loads,
+        executables,
+    })
 }
 
 fn application(traced: &Traced, args: &Args) -> anyhow::Result<Application> {
