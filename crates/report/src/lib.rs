@@ -7,7 +7,8 @@
 //!
 //! ```text
 //! let summary = Summary::of(&trace)?;
-//! let mut collector = Collector::new("t.parquet", trace.meta(), trace.processes(), summary, 0..u64::MAX);
+//! let (processes, all_times) = (trace.processes(), 0..u64::MAX);
+//! let mut collector = Collector::new("t.parquet", trace.meta(), processes, summary, all_times);
 //! while let Some(batch) = requests.next_batch()? { collector.add(batch); }
 //! let activities = [collector.finish()];
 //! let plans = [PlanView::new("plan.toml", plan, &activities)];
