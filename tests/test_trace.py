@@ -94,6 +94,32 @@ def test_nothing_is_lost_however_a_process_ends(stripewise, python, tmp_path, en
     assert requests(trace, path) == Counter((rank_of(trace), "write", i * 100, 100) for i in range(1000))
 
 
+REMOVE = """
+import os, shutil, sys
+top = sys.argv[1]
+os.makedirs(f"{top}/real/sub"); os.symlink("real", f"{top}/link")
+for name in ("real/a", "real/b", "real/sub/c", "real/sub/d", "e"):
+    open(f"{top}/{name}", "w").write("x")
+os.unlink(f"{top}/link/a")
+os.chdir(f"{top}/real"); os.remove("b")
+dir_fd = os.open("sub", os.O_RDONLY); os.unlink("c", dir_fd=dir_fd); os.unlink("../../e", dir_fd=dir_fd)
+for refused in ("missing", "sub"):
+    try: os.unlink(refused)
+    except OSError: pass
+os.symlink("a", "dangling"); os.unlink("dangling")
+shutil.rmtree("sub")
+"""
+
+
+def test_removed_files_are_recorded_however_they_are_named(stripewise, python, tmp_path):
+    trace, top = tmp_path / "t.trace", tmp_path / "top"
+    stripewise("trace", "-o", trace, "--", python, "-c", REMOVE, top)
+    rows = [row for row in parquet.read_table(trace).to_pylist() if row["op"] == "unlink"]
+    assert [row["file"] for row in rows] == [f"{top}/{name}" for name in ("real/a", "real/b", "real/sub/c", "e", "real/sub/d")]
+    assert all(row["result"] == 0 and row["start_ns"] <= row["end_ns"] for row in rows)
+    assert metadata(trace)["stripewise.complete"] == "true"
+
+
 def rank_of(trace):
     """The rank of a trace's only process: a program without MPI has none."""
     ranks = {row["rank"] for row in parquet.read_table(trace, columns=["rank"]).to_pylist()}

@@ -144,7 +144,7 @@ fn add_call(file: &mut FileFacts, call: &Request, time_s: f64, is_random: bool) 
             file.stats += 1;
             file.meta_s += time_s;
         }
-        Op::Close | Op::Seek | Op::Resize => file.meta_s += time_s,
+        Op::Close | Op::Seek | Op::Resize | Op::Unlink => file.meta_s += time_s,
         Op::Sync => file.data[1].time_s += time_s,
         Op::Map | Op::Mark => {}
     }

@@ -27,7 +27,7 @@ use crate::serving::Serving;
 use crate::workload::{Calls, Group};
 
 /// The kinds of calls that a trace counts by file.
-const COUNTED: [Call; 4] = [Call::Open, Call::Create, Call::Close, Call::Stat];
+const COUNTED: [Call; 5] = [Call::Open, Call::Create, Call::Close, Call::Stat, Call::Unlink];
 
 /// The mean time of each kind of call on the files of a set, in a candidate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -66,7 +66,7 @@ impl CallTimes {
     /// Seconds that all these calls take.
     pub fn seconds(&self, calls: &[Calls]) -> f64 {
         let of_one = |calls: &Calls| {
-            let counts = [calls.opens, calls.creates, calls.closes, calls.stats];
+            let counts = [calls.opens, calls.creates, calls.closes, calls.stats, calls.unlinks];
             let all_s: f64 = counts.iter().zip(self.0).map(|(&count, seconds)| count as f64 * seconds).sum();
             calls.times as f64 * all_s / f64::from(calls.procs.max(1))
         };

@@ -189,7 +189,7 @@ impl Collector {
     }
 
     fn add_other(&mut self, call: &Call) {
-        use stripewise_trace::Op::{Close, Map, Open, Resize, Stat};
+        use stripewise_trace::Op::{Close, Map, Open, Resize, Stat, Unlink};
         let set = &mut self.sets[self.classifier.group(call.file) as usize];
         match call.op {
             Map => set.mapped = true,
@@ -203,6 +203,10 @@ impl Collector {
             Resize => self.files.grow(call.file, call.size),
             Close => set.calls.closes += 1,
             Stat => set.calls.stats += 1,
+            Unlink => {
+                self.files.remove(call.file);
+                set.calls.unlinks += 1;
+            }
             _ => {}
         }
     }

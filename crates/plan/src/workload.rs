@@ -122,6 +122,8 @@ pub struct Calls {
     pub closes: u64,
     /// Number of queries of attributes.
     pub stats: u64,
+    /// Number of removals of a name.
+    pub unlinks: u64,
 }
 
 impl Calls {
@@ -132,6 +134,7 @@ impl Calls {
         self.creates += other.creates;
         self.closes += other.closes;
         self.stats += other.stats;
+        self.unlinks += other.unlinks;
     }
 
     /// The calls on the files from number `from` to `to`, of `all`. If all files are divided into
@@ -145,6 +148,7 @@ impl Calls {
             creates: within(self.creates),
             closes: within(self.closes),
             stats: within(self.stats),
+            unlinks: within(self.unlinks),
             ..*self
         }
     }

@@ -18,7 +18,7 @@ pub enum Work {
     Open,
     /// Makes data durable.
     Sync,
-    /// Asks for or sets attributes, sizes, offsets and mappings.
+    /// Asks for or sets attributes, sizes, offsets and mappings, or removes a name.
     Other,
 }
 
@@ -35,7 +35,7 @@ impl Work {
             Op::Write => Some(Self::Write),
             Op::Open | Op::Close => Some(Self::Open),
             Op::Sync => Some(Self::Sync),
-            Op::Resize | Op::Seek | Op::Stat | Op::Map => Some(Self::Other),
+            Op::Resize | Op::Seek | Op::Stat | Op::Map | Op::Unlink => Some(Self::Other),
             Op::Mark => None,
         }
     }
@@ -47,7 +47,7 @@ impl Work {
             Self::Write => ("write", "write"),
             Self::Open => ("t0", "open and close"),
             Self::Sync => ("t4", "sync"),
-            Self::Other => ("t1", "stat, truncate, seek and map"),
+            Self::Other => ("t1", "stat, truncate, seek, map and unlink"),
         }
     }
 }

@@ -29,12 +29,25 @@ pub enum Op {
     /// the result the bytes that this process requested. The calls made in between have rows of
     /// their own, with [`Flags::COLLECTIVE`].
     Mark = 10,
+    /// A name of the file was removed.
+    Unlink = 11,
 }
 
 impl Op {
     /// Every operation, in the order of their codes.
-    pub const ALL: [Op; 10] =
-        [Op::Open, Op::Close, Op::Read, Op::Write, Op::Sync, Op::Resize, Op::Seek, Op::Stat, Op::Map, Op::Mark];
+    pub const ALL: [Op; 11] = [
+        Op::Open,
+        Op::Close,
+        Op::Read,
+        Op::Write,
+        Op::Sync,
+        Op::Resize,
+        Op::Seek,
+        Op::Stat,
+        Op::Map,
+        Op::Mark,
+        Op::Unlink,
+    ];
 
     /// The operation with this code.
     pub fn from_code(code: u8) -> Option<Op> {
@@ -43,7 +56,9 @@ impl Op {
 
     /// The name in trace files: `open`, `read`, ...
     pub fn name(self) -> &'static str {
-        ["open", "close", "read", "write", "sync", "resize", "seek", "stat", "map", "mark"][self as usize - 1]
+        const NAMES: [&str; Op::ALL.len()] =
+            ["open", "close", "read", "write", "sync", "resize", "seek", "stat", "map", "mark", "unlink"];
+        NAMES[self as usize - 1]
     }
 
     /// The operation with this name.

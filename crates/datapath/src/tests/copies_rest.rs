@@ -305,6 +305,29 @@ fn on_two_nodes(stage: &Stage, [here, there]: &[Arc<Runtime>; 2]) -> [Opener; 2]
     [here, there]
 }
 
+/// The log says to which copy a node writes. If that copy does not take the bytes, the others must
+/// learn that they are in the original.
+#[test]
+fn a_copy_that_fails_beside_other_nodes_gives_way_to_the_original() {
+    for error in [Errno::NOSPC, Errno::IO, Errno::SHUTDOWN] {
+        let stage = Stage::of(&Setup::cache(CacheMode::Nsca, 10_000_000)).with_sessions();
+        let disk = Disk::new(stage.root.path(), Journal::Posix).unwrap();
+        let process = Faulty::new(&disk, 1);
+        let runtimes = [stage.runtime_on(process.clone()), stage.elsewhere()];
+        let [here, there] = on_two_nodes(&stage, &runtimes);
+        assert_eq!(here.file.write(&pattern(1, 300), 0, 1), Ok(300));
+        ["t2/", "t3/"].iter().for_each(|target| process.fail("pwrite", target, error, u64::MAX));
+        assert_eq!(here.file.write(&pattern(2, 300), 100, 1), Ok(300), "{error}");
+        here.file.sync(false).unwrap();
+        there.file.acquire_committed().unwrap();
+        let expected = [&pattern(1, 300)[..100], &pattern(2, 300)[..]].concat();
+        assert_eq!(there.file.all().unwrap(), expected, "{error}");
+        // The file system has given up this node: nothing takes the bytes.
+        process.fail("pwrite", "t", error, u64::MAX);
+        assert_eq!(here.file.write(&pattern(3, 300), 0, 1), Err(error));
+    }
+}
+
 /// Asking for the time of objects to which others write costs them what they cache.
 #[test]
 fn the_anchor_gets_its_time_at_fsync_or_beside_other_nodes_at_close() {

@@ -34,6 +34,8 @@ pub(super) struct Files {
     users: Vec<u32>,
     /// A bit for each file that was opened.
     opened: Vec<u64>,
+    /// A bit for each file whose name was removed, until it is opened again.
+    removed: Vec<u64>,
     /// By file: all requests that moved data; empty if there are too many files.
     uses: Vec<FileUse>,
 }
@@ -76,6 +78,7 @@ impl Files {
             sizes: vec![0; count],
             users: vec![NONE; count],
             opened: vec![0; count.div_ceil(64)],
+            removed: vec![0; count.div_ceil(64)],
             uses,
         })
     }
@@ -87,13 +90,20 @@ impl Files {
     }
 
     /// Notes that a file is opened that has this size, bytes. Returns whether that creates it: it
-    /// is empty, and nothing has used it before.
+    /// is empty, and nothing has used it before or its name was removed since.
     pub(super) fn open(&mut self, file: u32, size: u64) -> bool {
-        let (word, bit) = (&mut self.opened[file as usize / 64], 1u64 << (file % 64));
-        let is_first = *word & bit == 0 && self.users[file as usize] == NONE;
-        *word |= bit;
+        let (index, bit) = (file as usize / 64, 1u64 << (file % 64));
+        let is_first = self.opened[index] & bit == 0 && self.users[file as usize] == NONE;
+        let is_removed = self.removed[index] & bit != 0;
+        self.opened[index] |= bit;
+        self.removed[index] &= !bit;
         self.grow(file, size);
-        is_first && self.sizes[file as usize] == 0
+        if is_removed { size == 0 } else { is_first && self.sizes[file as usize] == 0 }
+    }
+
+    /// Notes that a file's name is removed.
+    pub(super) fn remove(&mut self, file: u32) {
+        self.removed[file as usize / 64] |= 1u64 << (file % 64);
     }
 
     /// Notes a request that moved data.

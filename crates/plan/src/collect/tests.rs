@@ -346,7 +346,15 @@ fn calls_that_move_no_data_are_counted() {
     collector.add(&of(Called::Open, 2, 4096, 0));
     collector.add(&of(Called::Stat, 2, 0, -2));
     collector.add(&of(Called::Open, 3, 0, -2));
+    collector.add(&of(Called::Unlink, 3, 0, -2));
+    // A file that was removed is created again.
+    for file in [0, 2] {
+        collector.add(&of(Called::Unlink, file, 0, 0));
+        collector.add(&of(Called::Open, file, 0, 0));
+        collector.add(&of(Called::Open, file, 0, 0));
+    }
     let set = collector.finish().file_sets.remove(0);
-    let expected = Calls { times: 1, procs: 1, opens: 3, creates: 2, closes: 2, stats: 2, application: 0 };
+    let expected =
+        Calls { times: 1, procs: 1, opens: 5, creates: 4, closes: 2, stats: 2, unlinks: 2, application: 0 };
     assert_eq!(set.calls, [expected]);
 }

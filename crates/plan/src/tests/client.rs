@@ -135,7 +135,8 @@ fn plain_files_cost_what_plain_files_do() {
     let cluster =
         with(cluster((2, 1e-3, 1e-8), (2, 1e-4, 1e-9), ("1T", "1T"), (0.0, 0.0)), costs(1.0, 0.5, 0.25));
     let mut workload = ior(Pattern::Random, Op::Read, 4, 4 * K, 8);
-    let calls = Calls { times: 3, procs: 4, opens: 4, creates: 2, closes: 6, stats: 8, application: 0 };
+    let calls =
+        Calls { times: 3, procs: 4, opens: 4, creates: 2, closes: 6, stats: 7, unlinks: 1, application: 0 };
     workload.file_sets[0].calls = vec![calls];
     let plain = decide(&workload, &cluster).present;
     assert_eq!(plain.client_s, Some(3.0 * 20.0 * 0.25 / 4.0));
@@ -190,6 +191,7 @@ fn brute_force(cluster: &Cluster, set: &FileSet, layout: &Layout) -> f64 {
             (Call::Create, calls.creates),
             (Call::Close, calls.closes),
             (Call::Stat, calls.stats),
+            (Call::Unlink, calls.unlinks),
         ];
         for (call, count) in counts {
             for _ in 0..calls.times * count {
@@ -235,7 +237,7 @@ proptest! {
     fn the_clients_time_is_the_sum_of_all_calls(
         layout in layouts(5),
         by_tier in prop::array::uniform2(any_costs()),
-        counts in prop::array::uniform4(0u64..20),
+        counts in prop::array::uniform5(0u64..20),
         requests in prop::collection::vec((0u64..80, 1u64..40), 1..12),
         (procs, times, write) in (1u32..5, 1u64..4, any::<bool>()),
     ) {
@@ -244,12 +246,12 @@ proptest! {
         let request = |&(offset, size): &(u64, u64)| Request { offset, size, ..Request::default() };
         let sample = requests.iter().map(request).collect();
         let op = if write { Op::Write } else { Op::Read };
-        let [opens, creates, closes, stats] = counts;
+        let [opens, creates, closes, stats, unlinks] = counts;
         let set = FileSet {
             pattern: "/f".into(),
             files: vec![File::new("/f", 120)],
             groups: vec![Group { procs, ..Group::of_all(op, Access::Random, sample) }],
-            calls: vec![Calls { application: 0, times, procs, opens, creates, closes, stats }],
+            calls: vec![Calls { application: 0, times, procs, opens, creates, closes, stats, unlinks }],
             ..FileSet::default()
         };
         let (servers, options) = (Servers::of(&cluster).unwrap(), Options::default());
@@ -261,9 +263,9 @@ proptest! {
     }
 
     #[test]
-    fn parts_of_a_set_have_all_its_calls(counts in prop::array::uniform4(0u64..1 << 40), seed: u64, parts in 1usize..9) {
-        let [opens, creates, closes, stats] = counts;
-        let calls = Calls { application: 2, times: 3, procs: 4, opens, creates, closes, stats };
+    fn parts_of_a_set_have_all_its_calls(counts in prop::array::uniform5(0u64..1 << 40), seed: u64, parts in 1usize..9) {
+        let [opens, creates, closes, stats, unlinks] = counts;
+        let calls = Calls { application: 2, times: 3, procs: 4, opens, creates, closes, stats, unlinks };
         let mut random = Random(seed);
         let mut ends: Vec<u64> = (1..parts).map(|_| random.next_u64() % 1000).chain([1000]).collect();
         ends.sort_unstable();

@@ -7,7 +7,7 @@ use libc::{gid_t, mode_t, timespec, timeval, uid_t, utimbuf};
 use stripewise_datapath::Change;
 use stripewise_sys::{Errno, Kind, Mode, Result, Timespec, Timestamps};
 
-use crate::descriptors::{borrow_dir, follows, on_managed, sniff, to_path};
+use crate::descriptors::{borrow_dir, follows, on_managed, record, sniff, to_path};
 use crate::process::{At, errno, fail, identity, serve, state};
 
 /// A name of the application that belongs to a managed file, or to a file that this process may not
@@ -124,7 +124,8 @@ interpose!(
 );
 
 fn unlink_any(at: At, real: impl Fn() -> c_int) -> c_int {
-    on_removed(at, real, |path| serve(|| state::runtime()?.unlink(borrow_dir(at.dir), path).map(|()| 0)))
+    let ours = |path: &Path| serve(|| state::runtime()?.unlink(borrow_dir(at.dir), path).map(|()| 0));
+    record::timed_removal(at, || on_removed(at, real, ours))
 }
 
 /// A managed file moves with its anchor. The data path is needed only where the rename replaces a

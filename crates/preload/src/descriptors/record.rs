@@ -1,15 +1,16 @@
 //! Passes calls on to the recorder.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::atomic::Ordering;
 
-use rustix::fs::{SeekFrom, seek};
+use rustix::fs::{CWD, SeekFrom, openat, seek};
 use stripewise_recorder::{Event, FileId, Flags, Op, Recorder};
-use stripewise_sys::OFlags;
+use stripewise_sys::{Errno, Mode, OFlags, Result};
 
-use crate::descriptors::Entry;
 use crate::descriptors::entry::UNKNOWN_OFFSET;
-use crate::process::{borrow, errno, identity, state};
+use crate::descriptors::{Absolute, Entry, borrow_dir, sniff};
+use crate::process::{At, Closing, Scratch, borrow, errno, identity, state};
 
 /// The parameters of a call, as in [`Event`].
 #[derive(Clone, Copy)]
@@ -60,6 +61,48 @@ pub fn timed_as<T: Copy + TryInto<i64>>(
     let Call { op, flags, offset, size } = call(value);
     recorder.record(&Event { file, op, flags, offset, size, start, end, result });
     value
+}
+
+/// Makes a call that removes a name, and records it if the name was that of a regular file.
+pub fn timed_removal(at: At, run: impl FnOnce() -> c_int) -> c_int {
+    let regular = || at.stat(false).is_ok_and(|stat| sniff::is_regular(&stat));
+    let recorder = if identity::is_vfork_child() { None } else { state::recorder() };
+    let Some(recorder) = recorder.filter(|_| regular()) else { return run() };
+    let start = recorder.now();
+    let result = run();
+    let end = recorder.now();
+    if result == 0 {
+        // SAFETY: the kernel could read the path.
+        let path = errno::quietly(|| path_of_name(at.dir, unsafe { at.name() }.to_bytes()).ok());
+        let file = path.map_or(FileId::NOT_RECORDED, |path| recorder.file_id(path.as_bytes()));
+        if file != FileId::NOT_RECORDED {
+            let Call { op, flags, offset, size } = Call::plain(Op::Unlink);
+            recorder.record(&Event { file, op, flags, offset, size, start, end, result: 0 });
+        }
+    }
+    result
+}
+
+/// The absolute path of a name that need not exist, in a directory that does. Only the directory's
+/// symbolic links are followed.
+#[inline(never)]
+fn path_of_name(dir: c_int, path: &[u8]) -> Result<Absolute> {
+    let begins = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    let (parent, name) = path.split_at(begins);
+    let directory = match dir {
+        _ if !parent.is_empty() => {
+            // The path is copied, since it is not terminated and the process may not use `malloc`.
+            let mut page = Scratch::new()?;
+            page.get_mut(..parent.len()).ok_or(Errno::NAMETOOLONG)?.copy_from_slice(parent);
+            let parent = CStr::from_bytes_until_nul(&page[..]).map_err(|_| Errno::NAMETOOLONG)?;
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let opened = openat(borrow_dir(dir).unwrap_or(CWD), parent, flags, Mode::empty())?;
+            Absolute::of(Closing::new(opened).as_fd().as_raw_fd())?
+        }
+        libc::AT_FDCWD => Absolute::of_working_directory()?,
+        dir => Absolute::of(dir)?,
+    };
+    directory.join(name)
 }
 
 /// Makes a `read` or `write` of a plain file at the descriptor's offset, and records it with that

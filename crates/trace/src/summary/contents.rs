@@ -149,6 +149,8 @@ pub struct OtherCalls {
     pub stat: u64,
     /// Mappings; accesses through them are not in the trace.
     pub map: u64,
+    /// Removals of a name.
+    pub unlink: u64,
     /// Reads and writes that moved nothing: end of file, errors.
     pub empty: u64,
     /// Failed calls of any kind.
@@ -255,6 +257,7 @@ impl OtherCalls {
             Op::Seek => &mut self.seek,
             Op::Stat => &mut self.stat,
             Op::Map => &mut self.map,
+            Op::Unlink => &mut self.unlink,
             Op::Read | Op::Write => &mut self.empty,
             Op::Mark => return, // They have a place of their own.
         };

@@ -46,14 +46,14 @@ impl CopySet<'_> {
     /// Same as `LogicalFile::write_at`.
     unsafe fn write_guarded(&self, kind: Kind, request: &Request<'_>) -> Result<(usize, bool)> {
         let (mut reservation, mut look_ns) = (Reservation::of(self), LOOK_NS);
+        let mut refused = Mask::NONE;
         loop {
             let mut guard = self.map.begin_write(request.range()).logged()?;
-            let parts = self.choose_write(kind, request, guard.spans(), &mut reservation);
+            let usable = self.present_mask().minus(refused);
+            let parts = self.choose_write(kind, request, (guard.spans(), usable), &mut reservation);
             let mut written = Few::new();
             let other = match &parts {
-                Ok(parts) => {
-                    parts.iter().find(|part| !may_write(&guard, part)).map(|part| (part, self.present_mask()))
-                }
+                Ok(parts) => parts.iter().find(|part| !may_write(&guard, part)).map(|part| (part, usable)),
                 // Other nodes write to a copy in which there is no space.
                 Err(part) => Some((part, Mask::ORIGINAL)).filter(|(part, _)| !may_write(&guard, part)),
             };
@@ -65,10 +65,10 @@ impl CopySet<'_> {
                 continue;
             }
             if let Ok(parts) = parts {
-                let mut writer = Writer { copies: self, guard: &mut guard, request, written };
+                let mut writer = Writer { copies: self, guard: &mut guard, request, written, refused };
                 // SAFETY: the caller's promise.
                 let ended = unsafe { writer.write(&parts) };
-                written = writer.written;
+                (written, refused) = (writer.written, writer.refused);
                 let (done, last) = whole(&parts, &ended);
                 let error = last.and_then(|(_, last)| last.error);
                 if done > 0 || error != Some(BEING_MADE) {
@@ -83,7 +83,8 @@ impl CopySet<'_> {
                 }
             }
             // A copier is working on the only copy that could be written to, or on the only one
-            // left after another copy was full. Copies are short: wait and try again.
+            // left after another copy was full. Copies are short: wait and try again. Or a copy
+            // does not accept a write of which other nodes know: the next attempt tells them.
             drop(guard);
             self.release_unused(&mut reservation, &written);
             self.file.sys().sleep_until_ns(self.file.sys().now_ns() + look_ns);
@@ -97,7 +98,7 @@ impl CopySet<'_> {
         self.map.announce(range, copy, usable, &|| self.file.sync_objects(true)).logged()
     }
 
-    /// Chooses the copy to which each range goes.
+    /// Chooses the copy to which each range goes, one of `usable`.
     ///
     /// # Errors
     /// No copy may be written to in a range, the original least of all: the write must be tried
@@ -106,11 +107,10 @@ impl CopySet<'_> {
         &self,
         kind: Kind,
         request: &Request<'_>,
-        known: &[Span],
+        (known, usable): (&[Span], Mask),
         reservation: &mut Reservation<'_>,
     ) -> std::result::Result<Few<Part>, Part> {
-        let all = self.present_mask();
-        let present = self.preferred(all);
+        let present = self.preferred(usable);
         if self.is_mapped() {
             let whole = Part { start: request.offset, end: request.offset + request.len, copy: ORIGINAL };
             let allowed = known.iter().all(|span| !span.forbidden.contains(CopyId::ORIGINAL));
@@ -134,7 +134,7 @@ impl CopySet<'_> {
                 };
                 // A copy that has failed is better than none.
                 let (start, end) = (range.start, range.end);
-                let copy = possible(present).or_else(|| possible(all));
+                let copy = possible(present).or_else(|| possible(usable));
                 let copy = copy.ok_or(Part { start, end, copy: ORIGINAL })?;
                 push(&mut chosen, Part { start, end, copy });
             }
@@ -177,6 +177,8 @@ struct Writer<'a, 'm> {
     request: &'a Request<'a>,
     /// The ranges written so far, with their copies.
     written: Few<Part>,
+    /// The copies that did not accept a range to which other nodes expect this one to write there.
+    refused: Mask,
 }
 
 impl Writer<'_, '_> {
@@ -198,6 +200,11 @@ impl Writer<'_, '_> {
                 self.copies.file.path().display()
             ));
             let rest = Part { start: part.start + done as u64, end: part.end, copy: ORIGINAL };
+            if !may_write(self.guard, &rest) {
+                self.refused = self.refused.with(CopyId::new(part.copy));
+                *ended = Outcome { done, error: Some(BEING_MADE) };
+                continue;
+            }
             // SAFETY: the caller's promise.
             let again = unsafe { self.once(&[rest]) }[0];
             *ended = Outcome { done: done + again.done, error: again.error };
