@@ -93,7 +93,9 @@ fn path_of_name(dir: c_int, path: &[u8]) -> Result<Absolute> {
         _ if !parent.is_empty() => {
             // The path is copied, since it is not terminated and the process may not use `malloc`.
             let mut page = Scratch::new()?;
-            page.get_mut(..parent.len()).ok_or(Errno::NAMETOOLONG)?.copy_from_slice(parent);
+            let place = page.get_mut(..=parent.len()).ok_or(Errno::NAMETOOLONG)?;
+            place[..parent.len()].copy_from_slice(parent);
+            place[parent.len()] = 0;
             let parent = CStr::from_bytes_until_nul(&page[..]).map_err(|_| Errno::NAMETOOLONG)?;
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let opened = openat(borrow_dir(dir).unwrap_or(CWD), parent, flags, Mode::empty())?;
