@@ -35,6 +35,8 @@ enum Command {
     Mix(scripts::Args),
     /// Measures the migration of files on a CephFS, with kills
     Migration(scripts::Args),
+    /// Compares what plans promise with what real programs gain on four set-ups, as root
+    Promises(scripts::Args),
     /// Compares the simulator with real programs on emulated servers
     Simulation(scripts::Args),
 }
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Command::Copies(args) => scripts::run("copies", args),
         Command::Mix(args) => scripts::run("mix", args),
         Command::Migration(args) => scripts::run("migration", args),
+        Command::Promises(args) => scripts::run("promises", args),
         Command::Simulation(args) => scripts::run("simulation", args),
     })
 }
