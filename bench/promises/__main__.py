@@ -34,6 +34,7 @@ import page
 from programs import BINARIES, Failed, Programs
 from records import Records
 from set_ups import SETUPS, in_memory
+from throttled import cpu_s
 
 
 def flags():
@@ -42,7 +43,7 @@ def flags():
     add("--set-ups", nargs="+", choices=SETUPS, default=list(SETUPS), metavar="SETUP", help="[default: all]")
     add("--programs", nargs="+", choices=applications.NAMES, default=applications.NAMES, metavar="PROGRAM", help=", ".join(applications.NAMES))
     add("--records", type=Path, default=Path("promises.jsonl"), help="JSON lines; what it has is not measured again")
-    add("--page", type=Path, help="write the tables there, too, as bench/results.d/ has them")
+    add("--page", type=Path, help="write the tables there, too, and keep its section of causes")
     add("--note", default="", help="a sentence for the page: what else the machine did")
     add("--dir", type=Path, default=Path("/tmp/stripewise-promises"), help="for set-ups, files and tries; on the machine's disk")
     add("--port", type=int, default=41500, help="of the CephFS's monitor, and the next one")
@@ -95,7 +96,9 @@ class Bench:
         set_up.farm.delay(True)
         where = self.args.dir / "tries" / f"{set_up.name}-{program.replace(' ', '-')}"
         details = {"load": os.getloadavg()[0], "command": command.shown(), "bytes": sum(file.stat().st_size for file in set_up.data.iterdir())}
+        busy_s, begun_s = cpu_s(), time.monotonic()
         details |= self.tried(set_up, where, words)
+        details["busy"] = (cpu_s() - busy_s) / (time.monotonic() - begun_s) / os.cpu_count()
         measured = {"seconds": page.seconds_after(details), "bytes": details["bytes"], "verified": "failed" not in details}
         self.records.add(page.EXPERIMENT, set_up.name, {"program": program}, measured, details)
         self.say(" | ".join([set_up.name, *page.row(program, details)]))
@@ -127,11 +130,13 @@ def main():
         try:
             Bench(args, records).measure()
         except (farm.Problem, Failed) as problem:
-            sys.exit(f"promises: {problem}")
+            before = f"; before that: {problem.__context__}" if problem.__context__ else ""
+            sys.exit(f"promises: {problem}{before}")
     text = page.text(records, args)
     print(text)
     if args.page:
-        args.page.write_text(text + "\n")
+        _, mark, causes = (args.page.read_text() if args.page.exists() else "").partition(page.CAUSES)
+        args.page.write_text(text + "\n" + mark + causes)
 
 
 main()

@@ -66,9 +66,10 @@ class Local(Throttled):
 class Cached(Local):
     """A disk and memory, and files in the page cache."""
 
-    name, cold, scale = "cached", False, 24
-    described = """The machine's own (virtual) disk and a tmpfs are the servers, both real. The page
-    cache serves what a run reads if an earlier run has read or written it; nothing empties it."""
+    name, cold, scale = "cached", False, 8
+    described = """The machine's own (virtual) disk, `hdd`, and a tmpfs, `disk`, are the servers, both
+    real. The page cache serves what a run reads if an earlier run has read or written it; nothing
+    empties it. (fio drops its file from the page cache when it starts.)"""
 
     def second(self):
         return self.memory
@@ -77,10 +78,10 @@ class Cached(Local):
 class TwoDisks(Local):
     """A disk, and a loop device whose image is in memory."""
 
-    name, cold, scale = "two-disks", True, 16
-    described = """The machine's own (virtual) disk and a loop device with ext4 on an image in
-    memory are the servers, both real and not throttled. The page cache is emptied before each
-    run."""
+    name, cold, scale = "two-disks", True, 8
+    described = """The machine's own (virtual) disk, `hdd`, and a loop device with ext4 on an image in
+    memory, `ssd`, are the servers, both real and not throttled. The page cache is emptied before
+    each run."""
     size_mib = 4096
 
     def second(self):
