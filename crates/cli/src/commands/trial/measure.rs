@@ -7,7 +7,7 @@ use anyhow::bail;
 use stripewise_cluster::{Plan, RuleIndex};
 use stripewise_recorder::ENV_LIMIT;
 use stripewise_trace::scope::is_data;
-use stripewise_trace::{FileNames, Flags, Trace};
+use stripewise_trace::{FileNames, Flags, Op, Trace};
 
 use crate::darshan::open_trace;
 
@@ -22,8 +22,24 @@ pub struct Run {
     pub sets: BTreeMap<String, f64>,
 }
 
+/// The time that a process is in calls: calls of several threads at the same time count once.
+#[derive(Clone, Copy, Default)]
+struct Busy {
+    ns: u64,
+    /// The end of the calls so far, which come in order of their start.
+    until_ns: u64,
+}
+
+impl Busy {
+    fn add(&mut self, start_ns: u64, end_ns: u64) {
+        self.ns += end_ns.saturating_sub(start_ns.max(self.until_ns));
+        self.until_ns = self.until_ns.max(end_ns);
+    }
+}
+
 /// Sums up the calls of a trace. With a plan, only those on files of its rules count; without one,
-/// those on all files that may hold data.
+/// those on all files that may hold data. A collective call of MPI-IO does not count by itself: in
+/// it, a process makes the calls that do, and waits for others.
 ///
 /// # Errors
 /// The trace cannot be read, or lacks calls.
@@ -37,21 +53,25 @@ pub fn run(path: &Path, plan: Option<&Plan>) -> anyhow::Result<Run> {
         );
     }
     let (set_of, patterns) = sets(&trace, plan)?;
-    // By process: the nanoseconds of each set.
-    let mut by_process: Vec<Vec<u64>> = vec![vec![0; patterns.len()]; trace.processes().len()];
+    // By process: the time of all sets, and that of each.
+    let mut by_process =
+        vec![(Busy::default(), vec![Busy::default(); patterns.len()]); trace.processes().len()];
     let mut requests = trace.requests()?;
     while let Some(batch) = requests.next_batch()? {
-        for call in batch.iter().filter(|call| !call.flags.has(Flags::OUTPUT)) {
+        for call in batch.iter().filter(|call| !call.flags.has(Flags::OUTPUT) && call.op != Op::Mark) {
             if let Some(set) = set_of[call.file as usize] {
-                by_process[call.process as usize][set] += call.end_ns.saturating_sub(call.start_ns);
+                let (all, by_set) = &mut by_process[call.process as usize];
+                all.add(call.start_ns, call.end_ns);
+                by_set[set].add(call.start_ns, call.end_ns);
             }
         }
     }
-    let most = |of: &dyn Fn(&Vec<u64>) -> u64| by_process.iter().map(of).max().unwrap_or(0) as f64 * 1e-9;
-    let of_set = |(set, pattern): (usize, String)| (pattern, most(&|process| process[set]));
+    let most =
+        |of: &dyn Fn(&(Busy, Vec<Busy>)) -> u64| by_process.iter().map(of).max().unwrap_or(0) as f64 * 1e-9;
+    let of_set = |(set, pattern): (usize, String)| (pattern, most(&|(_, sets)| sets[set].ns));
     Ok(Run {
         wall_s: trace.meta().wall_s.unwrap_or_default(),
-        io_s: most(&|process| process.iter().sum()),
+        io_s: most(&|(all, _)| all.ns),
         sets: patterns.into_iter().enumerate().map(of_set).collect(),
     })
 }
@@ -73,4 +93,47 @@ fn sets(trace: &Trace, plan: Option<&Plan>) -> anyhow::Result<(Vec<Option<usize>
         }));
     })?;
     Ok((set_of, patterns))
+}
+
+#[cfg(test)]
+mod tests {
+    use stripewise_trace::{Meta, ProcessInfo, Request, TraceWriter};
+
+    use super::*;
+
+    /// Nested and simultaneous calls of a process count once, and waiting in a collective call not
+    /// at all.
+    #[test]
+    fn the_time_of_a_process_is_that_in_which_it_is_in_calls() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("t");
+        let mut writer = TraceWriter::create(&path).unwrap();
+        let info = ProcessInfo { node: "n".into(), pid: 1, rank: -1, program: "p".into() };
+        let process = writer.process_id(&info);
+        let files = ["/d/a", "/d/b"].map(|name| writer.file_id(name));
+        let call = |op, file: usize, start_ns, end_ns| Request {
+            process,
+            tid: 1,
+            file: files[file],
+            op,
+            flags: Flags::NONE,
+            offset: 0,
+            size: 8,
+            result: 8,
+            start_ns,
+            end_ns,
+        };
+        for request in [
+            call(Op::Mark, 0, 0, 1_000_000_000),
+            call(Op::Open, 0, 0, 100_000_000),
+            call(Op::Resize, 0, 0, 100_000_000),
+            call(Op::Write, 0, 200_000_000, 400_000_000),
+            call(Op::Write, 1, 300_000_000, 600_000_000),
+        ] {
+            writer.push(&request).unwrap();
+        }
+        writer.finish(&Meta::default()).unwrap();
+        let run = run(&path, None).unwrap();
+        assert!((run.io_s - 0.5).abs() < 1e-9, "{}", run.io_s);
+    }
 }
