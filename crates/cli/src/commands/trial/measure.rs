@@ -30,6 +30,15 @@ struct Busy {
     until_ns: u64,
 }
 
+/// The time of one process.
+#[derive(Clone, Default)]
+struct OfProcess {
+    /// On files of all sets.
+    all: Busy,
+    /// On those of each set.
+    sets: Vec<Busy>,
+}
+
 impl Busy {
     fn add(&mut self, start_ns: u64, end_ns: u64) {
         self.ns += end_ns.saturating_sub(start_ns.max(self.until_ns));
@@ -53,25 +62,23 @@ pub fn run(path: &Path, plan: Option<&Plan>) -> anyhow::Result<Run> {
         );
     }
     let (set_of, patterns) = sets(&trace, plan)?;
-    // By process: the time of all sets, and that of each.
-    let mut by_process =
-        vec![(Busy::default(), vec![Busy::default(); patterns.len()]); trace.processes().len()];
+    let idle = OfProcess { sets: vec![Busy::default(); patterns.len()], ..OfProcess::default() };
+    let mut by_process = vec![idle; trace.processes().len()];
     let mut requests = trace.requests()?;
     while let Some(batch) = requests.next_batch()? {
         for call in batch.iter().filter(|call| !call.flags.has(Flags::OUTPUT) && call.op != Op::Mark) {
             if let Some(set) = set_of[call.file as usize] {
-                let (all, by_set) = &mut by_process[call.process as usize];
-                all.add(call.start_ns, call.end_ns);
-                by_set[set].add(call.start_ns, call.end_ns);
+                let process = &mut by_process[call.process as usize];
+                process.all.add(call.start_ns, call.end_ns);
+                process.sets[set].add(call.start_ns, call.end_ns);
             }
         }
     }
-    let most =
-        |of: &dyn Fn(&(Busy, Vec<Busy>)) -> u64| by_process.iter().map(of).max().unwrap_or(0) as f64 * 1e-9;
-    let of_set = |(set, pattern): (usize, String)| (pattern, most(&|(_, sets)| sets[set].ns));
+    let most = |of: &dyn Fn(&OfProcess) -> u64| by_process.iter().map(of).max().unwrap_or(0) as f64 * 1e-9;
+    let of_set = |(set, pattern): (usize, String)| (pattern, most(&|process| process.sets[set].ns));
     Ok(Run {
         wall_s: trace.meta().wall_s.unwrap_or_default(),
-        io_s: most(&|(all, _)| all.ns),
+        io_s: most(&|process| process.all.ns),
         sets: patterns.into_iter().enumerate().map(of_set).collect(),
     })
 }
