@@ -16,6 +16,7 @@
 //!
 //! Streaming types are `Send` but not `Sync`; everything else is plain data.
 
+mod busy;
 pub mod mark;
 pub mod record;
 pub mod scope;
@@ -38,6 +39,7 @@ pub mod summary;
 #[cfg(feature = "files")]
 pub mod synth;
 
+pub use busy::Busy;
 pub use mark::MpiCall;
 pub use record::{Flags, Op, ProcessInfo, Request};
 

@@ -1,7 +1,7 @@
 //! The files of a trace that are planned, and what is left out.
 
 use serde::{Deserialize, Serialize};
-use stripewise_trace::{Flags, Request as Call};
+use stripewise_trace::{Busy, Flags, Op, Request as Call};
 
 /// Requests that take no part in planning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,11 +28,11 @@ impl LeftOut {
     }
 }
 
-/// The time that the reads and writes of a process take, of the process where it is longest,
+/// The time that a process reads, writes, syncs and closes, of the process where it is longest,
 /// nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Busiest {
-    /// Of all reads and writes.
+    /// Of all these calls.
     pub ns: u64,
     /// Of those that are planned.
     pub planned_ns: u64,
@@ -80,8 +80,8 @@ pub(super) struct Scope {
     wanted: Option<Subset>,
     leaves_out_output: bool,
     left_out: LeftOut,
-    /// By process: the time of its reads and writes, and of the planned ones.
-    times: Vec<Busiest>,
+    /// By process: the time of its I/O, and of the planned one.
+    times: Vec<[Busy; 2]>,
     /// A bit for each file of which requests were left out.
     seen: Vec<u64>,
 }
@@ -106,7 +106,10 @@ impl Scope {
         let number = self.wanted.as_ref().map_or(Some(call.file), |wanted| wanted.number(call.file));
         let is_output = self.leaves_out_output && call.flags.has(Flags::OUTPUT);
         let number = number.filter(|_| !is_output);
-        self.add_time(call.process, ns, number.is_some());
+        // What is written may reach the servers only when it is synced, or the file is closed.
+        if call.op.is_data() || matches!(call.op, Op::Sync | Op::Close) {
+            self.add_time(call, number.is_some());
+        }
         if number.is_none() && call.op.is_data() {
             self.note(call.file, ns);
         }
@@ -124,14 +127,16 @@ impl Scope {
     }
 
     #[inline]
-    fn add_time(&mut self, process: u32, ns: u64, is_planned: bool) {
-        let process = process as usize;
+    fn add_time(&mut self, call: &Call, is_planned: bool) {
+        let process = call.process as usize;
         if self.times.len() <= process {
-            self.times.resize(process + 1, Busiest::default());
+            self.times.resize(process + 1, Default::default());
         }
-        let time = &mut self.times[process];
-        time.ns = time.ns.saturating_add(ns);
-        time.planned_ns = time.planned_ns.saturating_add(if is_planned { ns } else { 0 });
+        let [all, planned] = &mut self.times[process];
+        all.add(call);
+        if is_planned {
+            planned.add(call);
+        }
     }
 
     pub fn left_out(&self) -> LeftOut {
@@ -139,8 +144,8 @@ impl Scope {
     }
 
     pub fn busiest(&self) -> Busiest {
-        let most = |of: fn(&Busiest) -> u64| self.times.iter().map(of).max().unwrap_or(0);
-        Busiest { ns: most(|time| time.ns), planned_ns: most(|time| time.planned_ns) }
+        let most = |which: usize| self.times.iter().map(|times| times[which].ns()).max().unwrap_or(0);
+        Busiest { ns: most(0), planned_ns: most(1) }
     }
 }
 

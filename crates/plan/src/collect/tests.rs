@@ -167,8 +167,9 @@ fn logs_and_the_output_of_programs_are_left_out() {
     let files: Vec<String> = ["/d/x.dat", "/d/x.log", "/d/out"].map(str::to_owned).into();
     let Ok(mut collector) = Collector::of_data(&processes(1), &files, MAX_GROUPS);
     for file in 0..3 {
-        collector.add(&call(Called::Write, file, 0, 0));
-        let output = call(Called::Write, file, 0, 1);
+        let time = 100 * u64::from(file);
+        collector.add(&call(Called::Write, file, 0, time));
+        let output = call(Called::Write, file, 0, time + 1);
         collector.add(&Call {
             flags: output.flags.with(Flags::OUTPUT),
             end_ns: output.start_ns + 30,
@@ -179,10 +180,14 @@ fn logs_and_the_output_of_programs_are_left_out() {
     let LeftOut { files, ns: left_ns, all_ns } = collector.left_out();
     assert_eq!((files, left_ns, all_ns), (3, 3 * ns(true) + ns(false), 3 * ns(true) + 3 * ns(false)));
     assert_eq!(collector.busiest(), Busiest { ns: all_ns, planned_ns: all_ns - left_ns });
+    // A sync counts, and with it what another thread does meanwhile.
+    collector.add(&Call { end_ns: 450, ..call(Called::Sync, 0, 0, 400) });
+    collector.add(&Call { end_ns: 460, ..call(Called::Write, 0, 64, 420) });
+    assert_eq!(collector.busiest(), Busiest { ns: all_ns + 60, planned_ns: all_ns - left_ns + 60 });
     let sets = collector.finish().file_sets;
     let requests = |set: &FileSet| set.groups.iter().map(|group| group.count).sum::<u64>();
     let planned: Vec<_> = sets.iter().map(|set| (&*set.pattern, requests(set))).collect();
-    assert_eq!(planned, [("/d/x.dat", 1), ("/d/out", 1)]);
+    assert_eq!(planned, [("/d/x.dat", 2), ("/d/out", 1)]);
 }
 
 #[test]

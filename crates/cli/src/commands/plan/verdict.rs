@@ -103,7 +103,7 @@ fn traced(out: &mut String, planned: &Planned) -> std::fmt::Result {
         if 0.0 < io_s && io_s < wall_s {
             let of = if planned.applications.len() > 1 { format!("{path}: the") } else { "The".to_owned() };
             let text = format!(
-                "{of} busiest process reads and writes for {io_s:.3} s of a run of {wall_s:.3} s, so no layout makes the \
+                "{of} busiest process reads, writes and syncs for {io_s:.3} s of a run of {wall_s:.3} s, so no layout makes the \
                  run more than {:.2} times as fast.",
                 wall_s / (wall_s - io_s)
             );

@@ -7,7 +7,7 @@ use anyhow::bail;
 use stripewise_cluster::{Plan, RuleIndex};
 use stripewise_recorder::ENV_LIMIT;
 use stripewise_trace::scope::is_data;
-use stripewise_trace::{FileNames, Flags, Op, Trace};
+use stripewise_trace::{Busy, FileNames, Flags, Op, Trace};
 
 use crate::darshan::open_trace;
 
@@ -22,14 +22,6 @@ pub struct Run {
     pub sets: BTreeMap<String, f64>,
 }
 
-/// The time that a process is in calls: calls of several threads at the same time count once.
-#[derive(Clone, Copy, Default)]
-struct Busy {
-    ns: u64,
-    /// The end of the calls so far, which come in order of their start.
-    until_ns: u64,
-}
-
 /// The time of one process.
 #[derive(Clone, Default)]
 struct OfProcess {
@@ -37,13 +29,6 @@ struct OfProcess {
     all: Busy,
     /// On those of each set.
     sets: Vec<Busy>,
-}
-
-impl Busy {
-    fn add(&mut self, start_ns: u64, end_ns: u64) {
-        self.ns += end_ns.saturating_sub(start_ns.max(self.until_ns));
-        self.until_ns = self.until_ns.max(end_ns);
-    }
 }
 
 /// Sums up the calls of a trace. With a plan, only those on files of its rules count; without one,
@@ -69,16 +54,16 @@ pub fn run(path: &Path, plan: Option<&Plan>) -> anyhow::Result<Run> {
         for call in batch.iter().filter(|call| !call.flags.has(Flags::OUTPUT) && call.op != Op::Mark) {
             if let Some(set) = set_of[call.file as usize] {
                 let process = &mut by_process[call.process as usize];
-                process.all.add(call.start_ns, call.end_ns);
-                process.sets[set].add(call.start_ns, call.end_ns);
+                process.all.add(call);
+                process.sets[set].add(call);
             }
         }
     }
     let most = |of: &dyn Fn(&OfProcess) -> u64| by_process.iter().map(of).max().unwrap_or(0) as f64 * 1e-9;
-    let of_set = |(set, pattern): (usize, String)| (pattern, most(&|process| process.sets[set].ns));
+    let of_set = |(set, pattern): (usize, String)| (pattern, most(&|process| process.sets[set].ns()));
     Ok(Run {
         wall_s: trace.meta().wall_s.unwrap_or_default(),
-        io_s: most(&|process| process.all.ns),
+        io_s: most(&|process| process.all.ns()),
         sets: patterns.into_iter().enumerate().map(of_set).collect(),
     })
 }
