@@ -103,6 +103,21 @@ fn a_part_of_the_time_is_drawn_larger() {
 }
 
 #[test]
+fn what_is_no_part_of_a_time_is_refused() {
+    let place = inputs();
+    for (time, problem) in [
+        ("5", "FROM..TO, in seconds: 12..14.5"),
+        ("5..4", "it ends at 4 s and begins at 5 s"),
+        ("x..4", "`x` is not a number of seconds"),
+        ("-1..4", "`-1` is not a number of seconds"),
+    ] {
+        let output = place.output(&["report", "-t", "job.trace", &format!("--time={time}")]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && said.contains(problem), "{said}");
+    }
+}
+
+#[test]
 fn a_page_is_readable_by_others() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
@@ -118,9 +133,6 @@ fn bad_input_is_refused_in_one_line() {
     refused(&place, "report", "give at least one of -t TRACE, -p PLAN.TOML, -r RESULTS.JSON and -s FILE");
     refused(&place, "report -t missing.trace", "missing.trace");
     refused(&place, "report -p plan.toml --time 1..2", "--time is a part of a trace: add -t TRACE");
-    refused(&place, "report -t job.trace --time 5", "FROM..TO, in seconds: 12..14.5");
-    refused(&place, "report -t job.trace --time 5..4", "it ends at 4 s and begins at 5 s");
-    refused(&place, "report -t job.trace --time x..4", "`x` is not a number of seconds");
     refused(
         &place,
         "report -t job.trace --time 1000..",
