@@ -29,7 +29,7 @@ use crate::{files, output};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   stripewise report -t job.trace                             what the application does
-  stripewise report -t job.trace --time 12..14.5             two and a half seconds of it, larger
+  stripewise report -t job.trace --time ..2                  its first two seconds, larger
   stripewise report -t job.trace -p plan.toml                and its layouts, drawn
   stripewise plan job.trace -c cluster.toml --json --candidates > plan.json
   stripewise report -t job.trace -p plan.toml --predictions plan.json
