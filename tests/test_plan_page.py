@@ -54,7 +54,7 @@ def test_the_promise_is_held_against_the_trace(python, stripewise, cluster, tmp_
     stripewise("trace", "-o", trace, "--", python, "-c", script, cluster.data / "f.dat")
     slow.write_text(re.sub(r"startup_s = [^,]+", "startup_s = 1.0", cluster.text()))
     page = " ".join(stripewise("plan", trace, "-c", slow, "-o", cluster.plan).out.split())
-    said = re.search(r"reads and writes for ([\d.]+) s of a run of ([\d.]+) s, so no layout makes the run more than ([\d.]+) times", page)
+    said = re.search(r"reads, writes and syncs for ([\d.]+) s of a run of ([\d.]+) s, so no layout makes the run more than ([\d.]+) times", page)
     io_s, run_s, factor = map(float, said.groups())
     assert run_s > 0.3 and factor == pytest.approx(run_s / (run_s - io_s), abs=0.02)
     assert "BEWARE: the traced run took" in page
