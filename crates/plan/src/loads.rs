@@ -54,7 +54,12 @@ pub fn loads_of(
         (now, planned)
     };
     let of_sets: Vec<_> = workload.file_sets.par_iter().zip(decisions).map(of_set).collect();
-    let mut all: Vec<ServerLoad> = (0..servers.count() as u32).map(|target| unused(cluster, target)).collect();
+    let unused = |target| ServerLoad {
+        server: cluster.name_of(target),
+        now: Demand::default(),
+        planned: Demand::default(),
+    };
+    let mut all: Vec<ServerLoad> = (0..servers.count() as u32).map(unused).collect();
     for (now, planned) in of_sets {
         for (all, (now, planned)) in all.iter_mut().zip(now.into_iter().zip(planned)) {
             all.now.add(now);
@@ -77,13 +82,6 @@ fn demands(problem: &Problem<'_>, judged: &Judged, count: usize) -> Vec<Demand> 
         mapped.add_busy(group, problem.servers, &mut busy_s);
     }
     bytes.into_iter().zip(busy_s).map(|(bytes, busy_s)| Demand { bytes, busy_s }).collect()
-}
-
-fn unused(cluster: &Cluster, target: u32) -> ServerLoad {
-    let tier = cluster.tier_of(target).expect("a target belongs to a tier");
-    let index = target - cluster.targets_of(tier).start;
-    let server = format!("{}/{index}", cluster.tiers[tier].name);
-    ServerLoad { server, now: Demand::default(), planned: Demand::default() }
 }
 
 impl Demand {
