@@ -18,7 +18,7 @@ use crate::error::{LogOnce, Logged};
 use crate::{Errno, Result, notice};
 
 /// The errno with which the map refuses a write to a copy that is the destination of a running
-/// copier.
+/// copier, or to another copy than other nodes know of. The write is tried again.
 const BEING_MADE: Errno = Errno::BUSY;
 /// Pause between polls for a copier to finish, ns: the first, and the maximum.
 const LOOK_NS: u64 = 50_000;
