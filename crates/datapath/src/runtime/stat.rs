@@ -20,7 +20,7 @@ use crate::paths;
 use crate::{Errno, Result, intent};
 
 /// Attempts to stat a file that other processes replace at the same time.
-const TRIES: usize = 8;
+const TRIES: usize = 100;
 
 impl Runtime {
     /// Corrects `stat`, the kernel's result for the file at `path` (`follow`: symbolic links were
@@ -33,7 +33,8 @@ impl Runtime {
     /// manifest has). Every other file is opened and its first bytes are read.
     ///
     /// # Errors
-    /// The file could not be examined, or its size could not be determined.
+    /// The file could not be examined, or its size could not be determined. ESTALE: the name is
+    /// given to another file all the time.
     pub fn correct_stat(&self, dir: Dir<'_>, path: &Path, follow: bool, stat: &mut Stat) -> Result<bool> {
         let mut replaced = false;
         for _ in 0..TRIES {
@@ -70,7 +71,8 @@ impl Runtime {
             *stat = self.sys().stat_at(dir, path, follow)?;
             replaced = true;
         }
-        Ok(replaced)
+        // The kernel's result may be that of an anchor, whose size is not the file's.
+        Err(Errno::STALE)
     }
 
     fn is_key(&self, fd: &Fd, stat: &Stat) -> Result<bool> {
