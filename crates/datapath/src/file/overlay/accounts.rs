@@ -43,6 +43,10 @@ const USING: u64 = 1;
 
 /// A node is handed at least this part of the space: few visits, and little that others lack.
 const PARTS: u64 = 64;
+/// Where that is little, a node that asks again is handed up to so many times its request, but at
+/// most this part of what is left.
+const REQUESTS_MAX: u64 = 16;
+const PARTS_LEFT: u64 = 4;
 /// Time for which the ledger is not asked after it had too little, ns.
 const FULL_NS: u64 = 1_000_000_000;
 
@@ -115,12 +119,12 @@ impl ServerSpace {
 
     /// Asks the ledger for space. Returns whether this node has enough now.
     fn ask(&self, ledger: &Ledger, bytes: u64, limit: u64) -> bool {
-        let part = bytes.max(limit / PARTS);
-        self.word(PART).store(part, Ordering::Release);
         let (mut more, mut has) = (0, false);
         let visited = self.visit(ledger, |handed| {
             let lacking = bytes.saturating_sub(self.word(FREE).load(Ordering::Acquire));
             let left = limit.saturating_sub(handed);
+            let part = next_part(self.word(PART).load(Ordering::Acquire), bytes, limit, left);
+            self.word(PART).store(part, Ordering::Release);
             has = lacking <= left;
             more = if has && lacking > 0 { part.min(left) } else { 0 };
             handed + more
@@ -170,6 +174,13 @@ impl ServerSpace {
         }
         self.word(USED).store(handed.bytes, Ordering::Release);
     }
+}
+
+/// The bytes that a node is handed, if there are as many. It grows with each visit, so a node that
+/// needs little keeps little from the others.
+fn next_part(last: u64, bytes: u64, limit: u64, left: u64) -> u64 {
+    let grown = last.saturating_mul(2).min(bytes.saturating_mul(REQUESTS_MAX)).min(left / PARTS_LEFT);
+    grown.max(limit / PARTS).max(bytes)
 }
 
 pub(crate) struct Spaces {

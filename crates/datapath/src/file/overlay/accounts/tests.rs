@@ -131,6 +131,27 @@ proptest! {
     }
 }
 
+/// A small cache is filled with few visits, though each request is larger than a part of it.
+#[test]
+fn nodes_that_fill_a_cache_visit_the_ledger_seldom() {
+    const REQUEST: u64 = LIMIT / 50;
+    let bed = Bed::new();
+    let nodes: Vec<_> = (0..NODES).map(|node| bed.account(node, 0)).collect();
+    let (mut visits, mut filled) = (0, 0);
+    for node in (0..NODES).cycle() {
+        let space = &nodes[node][0].space;
+        let lacks = space.word(FREE).load(Ordering::Acquire) < REQUEST;
+        if !take_at_once(&nodes[node], REQUEST) {
+            break;
+        }
+        visits += u64::from(lacks);
+        filled += REQUEST;
+    }
+    let free: u64 = nodes.iter().map(|node| node[0].space.word(FREE).load(Ordering::Acquire)).sum();
+    assert!(visits <= 24, "{visits} visits");
+    assert!(filled + free > LIMIT - REQUEST && free < LIMIT / 8, "{filled} of {LIMIT}, {free} free");
+}
+
 /// The words of a node survive its processes, and say what the node had been handed.
 #[test]
 fn what_a_node_was_handed_is_void_after_a_count() {
