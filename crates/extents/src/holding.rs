@@ -6,16 +6,16 @@ use std::ops::Range;
 use crate::joined::Joined;
 use crate::nodelog::Appended;
 use crate::nodes::{
-    Engine, FileEngine, Hold, HoldKind, Log, Record, Session, is_alone, is_granted_beside, is_usable, is_write,
-    may_add, may_add_beside, own_holds, with_hold, without_holds, written_by_others,
+    Engine, FileEngine, Hold, HoldKind, Log, Record, Session, is_alone, is_asked_for, is_granted_beside,
+    is_usable, is_write, may_add_beside, own_holds, widest_write, with_hold, without_holds, written_by_others,
 };
 use crate::session::Patience;
 use crate::shared::{COPIER_BYTE, Held, Word};
 use crate::wait::Wait;
 use crate::{CopyId, Map, MapError, Mask, Result};
 
-/// A hold is rounded up to whole blocks of this size, so that a node that goes through a file
-/// appends to the log once per block.
+/// A hold is rounded up to whole blocks of this size, as far as others allow, so that a node that
+/// goes through a file appends to the log once per block.
 const BLOCK_BYTES: u64 = if cfg!(test) { 4096 } else { 64 << 20 };
 
 /// Syncs the objects of all copies, as for [`Map::sync`].
@@ -26,6 +26,8 @@ enum Answer {
     Held,
     /// The hold is being given up.
     GivenUp,
+    /// Others wait for these holds there, and this one would be another one that they wait for.
+    Asked(Vec<Held>),
     /// No more holds fit into the table.
     Full,
     /// The session was alone, and has not given that up in the log.
@@ -57,6 +59,7 @@ impl Map {
             match joined.try_to_hold(&range, copy, usable)? {
                 Answer::Held => return Ok(()),
                 Answer::GivenUp => joined.give_up(|held| held.is_given_up, sync_data)?,
+                Answer::Asked(asked) => joined.give_up(|held| asked.contains(held), sync_data)?,
                 Answer::Full => joined.give_up(|_| true, sync_data)?,
                 Answer::StillAlone => joined.end_alone(sync_data)?,
                 Answer::Suspect => self.sync(sync_data)?,
@@ -89,16 +92,16 @@ fn rounded(range: &Range<u64>) -> Range<u64> {
 
 /// The `write` hold to add for a write of `range`: to `copy`, or where others write to one that is
 /// usable, to theirs.
-fn hold_for(log: &Log, own: Session, range: &Range<u64>, copy: CopyId, usable: Mask) -> Option<Hold> {
+fn hold_for(log: &Log, own: Session, range: &Range<u64>, copy: CopyId, usable: Mask) -> Option<Held> {
     let others = written_by_others(log, own, range);
     let copy = match others.lowest() {
         Some(theirs) if usable.contains(theirs) => theirs,
         Some(_) => return None,
         None => copy,
     };
-    let hold = |range| Hold { range, kind: HoldKind::Write(copy) };
-    let holds = [hold(rounded(range)), hold(range.clone())];
-    holds.into_iter().find(|hold| may_add(log, own, hold))
+    let range = widest_write(log, own, range, rounded(range), copy)?;
+    let is_forced = !written_by_others(log, own, &range).is_empty();
+    Some(Held { range, copy, is_given_up: false, is_forced })
 }
 
 impl Joined {
@@ -146,15 +149,14 @@ impl Joined {
             let is_other = !others.is_empty() && (others.len() > 1 || others.and(usable).is_empty());
             return (if is_other { Answer::OtherCopy } else { Answer::Busy }, None);
         };
-        let HoldKind::Write(to) = hold.kind else { return (Answer::Busy, None) };
-        let is_given_up = holds.iter().any(|held| held.is_given_up && held.hold() == hold);
+        let is_given_up = |held: &Held| held.is_given_up && held.hold() == hold.hold();
+        let is_asked = |held: &Held| held.overlaps(range) && is_asked_for(log, own, &held.hold());
+        let asked: Vec<_> = holds.iter().filter(|held| is_asked(held)).cloned().collect();
         match () {
             () if is_alone(log, own) => (Answer::StillAlone, None),
-            () if is_given_up => (Answer::GivenUp, None),
-            () => {
-                let is_forced = !written_by_others(log, own, &hold.range).is_empty();
-                (Answer::Held, Some(Held { range: hold.range, copy: to, is_given_up: false, is_forced }))
-            }
+            () if holds.iter().any(is_given_up) => (Answer::GivenUp, None),
+            () if !asked.is_empty() => (Answer::Asked(asked), None),
+            () => (Answer::Held, Some(hold)),
         }
     }
 
@@ -211,24 +213,34 @@ impl Joined {
         if self.has_dead_copier()? {
             return Ok(false);
         }
-        self.wait_for_exclusive(range)?;
-        let hold = Hold { range: range.clone(), kind: HoldKind::Write(copy) };
+        if !self.try_claim(range, copy)? {
+            // Another node may claim the same copy first, and then need not give it up.
+            self.ask_for_exclusive(range, |_| self.try_claim(range, copy))?;
+        }
+        Ok(true)
+    }
+
+    /// Adds a `write` hold for a copy, in place of `exclusive`, unless others write to another one.
+    /// Returns whether it did.
+    fn try_claim(&self, range: &Range<u64>, copy: CopyId) -> Result<bool> {
         let _node = self.lock_node()?;
         self.with_engine(|engine| {
-            let own = engine.session();
+            let (own, mut claimed) = (engine.session(), None);
             let decide = &mut |log: &Log| {
-                let mut kept = own_holds(log, own).to_vec();
-                kept.retain(is_write);
-                kept.push(hold.clone());
-                vec![Record::Holds(own, kept)]
+                claimed = hold_for(log, own, range, copy, Mask::only(copy));
+                let writes = own_holds(log, own).iter().filter(|hold| is_write(hold)).cloned();
+                let record = |held: &Held| Record::Holds(own, writes.chain([held.hold()]).collect());
+                claimed.as_ref().map(record).into_iter().collect()
             };
-            if let Appended::Done = self.append_marked(engine, decide)? {
+            let Appended::Done = self.append_marked(engine, decide)? else { return Ok(false) };
+            let is_claimed = claimed.is_some();
+            if is_claimed {
                 let mut holds = self.shared.holds();
-                holds.push(Held { range: range.clone(), copy, is_given_up: false, is_forced: false });
+                holds.extend(claimed);
                 self.shared.set_holds(&holds);
-                self.end_append();
             }
-            Ok(true)
+            self.end_append();
+            Ok(is_claimed)
         })
     }
 
@@ -244,8 +256,14 @@ impl Joined {
 
     /// Adds `exclusive` on a range, and waits until it is granted. The caller is the copier.
     pub fn wait_for_exclusive(&self, range: &Range<u64>) -> Result<()> {
+        self.ask_for_exclusive(range, Ok)
+    }
+
+    /// Adds `exclusive` on a range, and looks at the log until `is_done`, which is told whether it
+    /// is granted. The caller is the copier.
+    fn ask_for_exclusive(&self, range: &Range<u64>, is_done: impl Fn(bool) -> Result<bool>) -> Result<()> {
         let mut patience = Patience::new(&self.sys);
-        while !self.try_exclusive(range, true)? {
+        while !is_done(self.try_exclusive(range, true)?)? {
             self.end_dead_append()?;
             self.recover_some(false)?;
             let paused = patience.pause().map_err(crate::error::caller("wait for another node"));
@@ -400,4 +418,27 @@ pub(crate) fn is_truncated(log: &Log, except: &[Session]) -> bool {
 /// Whether a dead session may have been cutting the file.
 pub(crate) fn cuts(log: &Log, session: Session) -> bool {
     own_holds(log, session).iter().any(|hold| matches!(hold.kind, HoldKind::Exclusive | HoldKind::Alone))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nodes::tests::rules::log;
+
+    #[test]
+    fn a_hold_reaches_up_to_those_of_others_with_another_copy() {
+        let [original, other] = [0, 1].map(CopyId::new);
+        let write = |range| Hold { range, kind: HoldKind::Write(other) };
+        let log = log([&[], &[write(0..64), write(1000..1100)], &[write(2 * BLOCK_BYTES..3 * BLOCK_BYTES)]]);
+        let found = |range, usable| hold_for(&log, Session(1), &range, original, usable);
+        let held = |range, copy, is_forced| Some(Held { range, copy, is_given_up: false, is_forced });
+        assert_eq!(found(200..300, Mask::all(2)), held(64..1000, original, false));
+        assert_eq!(found(2000..2001, Mask::all(2)), held(1100..BLOCK_BYTES, original, false));
+        assert_eq!(
+            found(BLOCK_BYTES + 1..BLOCK_BYTES + 2, Mask::all(2)),
+            held(BLOCK_BYTES..2 * BLOCK_BYTES, original, false)
+        );
+        assert_eq!(found(10..20, Mask::all(2)), held(0..BLOCK_BYTES, other, true));
+        assert_eq!(found(10..20, Mask::ORIGINAL), None);
+    }
 }

@@ -34,8 +34,8 @@ pub struct Settings {
     /// The parent of the extent maps' run directories, instead of `/dev/shm/stripewise-UID`. Must
     /// be in memory and the same for all processes of the machine.
     pub run_base: Option<PathBuf>,
-    /// Enables a background thread in this process for files with several copies; the function is
-    /// called around every unit of its work. `None`: only other processes do background work.
+    /// Enables background threads in this process for files with several copies; the function is
+    /// called around every unit of their work. `None`: only other processes do background work.
     pub background: Option<Around>,
     /// Called when this process leaves a file, while its counts are still available, see
     /// [`LogicalFile::take_statistics`].
@@ -136,7 +136,7 @@ impl Runtime {
             return present;
         }
         if let Some(background) = &self.context.background {
-            file.as_work().into_iter().for_each(|work| background.add(work));
+            file.as_copying().into_iter().for_each(|work| background.copying.add(work));
         }
         files.insert(key, Arc::downgrade(&file));
         if files.len().is_power_of_two() {

@@ -232,9 +232,11 @@ impl LogicalFile {
         self.copies()?.map_or(Ok(0), |copies| copies.work_once(step, 3))
     }
 
-    /// Does what the background thread does on a file with several copies.
+    /// Does what the background threads do on a file with several copies.
     pub fn background_work(&self) -> u64 {
-        self.copies().unwrap().unwrap().work().unwrap()
+        let copies = self.copies().unwrap().unwrap();
+        copies.serve_other_nodes().unwrap();
+        copies.work().unwrap()
     }
 
     pub fn all(&self) -> Result<Vec<u8>> {

@@ -25,5 +25,5 @@ pub use record::{Batch, Hold, HoldKind, Record, Session, decode_batch, encode_ba
 pub use rules::{
     collapse, evicted, evictions_of_others, is_alone, is_asked, is_asked_for, is_granted, is_granted_beside,
     is_usable, is_write, join, may_add, may_add_beside, may_be_alone, may_punch, may_recover,
-    owes_acknowledgement, own_holds, recover, with_hold, without_holds, written_by_others,
+    owes_acknowledgement, own_holds, recover, widest_write, with_hold, without_holds, written_by_others,
 };

@@ -61,6 +61,26 @@ pub fn may_add_beside(log: &Log, own: Session, dead: Session, hold: &Hold) -> bo
     alone && is_usable(log, own) && !log.holds_of_others_but(own, dead).any(conflicts)
 }
 
+/// The widest range around `range` and in `within`, which contains it, for which the session may
+/// add `write` to `copy`. `None` if it may not in `range` itself.
+pub fn widest_write(
+    log: &Log,
+    own: Session,
+    range: &Range<u64>,
+    within: Range<u64>,
+    copy: CopyId,
+) -> Option<Range<u64>> {
+    let kind = HoldKind::Write(copy);
+    if !may_add(log, own, &Hold { range: range.clone(), kind }) {
+        return None;
+    }
+    let others = log.holds_of_others(own).filter(|other| other.kind != kind);
+    Some(others.fold(within, |widest, other| match other.range.end <= range.start {
+        true => widest.start.max(other.range.end)..widest.end,
+        false => widest.start..widest.end.min(other.range.start),
+    }))
+}
+
 /// Whether an `exclusive` or `evict` hold on `range` is granted: no other session has uncommitted
 /// bytes or writes there (H2). Once true, it stays true as long as the hold is there, so the log
 /// may be an earlier state.

@@ -216,26 +216,27 @@ fn make_recorder(settings: &stripewise_recorder::Settings<'_>) -> Option<Recorde
     recorder
 }
 
-static WORKING: AtomicBool = AtomicBool::new(false);
+/// Background threads that are at work.
+static WORKING: AtomicU32 = AtomicU32::new(0);
 static STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// Does a piece of background work on files with several copies like a call on a managed file:
-/// forks wait for it, and calls of the library's dependencies go to the kernel. The data path has a
-/// thread for such work, in which all signals are blocked. The work is not recorded, because it
+/// forks wait for it, and calls of the library's dependencies go to the kernel. The data path has
+/// threads for such work, in which all signals are blocked. The work is not recorded, because it
 /// calls the data path directly.
 fn around(work: &mut dyn FnMut()) {
     let _guard = SignalForkGuard::new();
-    WORKING.store(true, Ordering::SeqCst);
+    WORKING.fetch_add(1, Ordering::SeqCst);
     if !STOPPED.load(Ordering::SeqCst) {
         errno::quietly(work);
     }
-    WORKING.store(false, Ordering::SeqCst);
+    WORKING.fetch_sub(1, Ordering::SeqCst);
 }
 
 /// Called at the end of the process: waits for the background work in progress. No more begins.
 pub fn stop_background() {
     STOPPED.store(true, Ordering::SeqCst);
-    while WORKING.load(Ordering::SeqCst) {
+    while WORKING.load(Ordering::SeqCst) > 0 {
         std::thread::sleep(Duration::from_micros(100));
     }
 }
@@ -252,8 +253,8 @@ mod tests {
         let _alone = guard::TESTED.lock();
         static DONE: AtomicU32 = AtomicU32::new(0);
         around(&mut || panic!("a defect in a piece of work"));
-        assert!(!WORKING.load(Ordering::SeqCst));
-        let worker = std::thread::spawn(|| {
+        assert_eq!(WORKING.load(Ordering::SeqCst), 0);
+        let worker = || {
             while !STOPPED.load(Ordering::SeqCst) {
                 around(&mut || {
                     assert!(guard::active());
@@ -262,7 +263,8 @@ mod tests {
                     DONE.fetch_add(1, Ordering::SeqCst);
                 });
             }
-        });
+        };
+        let workers = [worker, worker].map(std::thread::spawn);
         while DONE.load(Ordering::SeqCst) == 0 {
             std::thread::yield_now();
         }
@@ -270,7 +272,7 @@ mod tests {
         let done = DONE.load(Ordering::SeqCst);
         assert!(done.is_multiple_of(2), "stopped in the middle");
         around(&mut || unreachable!());
-        worker.join().unwrap();
+        workers.into_iter().for_each(|worker| worker.join().unwrap());
         assert_eq!(DONE.load(Ordering::SeqCst), done);
     }
 }

@@ -1,8 +1,8 @@
-//! Background work: one thread per process for all its files with several copies, the exclusion of
-//! its work from the close of a file, and its progress on a file.
+//! Background work: the threads of a process for all its files with several copies, the exclusion
+//! of their work from the close of a file, and its progress on a file.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use stripewise_policy::background::{POLL_NS, Pace, Pauses, longer_poll_ns};
 use stripewise_policy::yielding::Yielding;
@@ -18,16 +18,39 @@ const RESTS_MAX: u32 = 32;
 /// dropped.
 pub(crate) type Work = Arc<dyn Fn() -> Option<u64> + Send + Sync>;
 
+/// The background threads of a process.
 pub(crate) struct Background {
+    /// Copies and evicts.
+    pub copying: Arc<Worker>,
+    /// Does what other nodes wait for, while a copy takes its time.
+    pub serving: Arc<Worker>,
+}
+
+impl Background {
+    pub fn new(sys: &SysRef, around: Around) -> Self {
+        let worker = |name| Arc::new(Worker::new(sys.clone(), name, around));
+        Self { copying: worker("stripewise-copy"), serving: worker("stripewise-node") }
+    }
+
+    /// For a forked child: it has no threads, and starts them when it uses a file.
+    pub fn after_fork_child(&self) {
+        [&self.copying, &self.serving].iter().for_each(|worker| worker.running.store(false, Ordering::Release));
+    }
+}
+
+/// A thread that goes through the works of files, again and again.
+pub(crate) struct Worker {
     sys: SysRef,
+    /// The name of the thread, at most 15 bytes.
+    name: &'static str,
     works: ForkLock<Vec<Work>>,
     running: AtomicBool,
     around: Around,
 }
 
-impl Background {
-    pub fn new(sys: SysRef, around: Around) -> Arc<Self> {
-        Arc::new(Self { sys, works: ForkLock::default(), running: AtomicBool::new(false), around })
+impl Worker {
+    fn new(sys: SysRef, name: &'static str, around: Around) -> Self {
+        Self { sys, name, works: ForkLock::default(), running: AtomicBool::new(false), around }
     }
 
     pub fn add(self: &Arc<Self>, work: Work) {
@@ -42,14 +65,9 @@ impl Background {
             return;
         }
         let own = self.clone();
-        if stripewise_sys::thread::start("stripewise-copy", move || own.run()).is_err() {
+        if stripewise_sys::thread::start(self.name, move || own.run()).is_err() {
             self.running.store(false, Ordering::Release);
         }
-    }
-
-    /// For a forked child: it has no thread, and starts one when it uses a file.
-    pub fn after_fork_child(&self) {
-        self.running.store(false, Ordering::Release);
     }
 
     fn run(&self) {
@@ -88,36 +106,37 @@ impl Background {
 /// Pause between polls for background work to end, ns.
 const LOOK_NS: u64 = 100_000;
 
-/// Shared by a file and the background thread. The thread holds a reference to the file only during
+/// Shared by a file and the background threads. A thread holds a reference to the file only during
 /// its turn, so its reference is never the last one.
 ///
 /// `begin` sets `working` before it reads `paused`, and `pause` sets `paused` before it reads
 /// `working`. All four accesses are sequentially consistent, so at least one side sees the other.
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
-    working: AtomicBool,
+    /// Threads whose turn it is.
+    working: AtomicU32,
     paused: AtomicBool,
 }
 
-/// The background thread's turn, until dropped.
+/// A background thread's turn, until dropped.
 pub(crate) struct Working<'a>(&'a Turn);
 
 impl Turn {
     /// Begins a unit of background work; `None` while the file is paused.
     pub fn begin(&self) -> Option<Working<'_>> {
-        self.working.store(true, Ordering::SeqCst);
+        self.working.fetch_add(1, Ordering::SeqCst);
         let working = Working(self);
         (!self.paused.load(Ordering::SeqCst)).then_some(working)
     }
 
     pub fn is_working(&self) -> bool {
-        self.working.load(Ordering::SeqCst)
+        self.working.load(Ordering::SeqCst) > 0
     }
 
-    /// Pauses background work and waits for the current unit to end.
+    /// Pauses background work and waits for the current units to end.
     pub fn pause(&self, sys: &SysRef) {
         self.paused.store(true, Ordering::SeqCst);
-        while self.working.load(Ordering::SeqCst) {
+        while self.is_working() {
             sys.sleep_until_ns(sys.now_ns() + LOOK_NS);
         }
     }
@@ -129,15 +148,15 @@ impl Turn {
         }
     }
 
-    /// For a forked child, which has no background thread.
+    /// For a forked child, which has no background threads.
     pub fn after_fork_child(&self) {
-        self.working.store(false, Ordering::SeqCst);
+        self.working.store(0, Ordering::SeqCst);
     }
 }
 
 impl Drop for Working<'_> {
     fn drop(&mut self) {
-        self.0.working.store(false, Ordering::SeqCst);
+        self.0.working.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -203,7 +222,7 @@ mod tests {
         let (turn, sys): (Turn, SysRef) = (Turn::default(), Arc::new(Real));
         let (done, at_work) = (AtomicBool::new(false), AtomicUsize::new(0));
         std::thread::scope(|scope| {
-            scope.spawn(|| {
+            let work = || {
                 while !done.load(Ordering::Relaxed) {
                     if let Some(_working) = turn.begin() {
                         at_work.fetch_add(1, Ordering::SeqCst);
@@ -211,7 +230,8 @@ mod tests {
                         at_work.fetch_sub(1, Ordering::SeqCst);
                     }
                 }
-            });
+            };
+            (0..2).for_each(|_| drop(scope.spawn(work)));
             for _ in 0..200 {
                 turn.pause(&sys);
                 for _ in 0..20 {

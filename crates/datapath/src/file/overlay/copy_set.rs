@@ -146,7 +146,10 @@ impl<'f> CopySet<'f> {
     pub(crate) fn begin(&self) -> UnderWay<'f> {
         self.overlay.turn.resume();
         if let Some(background) = &self.overlay.context.background {
-            background.start();
+            background.copying.start();
+            if self.overlay.is_served.load(Ordering::Relaxed) {
+                background.serving.start();
+            }
         }
         self.overlay.under_way.fetch_add(1, Ordering::Relaxed);
         self.map.count(Counter::Requests, 1);

@@ -137,7 +137,9 @@ impl Space for Reservation<'_> {
 
     fn take_clean(&mut self, want: &Want<'_>) -> bool {
         let Some(copies) = self.copies else { return false };
-        if copies.usable(CopyId::new(want.copy)).is_none() {
+        // Other nodes would have to acknowledge the eviction first, which takes them up to a
+        // second. The request does not wait for that, and background work evicts.
+        if copies.usable(CopyId::new(want.copy)).is_none() || copies.is_sharing() {
             return false;
         }
         for copy in eviction_order(want.copy, copies.overlay.manifest.all_copies().count()) {

@@ -41,6 +41,8 @@ pub(crate) struct Overlay {
     pub(crate) reported: ForkLock<Counts>,
     /// Excludes background work while the file is closed.
     pub(crate) turn: Arc<Turn>,
+    /// A background thread does what other nodes wait for.
+    pub(crate) is_served: AtomicBool,
     pub(crate) progress: Progress,
     pub(crate) activity: Activity,
     /// Number of requests of this process in progress.
@@ -62,7 +64,7 @@ pub(crate) struct Context {
     pub spaces: Spaces,
     pub activities: SharedWords,
     /// `None` if this process does no background work.
-    pub background: Option<Arc<Background>>,
+    pub background: Option<Background>,
 }
 
 impl Context {
@@ -79,7 +81,7 @@ impl Context {
             data: CriticalData::default(),
             spaces: Spaces::new(sys.clone()),
             activities: SharedWords::default(),
-            background: background.map(|around| Background::new(sys.clone(), around)),
+            background: background.map(|around| Background::new(&sys, around)),
             sys,
             node,
             run_base,
@@ -137,6 +139,7 @@ impl Overlay {
             mapped: AtomicBool::new(false),
             reported: ForkLock::default(),
             turn: Arc::default(),
+            is_served: AtomicBool::new(false),
             progress: Progress::default(),
             under_way: AtomicU32::new(0),
             accounts: Default::default(),

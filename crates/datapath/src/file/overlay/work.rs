@@ -24,9 +24,33 @@ use crate::file::copy::OpenCopy;
 const AFTER_ERROR_NS: u64 = 1_000_000_000;
 
 impl LogicalFile {
-    /// The background work of a file with several copies. Between two units it holds no reference
-    /// to the file.
-    pub(crate) fn as_work(self: &Arc<Self>) -> Option<Work> {
+    /// Copies and evictions of a file with several copies.
+    pub(crate) fn as_copying(self: &Arc<Self>) -> Option<Work> {
+        self.as_work(|file, copies| {
+            file.begin_serving(copies);
+            copies.work().unwrap_or_else(|_| {
+                copies.overlay.progress.rest(file.sys().now_ns() + AFTER_ERROR_NS);
+                0
+            })
+        })
+    }
+
+    /// Lets other nodes be served from now on, if there can be any.
+    fn begin_serving(self: &Arc<Self>, copies: &CopySet<'_>) {
+        let Overlay { is_served, context, .. } = copies.overlay;
+        if !copies.map.has_session() || is_served.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let serving = self.as_work(|_, copies| {
+            // What fails is tried again after a while, and fails in requests as well.
+            let _ = copies.serve_other_nodes();
+            0
+        });
+        context.background.iter().zip(serving).for_each(|(background, work)| background.serving.add(work));
+    }
+
+    /// Background work on the file. Between two units it holds no reference to the file.
+    fn as_work(self: &Arc<Self>, unit: fn(&Arc<Self>, &CopySet<'_>) -> u64) -> Option<Work> {
         let (file, turn) = (Arc::downgrade(self), self.overlay()?.turn.clone());
         Some(Arc::new(move || {
             if file.strong_count() == 0 {
@@ -34,11 +58,7 @@ impl LogicalFile {
             }
             let Some(_turn) = turn.begin() else { return Some(0) };
             let file = file.upgrade()?;
-            let Some(copies) = file.copies_if_joined() else { return Some(0) };
-            Some(copies.work().unwrap_or_else(|_| {
-                copies.overlay.progress.rest(file.sys().now_ns() + AFTER_ERROR_NS);
-                0
-            }))
+            Some(file.copies_if_joined().map_or(0, |copies| unit(&file, &copies)))
         }))
     }
 }
@@ -47,7 +67,6 @@ impl CopySet<'_> {
     /// Does one unit of background work. Returns the bytes copied or evicted; 0 if there is nothing
     /// to do now.
     pub(crate) fn work(&self) -> Result<u64> {
-        self.serve_other_nodes()?;
         if !self.file.is_writable() {
             return Ok(0);
         }

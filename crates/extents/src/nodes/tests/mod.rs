@@ -5,7 +5,7 @@ mod files;
 pub mod format;
 mod oracle;
 mod ranges;
-mod rules;
+pub(crate) mod rules;
 mod scenarios;
 mod steps;
 mod world;

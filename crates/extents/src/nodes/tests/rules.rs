@@ -1,5 +1,7 @@
 //! Single decisions, where the explorer would take long to say what is wrong.
 
+use proptest::prelude::*;
+
 use crate::nodes::*;
 use crate::{CopyId, Mask, Node, Span};
 
@@ -12,7 +14,7 @@ fn hold(range: std::ops::Range<u64>, kind: HoldKind) -> Hold {
 }
 
 /// A log with three sessions, which have the given holds.
-fn log(holds: [&[Hold]; 3]) -> Log {
+pub(crate) fn log(holds: [&[Hold]; 3]) -> Log {
     let mut log = Log::new(Mask::all(3), Session::NONE);
     for (number, holds) in (1..).zip(holds) {
         let session = Session(number);
@@ -111,4 +113,29 @@ fn a_session_is_alone_only_if_it_is() {
     let (second, records) = join(&log, &node);
     Batch::by(second, records).iter().for_each(|batch| log.apply(batch));
     assert!(!Own::new(second).is_alone(&log) && !is_usable(&log, second) && is_asked(&log, first));
+}
+
+proptest! {
+    #[test]
+    fn the_widest_hold_ends_where_the_next_byte_is_not_allowed(
+        others in prop::collection::vec((0..20u64, 1..20u64, 0..4usize), 0..6),
+        (start, len, to) in (0..20u64, 1..20u64, 0..2usize),
+    ) {
+        let kinds = [HoldKind::Write(copy(0)), HoldKind::Write(copy(1)), HoldKind::Exclusive, HoldKind::Evict];
+        let others: Vec<_> =
+            others.iter().map(|&(start, len, kind)| hold(start..start + len, kinds[kind])).collect();
+        let (first, second) = others.split_at(others.len() / 2);
+        let log = log([&[], first, second]);
+        let range = start..start + len;
+        let allowed = |range| may_add(&log, Session(1), &hold(range, HoldKind::Write(copy(to))));
+        let mut widest = range.clone();
+        while widest.start > 0 && allowed(widest.start - 1..widest.end) {
+            widest.start -= 1;
+        }
+        while widest.end < 50 && allowed(widest.start..widest.end + 1) {
+            widest.end += 1;
+        }
+        let found = widest_write(&log, Session(1), &range, 0..50, copy(to));
+        prop_assert_eq!(found, allowed(range).then_some(widest));
+    }
 }

@@ -1,6 +1,7 @@
 //! Particular cases of two nodes that have a file open at once.
 
 use super::*;
+use crate::nodes::{Hold, HoldKind};
 
 /// Two nodes that have the file open.
 fn two_nodes() -> (Bed, NodeOf, NodeOf) {
@@ -87,6 +88,20 @@ fn a_hold_is_given_up_only_after_its_writers_are_done() {
         });
         commits_after_its_writers(&first, || is_done.load(Ordering::SeqCst));
     });
+}
+
+#[test]
+fn a_node_that_needs_another_copy_than_others_gets_the_whole_block() {
+    let (bed, first, second) = two_nodes();
+    first.map.announce(0..BLOCK, copy(1), all(), &nothing).unwrap();
+    served_by(&first, || {
+        IS_PATIENT.set(true);
+        second.map.announce(0..BLOCK, copy(0), Mask::ORIGINAL, &nothing).unwrap();
+    });
+    let log = bed.log();
+    let holds: Vec<_> = log.members().map(|(_, member)| member.holds.clone()).collect();
+    let hold = Hold { range: 0..4096, kind: HoldKind::Write(copy(0)) };
+    assert_eq!(holds, [vec![], vec![hold]]);
 }
 
 #[test]
