@@ -1,6 +1,6 @@
-"""The measurements in bench/: they start by `stripewise-bench`, and the CephFS benchmark and that of
-the joint plan render a page from given records. One case of the joint plan is measured, with small
-files."""
+"""The measurements in bench/: they start by `stripewise-bench`, and the CephFS benchmark that of
+the joint plan and that of promises render a page from given records. One case of the joint plan is
+measured, with small files."""
 
 import json
 
@@ -112,3 +112,43 @@ def test_the_joint_plan_is_measured_beside_plans_made_by_hand(tmp_path):
     (joint,) = [row for row in rows if row[0] == "joint plan"]
     assert float(joint[1]) > 0 and float(joint[2]) > 0
     assert not (tmp_path / "dir").exists(), "nothing is left"
+
+
+def promises(tmp_path, refused):
+    """The page of four recorded tries; the plans of the `refused` ones, by set-up and program,
+    promise nothing."""
+    lines = (ROOT / "tests" / "records" / "promises.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    for each in records:
+        key = (each["scheme"], each["labels"]["program"])
+        if key in refused:
+            each["details"]["plan"]["promise"] = {"saves": None}
+    file = tmp_path / "promises.jsonl"
+    file.write_text("".join(json.dumps(each) + "\n" for each in records))
+    return run_command(BIN / "stripewise-bench", "promises", "--only-print", "--records", file).out
+
+
+def test_every_promise_is_held_against_what_was_measured(tmp_path):
+    out = promises(tmp_path, ())
+    words = " ".join(out.split())
+    assert "**Worst promise**: +385.9% (two-disks, BT-IO). 2 of 4 promises are off by more than 25%." in words
+    assert "**No promise**: 0 of 4 tries." in words
+    rows = {row[0]: row for row in rows_of(out)}
+    assert rows["fio"][2:6] == ["95%", "93% ± 6%", "kept", "-30%"]
+    assert rows["BT-IO"][4:8] == ["undone", "+386%", "0.20, 0.27", "0.07, 0.35"]
+
+
+def test_what_is_not_promised_is_not_off(tmp_path):
+    out = promises(tmp_path, {("two-disks", "BT-IO"), ("cached", "fio")})
+    words = " ".join(out.split())
+    assert "0 of 2 promises are off by more than 25%." in words
+    assert "**No promise**: 2 of 4 tries." in words
+    rows = {row[0]: row for row in rows_of(out)}
+    assert rows["fio"][2:6] == ["no promise", "93% ± 6%", "kept", ""], "what was measured stays"
+    assert rows["IOR shared"][2] == "91%" and rows["IOR shared"][5] == "-4%"
+
+
+def test_if_nothing_is_promised_there_is_no_worst_promise(tmp_path):
+    every = {("two-disks", "BT-IO"), ("cached", "fio"), ("cached", "IOR own files"), ("throttled", "IOR shared")}
+    words = " ".join(promises(tmp_path, every).split())
+    assert "Worst promise" not in words and "**No promise**: 4 of 4 tries." in words

@@ -52,18 +52,22 @@ def test_the_promise_is_held_against_the_trace(python, stripewise, cluster, tmp_
     (cluster.data / "f.dat").write_bytes(bytes(1 << 20))
     script = "import os, sys, time\nfd = os.open(sys.argv[1], os.O_RDONLY)\nfor n in range(16): os.pread(fd, 65536, 65536 * n)\ntime.sleep(0.3)"
     stripewise("trace", "-o", trace, "--", python, "-c", script, cluster.data / "f.dat")
-    slow.write_text(re.sub(r"startup_s = [^,]+", "startup_s = 1.0", cluster.text()))
+    slow.write_text(re.sub(r"(startup_s = [^,]+, per_byte_s = )[^,} ]+", r"\g<1>1e-5", cluster.text()))
     page = " ".join(stripewise("plan", trace, "-c", slow, "-o", cluster.plan).out.split())
     said = re.search(r"reads, writes and syncs for ([\d.]+) s of a run of ([\d.]+) s, so no layout makes the run more than ([\d.]+) times", page)
     io_s, run_s, factor = map(float, said.groups())
     assert run_s > 0.3 and factor == pytest.approx(run_s / (run_s - io_s), abs=0.02)
-    assert "BEWARE: the traced run took" in page
-    (traced,) = stripewise("plan", trace, "-c", slow, "-o", cluster.plan, "--json").json()["traced"]
+    assert "No promise: the model says" in page and not re.search(r"saves [\d.]+ |% less", page)
+    assert re.search(r"\S+ is planned, without a promise \(", page) and "without a promise" in cluster.plan.read_text()
+    planned = stripewise("plan", trace, "-c", slow, "-o", cluster.plan, "--json").json()
+    (traced,) = planned["traced"]
+    assert planned["promise"]["saves"] is None and planned["promise"]["limit"] == 0.25
+    assert planned["promise"]["traced_s"] == pytest.approx(io_s, abs=1e-3)
     assert traced["wall_s"] == pytest.approx(run_s, abs=1e-3) and traced["busiest"]["ns"] / 1e9 == pytest.approx(io_s, abs=1e-3)
     synthetic = tmp_path / "synthetic"
     stripewise("synth", "ior", "--procs", 2, "--transfer", "64K", "--total", "1M", "--file", cluster.data / "g", "-o", synthetic)
     page = stripewise("plan", synthetic, "-c", slow, "-o", cluster.plan).out
-    assert "BEWARE" not in page and "of a run of" not in page, "nothing was measured"
+    assert "No promise" not in page and "of a run of" not in page, "nothing was measured"
 
 
 def test_files_that_differ_in_a_hash_have_one_rule(python, stripewise, cluster, tmp_path):
@@ -107,7 +111,7 @@ def test_the_page_fits_a_terminal(program, request, stripewise, cluster, python,
     paths = (str(cluster.toml), str(cluster.plan))  # are not broken
     assert len(lines) <= LINES, lines
     assert [line for line in lines if len(line) > COLUMNS and not line.endswith(paths)] == []
-    assert lines[0].startswith("All files together: ")
+    assert lines[0].startswith(("All files together: ", "No promise: "))
 
 
 def escaped(path):

@@ -129,7 +129,7 @@ def test_a_gain_is_kept_and_can_be_undone(site):
     assert site.servers() == {"ssd"} and "Kept: " in done.out, str(done)
     site.assert_sound()
     assert f"{site.path}" in done.out and "all of them" in done.out and "the whole command" in done.out
-    assert "The plan promised" in done.out
+    assert "The plan promised" in done.out and "No promise" not in done.out
     undone = site.stripewise(*undo_line(done.out))
     assert site.servers() == {"hdd"} and "have the layouts back" in undone.err
     site.assert_sound()
@@ -144,6 +144,9 @@ def test_json_has_every_run(site):
     assert io["before"]["mean_s"] > 15 * SLOW.startup_s
     assert io["difference"]["verdict"] == "faster" and io["difference"]["saved_s"] > io["difference"]["spread_s"]
     assert [it["pattern"] for it in done["measured"]["sets"]] == [str(site.path)]
+    plan, totals = json.loads((site.dir / "plan.json").read_text()), done["totals"]
+    assert totals["now_s"] == plan["files"][0]["present"]["elapsed_s"] and totals["planned_s"] == plan["files"][0]["elapsed_s"]
+    assert totals["promise"]["saves"] == pytest.approx(1 - totals["planned_s"] / totals["now_s"])
     assert site.runs() == len(io["before"]["runs_s"]) + len(io["after"]["runs_s"])
 
 

@@ -25,6 +25,8 @@ class Promise:
     now_s: float
     planned_s: float
     traced_s: float
+    # Whether the planned time is promised. Plans of earlier versions promise it always.
+    is_made: bool
 
     @staticmethod
     def of(details):
@@ -32,7 +34,8 @@ class Promise:
         files, joint, traced = plan["files"], plan.get("joint"), plan.get("traced", [])
         now_s = joint["now_s"] if joint else sum(each["present"]["elapsed_s"] for each in files)
         planned_s = joint["planned_s"] if joint else sum(each["elapsed_s"] for each in files)
-        return Promise(now_s, planned_s, sum(trace["busiest"]["planned_ns"] for trace in traced) / 1e9)
+        is_made = plan.get("promise") is None or plan["promise"]["saves"] is not None
+        return Promise(now_s, planned_s, sum(trace["busiest"]["planned_ns"] for trace in traced) / 1e9, is_made)
 
 
 def result(details):
@@ -54,7 +57,9 @@ def seconds_after(details):
 def off(details):
     """How much longer the I/O takes in the planned layout than promised, as a fraction; None if
     nothing was promised."""
-    return seconds_after(details) / Promise.of(details).planned_s - 1 if measured(details, "io") else None
+    if not measured(details, "io") or not Promise.of(details).is_made:
+        return None
+    return seconds_after(details) / Promise.of(details).planned_s - 1
 
 
 def slower(details):
@@ -84,10 +89,10 @@ def row(program, details):
     return [
         program,
         ", ".join(dict.fromkeys(each["name"] for each in details["plan"]["files"] if not each["keep"])),
-        f"{1 - promise.planned_s / promise.now_s:.0%}",
+        f"{1 - promise.planned_s / promise.now_s:.0%}" if promise.is_made else "no promise",
         f"{difference['saved']:.0%} ± {difference['spread_s'] / before_s:.0%}",
         result(details),
-        f"{off(details):+.0%}",
+        f"{off(details):+.0%}" if promise.is_made else "",
         f"{promise.now_s:.2f}, {before_s:.2f}",
         f"{promise.planned_s:.2f}, {seconds_after(details):.2f}",
         load,
@@ -123,7 +128,8 @@ def head(found, args):
     dates = sorted(date for record in found for date in record["dates"]) or [now()]
     words = f"""`stripewise try` runs a program in the present layout of its files, plans from the trace
     of the first run, places the files, and runs it again. *Promised* is the fraction of the I/O time
-    that the plan saves according to the model. *Measured* is what is saved of the time that the
+    that the plan saves according to the model; there is no promise if the model of the present
+    layout is off by more than 25% of its time from the first run. *Measured* is what is saved of the time that the
     busiest process spends in calls on these files, ± the spread of the runs. *Off by* is the
     measured time after the change, compared with the promised one. The models know the servers by
     `stripewise calibrate --quick` alone. Command: `sudo stripewise-bench promises --records
@@ -148,3 +154,6 @@ def criteria(found):
             count = sum(badness(each) > limit for each, _ in judged)
             where = f"{record['scheme']}, {record['labels']['program']}"
             yield item(f"**{name}**: {value:+.1%} ({where}). {count} of {len(judged)} {what} are {beyond} {limit:.0%}.")
+    tried = [record["details"] for record in found if measured(record["details"], "io")]
+    refused = sum(not Promise.of(details).is_made for details in tried)
+    yield item(f"**No promise**: {refused} of {len(tried)} tries.")

@@ -106,6 +106,13 @@ impl Decision {
         if self.keep { &self.present } else { &self.candidates[self.best] }
     }
 
+    /// Takes the gain out of the reason for a change, if the model does not know the present time.
+    pub fn withdraw_promise(&mut self, objective: Objective) {
+        if !self.keep {
+            self.reason = self.reason.replace(&saves(objective, self.gain), "is planned, without a promise");
+        }
+    }
+
     /// The set in a layout that was judged among the candidates.
     pub(crate) fn placed<'a>(&self, problem: &'a Problem<'a>, judged: &'a Judged) -> Placed<'a> {
         Placed { problem, judged, count: self.candidates.len() + 1 }
@@ -281,14 +288,17 @@ fn named(candidates: &[Judged], name: &str) -> Result<usize, PlanError> {
 
 /// Why a change is recommended or, if the user requested it, how it compares.
 pub fn reason_for(problem: &Problem<'_>, present: &Judged, best: &Judged, gain: f64) -> String {
-    let what = problem.options.objective.name();
     let group = problem.main_group();
     let server = problem.cluster.name_of(best.busiest);
     let load = 100.0 * best.busiest_s / best.elapsed_s.max(f64::MIN_POSITIVE);
     let change = if gain >= 0.0 {
-        format!("saves {:.0} % of the {what} of the present layout", gain * 100.0)
+        saves(problem.options.objective, gain)
     } else {
-        format!("was asked for, although it takes {:.0} % more {what} than the present layout", -gain * 100.0)
+        format!(
+            "was asked for, although it takes {:.0} % more {} than the present layout",
+            -gain * 100.0,
+            problem.options.objective.name()
+        )
     };
     let pages = match problem.is_mapped() {
         true => format!("; programs map the files, so stripes are multiples of {}", size::format(PAGE)),
@@ -308,6 +318,11 @@ pub fn reason_for(problem: &Problem<'_>, present: &Judged, best: &Judged, gain: 
         load.min(100.0),
     ) + &pages
         + &of_client(problem, present, best)
+}
+
+/// The words for a gain in a reason.
+fn saves(objective: Objective, gain: f64) -> String {
+    format!("saves {:.0} % of the {} of the present layout", gain * 100.0, objective.name())
 }
 
 /// What calls cost the client in the best layout and in the present one, if that is a notable part

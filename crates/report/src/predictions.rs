@@ -9,7 +9,7 @@ use stripewise_cluster::{Cluster, format_cycle, size};
 use stripewise_layout::Stripe;
 use stripewise_model::Cost;
 use stripewise_plan::{
-    ApplicationTimes, Background, Busiest, Expected, Joint, LeftOut, Method, Native, ServerLoad, Tie,
+    ApplicationTimes, Background, Busiest, Expected, Joint, LeftOut, Method, Native, Promise, ServerLoad, Tie,
 };
 
 use crate::{Candidate, InputError};
@@ -61,6 +61,10 @@ pub struct Predictions {
     /// What the plan does not concern.
     #[serde(default)]
     pub left_out: LeftOut,
+    /// The planned times, held against the traced one; `None` if nothing was recorded, or if costs
+    /// are compared.
+    #[serde(default)]
+    pub promise: Option<Promise>,
     /// What the traces say of the present time, one entry per trace.
     #[serde(default)]
     pub traced: Vec<Traced>,
@@ -260,6 +264,16 @@ impl Predictions {
                 let key = "expected.classes: cost_s, served and critical need an entry for every copy";
                 Err(wrong(format!("{}: {key}", files.pattern)))
             }
+        }
+    }
+
+    /// Returns the elapsed times of all files in the present and in the planned layouts, seconds.
+    pub fn totals_s(&self) -> (f64, f64) {
+        match &self.joint {
+            Some(joint) => (joint.now_s, joint.planned_s),
+            None => self.files.iter().fold((0.0, 0.0), |(now_s, planned_s), files| {
+                (now_s + files.present.elapsed_s, planned_s + files.chosen.elapsed_s)
+            }),
         }
     }
 

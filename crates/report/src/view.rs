@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use stripewise_cluster::{OverlayKind, Plan, Rule};
-use stripewise_plan::{Background, Expected, Joint, Native, ServerLoad};
+use stripewise_plan::{Background, Expected, Joint, Native, Promise, ServerLoad};
 
 use crate::predictions::FilesPrediction;
 use crate::{Activity, Candidate, FileStatistics, Predictions, Results};
@@ -54,6 +54,8 @@ pub struct PlanView {
     pub details: Vec<RuleDetails>,
     /// All files together, if they were planned jointly.
     pub joint: Option<Joint>,
+    /// The planned times, held against the traced one, if that is known.
+    pub promise: Option<Promise>,
     /// What every server has to do, if it is known.
     pub loads: Vec<ServerLoad>,
 }
@@ -88,7 +90,7 @@ impl PlanView {
                 *known = (*known).max((file.extent_bytes > 0).then_some(file.extent_bytes));
             }
         }
-        Self { name: name.to_owned(), plan, details, joint: None, loads: Vec::new() }
+        Self { name: name.to_owned(), plan, details, joint: None, promise: None, loads: Vec::new() }
     }
 
     /// Adds the planner's predictions for the patterns that the plan has, too.
@@ -96,6 +98,7 @@ impl PlanView {
         let are_of = |files: &FilesPrediction| self.plan.rules.iter().any(|rule| rule.pattern == files.pattern);
         if predictions.files.iter().all(are_of) {
             self.joint.clone_from(&predictions.joint);
+            self.promise = predictions.promise;
             self.loads.clone_from(&predictions.loads);
         }
         for (rule, details) in self.plan.rules.iter().zip(&mut self.details) {

@@ -393,6 +393,22 @@ fn the_page_opens_with_the_verdict() {
 }
 
 #[test]
+fn the_verdict_promises_nothing_if_the_model_does_not_know_the_present_time() {
+    let promise =
+        r#"{"promise": {"model_s": 9.5, "traced_s": 2.0, "off": -0.79, "limit": 0.25, "saves": null}, "#;
+    let predictions = Predictions::parse(&PREDICTIONS.replacen('{', promise, 1), "plan.json").unwrap();
+    let mut view = PlanView::new("plan.toml", plan(), &[]);
+    view.add_predictions(&predictions);
+    let html = render(&report(&[], &[view], None));
+    let document = parse(&html);
+    let verdict = elements(&document, "section").find(|node| node.attribute("id") == Some("verdict")).unwrap();
+    let words = text(verdict);
+    assert!(words.contains("No promise: the model says 9.500 s") && !words.contains("expected now"), "{words}");
+    let rows: Vec<String> = verdict.descendants().filter(|node| node.has_tag_name("tr")).map(text).collect();
+    assert!(!rows[1].contains('%'), "{rows:?}");
+}
+
+#[test]
 fn the_whole_workload_comes_first() {
     let predictions = Predictions::parse(PREDICTIONS, "plan.json").unwrap();
     let mut view = PlanView::new("plan.toml", plan(), &[]);

@@ -62,7 +62,10 @@ fn card(view: &PlanView, index: usize, rows: &[Row<'_>]) -> Markup {
         Some(joint) => (joint.now_s, joint.planned_s),
         None => (rows.iter().map(|row| row.now_s).sum(), rows.iter().map(Row::planned_s).sum()),
     };
+    let refusal = view.promise.and_then(|promise| promise.refusal());
     let less = units::percent(1.0 - planned_s / now_s.max(f64::MIN_POSITIVE));
+    let is_promised = refusal.is_none();
+    let saved = |row: &&Row<'_>| is_promised.then(|| row.saved_s() / row.now_s.max(f64::MIN_POSITIVE));
     let changed: Vec<&Row<'_>> = rows.iter().filter(|row| !row.keeps()).collect();
     let (kept, more) = (rows.len() - changed.len(), changed.len().saturating_sub(ROWS_MAX));
     let why = rows.first().map(|row| format!("{}: {}", row.rule.pattern, row.rule.reason));
@@ -72,13 +75,16 @@ fn card(view: &PlanView, index: usize, rows: &[Row<'_>]) -> Markup {
             .text("Planned layout", |row| row.choice)
             .number("now", |row| Some(row.now_s), units::seconds)
             .number("planned", |row| Some(row.planned_s()), units::seconds)
-            .number("saves", |row| Some(row.saved_s() / row.now_s.max(f64::MIN_POSITIVE)), units::percent);
+            .number("saves", |row| saved(row), units::percent);
     html! {
         div.card {
             h3 { "Plan " a href={ "#" (anchor("plan", index)) } { (view.name) } }
             p {
-                "All files: " b { (units::seconds(now_s)) } " expected now, " b { (units::seconds(planned_s)) }
-                " planned: " (less) " less. " (sentence(&why.unwrap_or_default()))
+                @if let Some(refusal) = refusal { (refusal) " " } @else {
+                    "All files: " b { (units::seconds(now_s)) } " expected now, " b { (units::seconds(planned_s)) }
+                    " planned: " (less) " less. "
+                }
+                (sentence(&why.unwrap_or_default()))
             }
             @if !changed.is_empty() { (table) }
             @if more > 0 { p { (units::counted(more as u64, "more pattern of files", "more patterns of files")) " below." } }

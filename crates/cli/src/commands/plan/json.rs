@@ -40,6 +40,7 @@ pub fn report(planned: &Planned, moves: Option<Moves>, args: &Args) -> Predictio
         loads: planned.loads.clone(),
         moves,
         left_out: planned.left_out,
+        promise: planned.promise,
         traced: planned.applications.iter().map(traced).collect(),
         files: sets.map(|(set, decision)| files(set, decision, planned, args.candidates)).collect(),
     }

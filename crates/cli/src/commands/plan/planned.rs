@@ -8,15 +8,18 @@ use stripewise_cluster::Cluster;
 use stripewise_cluster::pattern::match_path;
 use stripewise_console::progress;
 use stripewise_plan::{
-    ApplicationTimes, Busiest, Collector, Decision, Joint, LeftOut, Options, ServerLoad, Workload, loads_of,
-    plan, times_of,
+    ApplicationTimes, Busiest, Collector, Decision, Joint, LeftOut, Objective, Options, Promise, ServerLoad,
+    Workload, loads_of, plan, times_of,
 };
-use stripewise_trace::Trace;
 use stripewise_trace::summary::MAX_GROUPS;
+use stripewise_trace::{ORIGIN_DXT, Trace};
 
 use super::args::{Args, Traced};
 use super::{existing, present};
 use crate::files;
+
+/// The origins of traces of real runs in which the time of every call is true.
+const RECORDED: [&str; 2] = ["recorded", ORIGIN_DXT];
 
 /// Everything the command prints.
 pub struct Planned {
@@ -30,6 +33,8 @@ pub struct Planned {
     pub decisions: Vec<Decision>,
     /// All file sets together, if they were planned jointly.
     pub joint: Option<Joint>,
+    /// The planned times, held against those of the traces; `None` if there are no such times.
+    pub promise: Option<Promise>,
     /// What every server has to do.
     pub loads: Vec<ServerLoad>,
     /// Warnings about executables, by the pattern of their set.
@@ -62,12 +67,16 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
     if args.dont_move_more_than.is_some() {
         existing::find(&mut workload, &cluster, args.quiet)?;
     }
-    let stripewise_plan::Planned { decisions, joint } = plan(&workload, &cluster, &options)?;
+    let stripewise_plan::Planned { mut decisions, joint } = plan(&workload, &cluster, &options)?;
     if applications.len() > 1 {
         let times = times_of(&workload, &decisions, &cluster, &options)?;
         // Those at the end may have no requests.
         let times = times.into_iter().chain(std::iter::repeat_with(ApplicationTimes::default));
         applications.iter_mut().zip(times).for_each(|(of, times)| of.seconds = Some(times));
+    }
+    let promise = promise(&applications, times(&decisions, joint.as_ref(), options.objective), &options);
+    if promise.is_some_and(|promise| promise.saves.is_none()) {
+        decisions.iter_mut().for_each(|decision| decision.withdraw_promise(options.objective));
     }
     let loads = loads_of(&workload, &decisions, &cluster, &options)?;
     let executables = if args.native { HashMap::new() } else { present::executables(&workload) };
@@ -80,9 +89,29 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
         left_out,
         decisions,
         joint,
+        promise,
         loads,
         executables,
     })
+}
+
+/// The time (or cost) of all files in their present and in their planned layouts, seconds.
+pub fn times(decisions: &[Decision], joint: Option<&Joint>, objective: Objective) -> (f64, f64) {
+    match joint {
+        Some(joint) => (joint.now_s, joint.planned_s),
+        None => decisions.iter().fold((0.0, 0.0), |(now_s, planned_s), decision| {
+            (now_s + objective.of(&decision.present), planned_s + objective.of(decision.chosen()))
+        }),
+    }
+}
+
+/// Holds the model's times, now and planned, against those of the traces, if all traces have
+/// true times.
+fn promise(applications: &[Application], (now_s, planned_s): (f64, f64), options: &Options) -> Option<Promise> {
+    let are_recorded = applications.iter().all(|of| RECORDED.contains(&of.trace.meta().origin.as_str()));
+    let traced_s = applications.iter().map(|of| of.times as f64 * of.busiest.planned_ns as f64 * 1e-9).sum();
+    let is_compared = are_recorded && options.objective == Objective::Elapsed;
+    is_compared.then(|| Promise::of(now_s, planned_s, traced_s)).flatten()
 }
 
 fn application(traced: &Traced, args: &Args) -> anyhow::Result<Application> {

@@ -8,19 +8,15 @@ use stripewise_plan::{
     ApplicationTimes, Decision, Joint, LeftOut, MoveLimit, Objective, SpaceCurve, SpacePoint, StageTimes,
 };
 use stripewise_report::predictions::Moves;
+use stripewise_trace::Meta;
 use stripewise_trace::summary::{LISTED_FILES_MAX, MAX_GROUPS};
-use stripewise_trace::{Meta, ORIGIN_DXT};
 
 use super::args::Args;
-use super::planned::{Application, Planned};
+use super::planned::{Application, Planned, times};
 use super::table::{NEGLIGIBLE, about, capitalised, percent};
 use crate::commands::place::find;
 use crate::output;
 
-/// A model that is off by more than this factor for the present layout is not trusted.
-const TRUSTED: f64 = 2.0;
-/// The origins of traces of real runs in which the time of every call is true.
-const RECORDED: [&str; 2] = ["recorded", ORIGIN_DXT];
 /// Maximum number of rows.
 const ROWS_MAX: usize = 8;
 /// Maximum number of remarks on the chosen layouts.
@@ -54,6 +50,9 @@ fn write_page(out: &mut String, planned: &Planned, moves: Option<Moves>, args: &
             writeln!(out, "{}\n", output::wrapped(&format!("{path}: {note}")))?;
         }
     }
+    if let Some(refusal) = planned.promise.and_then(|promise| promise.refusal()) {
+        writeln!(out, "{}", output::wrapped(&refusal))?;
+    }
     writeln!(out, "{}", output::wrapped(&total(planned)))?;
     traced(out, planned)?;
     changes(out, planned)?;
@@ -68,11 +67,14 @@ fn total(planned: &Planned) -> String {
         Objective::Elapsed => "elapsed",
         Objective::Cost => "overall cost",
     };
-    let (now_s, planned_s) = times(planned);
+    let (now_s, planned_s) = times(&planned.decisions, planned.joint.as_ref(), objective);
     let share = 1.0 - planned_s / now_s.max(f64::MIN_POSITIVE);
-    let change =
-        if share < 0.0 { format!("{} more", percent(-share)) } else { format!("{} less", percent(share)) };
-    let mut text = format!("All files together: {now_s:.3} s {what} now, {planned_s:.3} s planned ({change}).");
+    let change = match is_promised(planned) {
+        true if share < 0.0 => format!("({} more)", percent(-share)),
+        true => format!("({} less)", percent(share)),
+        false => "by the model".to_owned(),
+    };
+    let mut text = format!("All files together: {now_s:.3} s {what} now, {planned_s:.3} s planned {change}.");
     if let Some(Joint { bound_s, .. }) = &planned.joint {
         let gap = percent(1.0 - bound_s / planned_s.max(f64::MIN_POSITIVE));
         text += &format!(" No choice of changes worth making takes less than {bound_s:.3} s ({gap} less).");
@@ -80,25 +82,10 @@ fn total(planned: &Planned) -> String {
     text
 }
 
-/// The time of all files in their present and in their planned layouts, seconds.
-fn times(planned: &Planned) -> (f64, f64) {
-    let objective = planned.options.objective;
-    match &planned.joint {
-        Some(joint) => (joint.now_s, joint.planned_s),
-        None => planned.decisions.iter().fold((0.0, 0.0), |(now_s, planned_s), decision| {
-            (now_s + objective.of(&decision.present), planned_s + objective.of(decision.chosen()))
-        }),
-    }
-}
-
-/// What the traces say of the promise: how much of the run it concerns, and whether the model knows
-/// the present time. Traces that were not recorded say nothing.
+/// How much of the traced runs the plan concerns.
 fn traced(out: &mut String, planned: &Planned) -> std::fmt::Result {
-    let (mut traced_s, mut all_are_recorded) = (0.0, planned.options.objective == Objective::Elapsed);
-    for Application { path, times, trace, busiest, .. } in &planned.applications {
-        let Meta { origin, wall_s, .. } = trace.meta();
-        all_are_recorded &= RECORDED.contains(&origin.as_str());
-        traced_s += *times as f64 * busiest.planned_ns as f64 / 1e9;
+    for Application { path, trace, busiest, .. } in &planned.applications {
+        let Meta { wall_s, .. } = trace.meta();
         let (io_s, wall_s) = (busiest.ns as f64 / 1e9, wall_s.unwrap_or_default());
         if 0.0 < io_s && io_s < wall_s {
             let of = if planned.applications.len() > 1 { format!("{path}: the") } else { "The".to_owned() };
@@ -109,15 +96,6 @@ fn traced(out: &mut String, planned: &Planned) -> std::fmt::Result {
             );
             writeln!(out, "{}", output::wrapped(&text))?;
         }
-    }
-    let now_s = times(planned).0;
-    if all_are_recorded && traced_s > 0.0 && !(1.0 / TRUSTED..=TRUSTED).contains(&(now_s / traced_s)) {
-        let text = format!(
-            "BEWARE: the traced run took {traced_s:.3} s for this, and the model says {now_s:.3} s. If memory served the \
-             program, or it ran elsewhere, the promised times are not those of such a run: measure one before you \
-             rely on them."
-        );
-        writeln!(out, "{}", output::wrapped(&text))?;
     }
     Ok(())
 }
@@ -140,15 +118,13 @@ fn changes(out: &mut String, planned: &Planned) -> std::fmt::Result {
         writeln!(out, "{}", output::wrapped(&capitalised(&format!("{of}{}.", decision.reason))))?;
     }
     if !changed.is_empty() {
-        writeln!(out, "\n{}", output::without_blanks(&table(&changed)))?;
+        writeln!(out, "\n{}", output::without_blanks(&table(&changed, is_promised(planned))))?;
     }
     let more = changed.get(ROWS_MAX..).unwrap_or_default();
     if !more.is_empty() {
         let (count, saved_s) = (more.len(), more.iter().map(Row::saved_s).sum::<f64>());
-        writeln!(
-            out,
-            "... and {count} more patterns of files, which save {saved_s:.3} s (--candidates, --json)"
-        )?;
+        let which = if is_promised(planned) { format!(", which save {saved_s:.3} s") } else { String::new() };
+        writeln!(out, "... and {count} more patterns of files{which} (--candidates, --json)")?;
     }
     ties(out, &changed)?;
     remarks(out, &changed)?;
@@ -174,11 +150,19 @@ impl Row<'_> {
     }
 }
 
-fn table(changed: &[Row<'_>]) -> Table {
+/// Whether the gains are told: the model knows the present time, or nothing is known of it.
+fn is_promised(planned: &Planned) -> bool {
+    planned.promise.is_none_or(|promise| promise.saves.is_some())
+}
+
+fn table(changed: &[Row<'_>], is_promised: bool) -> Table {
     let mut table = output::table(["files", "planned layout", "s now", "s then", "saves"], [2, 3, 4]);
     for row in changed.iter().take(ROWS_MAX) {
         let Row { decision, now_s, then_s } = row;
-        let saves = format!("{:.0} %", 100.0 * row.saved_s() / now_s.max(f64::MIN_POSITIVE));
+        let saves = match is_promised {
+            true => format!("{:.0} %", 100.0 * row.saved_s() / now_s.max(f64::MIN_POSITIVE)),
+            false => "?".to_owned(),
+        };
         let pattern = end_of(&decision.pattern, PATTERN_WIDTH);
         let layout = start_of(&decision.chosen().candidate.name, LAYOUT_WIDTH);
         table.add_row([pattern, layout, format!("{now_s:.3}"), format!("{then_s:.3}"), saves]);

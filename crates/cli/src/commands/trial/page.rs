@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
+use stripewise_plan::Promise;
 use stripewise_report::Predictions;
 use stripewise_report::trial::{Repeated, Verdict};
 
@@ -110,18 +111,21 @@ fn seconds(repeated: &Repeated) -> String {
 
 /// What the plan promised, next to what came of it.
 fn predicted(predictions: &Predictions, compared: &Compared) -> Option<String> {
-    let (now_s, planned_s) = match &predictions.joint {
-        Some(joint) => (joint.now_s, joint.planned_s),
-        None => predictions.files.iter().fold((0.0, 0.0), |(now_s, planned_s), files| {
-            (now_s + files.present.elapsed_s, planned_s + files.chosen.elapsed_s)
-        }),
-    };
+    let (now_s, planned_s) = predictions.totals_s();
+    let measured = 100.0 * compared.io.difference.saved;
+    if let Some(Promise { model_s, traced_s, saves: None, limit, .. }) = predictions.promise {
+        return Some(format!(
+            "No promise: before the change the model says {model_s:.3} s and the trace {traced_s:.3} s, which differ by \
+             more than {:.0} %. So only the measurement counts: {measured:.0} % less.",
+            100.0 * limit
+        ));
+    }
     (now_s > 0.0).then(|| {
         format!(
             "The plan promised {now_s:.3} s before and {planned_s:.3} s after ({:.0} % less); measured was {:.0} % \
              less.",
             100.0 * (1.0 - planned_s / now_s),
-            100.0 * compared.io.difference.saved
+            measured
         )
     })
 }
@@ -170,7 +174,15 @@ pub fn json(outcome: &Outcome, trial: &Trial) -> Value {
     let mut value = state_json(trial);
     value["measured"] = json!(compared);
     value["predicted"] = json!(predictions.map(|predictions| &predictions.files));
+    value["totals"] = json!(predictions.map(totals));
     value
+}
+
+/// The predicted time of all files together, and whether it is promised. Files that are used at the
+/// same time take less than the sum of their times.
+fn totals(predictions: &Predictions) -> Value {
+    let (now_s, planned_s) = predictions.totals_s();
+    json!({ "now_s": now_s, "planned_s": planned_s, "promise": predictions.promise })
 }
 
 /// The state of a try for programs.
