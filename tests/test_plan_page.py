@@ -70,6 +70,29 @@ def test_the_promise_is_held_against_the_trace(python, stripewise, cluster, tmp_
     assert "No promise" not in page and "of a run of" not in page, "nothing was measured"
 
 
+FIT = "startup_s = 0.02, per_byte_s = 1e-8, startup_spread_s = 1e-6, per_byte_spread_s = 1e-12, residual_relative = 0.02, samples = 99, outliers = 0"
+
+
+def test_what_memory_served_cannot_gain(python, stripewise, cluster, tmp_path):
+    """The servers take 20 ms for a read, which the page cache does in microseconds."""
+    trace, profile = tmp_path / "t.trace", tmp_path / "profile.toml"
+    (cluster.data / "f.dat").write_bytes(bytes(1 << 20))
+    script = "import os, sys\nfd = os.open(sys.argv[1], os.O_RDONLY)\nfor n in range(16): os.pread(fd, 65536, 65536 * n)"
+    stripewise("trace", "-o", trace, "--", python, "-c", script, cluster.data / "f.dat")
+    kinds = "\n".join(f"{op}.{access} = {{ {FIT} }}" for op in ("read", "write") for access in ("random", "sequential"))
+    of_class = "".join(f'\n[class.{name}]\ntarget = "{name}/0"\ndirect_io = true\n{kinds}\n' for name in ("hdd", "ssd"))
+    profile.write_text('version = 1\ndate = "2026-01-01T00:00:00Z"\nmethod = "by hand"\n' + of_class)
+    words = ("plan", trace, "-c", cluster.toml, "--profile", profile, "-o", cluster.plan)
+    (files,) = stripewise(*words, "--json").json()["files"]
+    # A read may lose its processor.
+    assert files["memory"]["requests"] >= 12 and files["memory"]["bytes"] >= 12 << 16
+    assert files["requests"] + files["memory"]["requests"] == 16
+    page = " ".join(stripewise(*words).out.split())
+    assert f"Memory served {files['memory']['requests']} of 16 requests, as their durations show" in page
+    if files["requests"] == 0:
+        assert files["keep"] and "memory served all 16 requests" in page
+
+
 def test_files_that_differ_in_a_hash_have_one_rule(python, stripewise, cluster, tmp_path):
     names = ["0a1b2c3d4e5f60718293a4b5c6d7e8f9", "f9e8d7c6b5a493827160f5e4d3c2b1a0", "550e8400-e29b-41d4-a716-446655440000"]
     script = "import sys\nfor name in sys.argv[1:]: open(name, 'wb').write(bytes(1 << 20))"

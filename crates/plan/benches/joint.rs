@@ -79,7 +79,8 @@ fn file_set(index: usize, random: &mut Random) -> FileSet {
             false => random.below(blocks),
         };
         let offset = block % blocks * size;
-        Request { process, file: 0, offset, size, past: pasts.next(process, 0, offset, size) }
+        let past = pasts.next(process, 0, offset, size);
+        Request { process, offset, size, past, ..Request::default() }
     };
     let sample: Vec<Request> = (0..REQUESTS).map(&mut request).collect();
     let name = format!("/data/file{index}");

@@ -86,6 +86,7 @@ impl FileSet {
             self.groups.push(group);
         }
         self.calls.extend(other.calls);
+        self.memory.add(&other.memory);
         self.private = self.private && other.private && self.count() > 1;
         self.mapped |= other.mapped;
     }
@@ -122,7 +123,8 @@ pub fn times_of(
     let stages = Stage::all_of(&workload.file_sets, options.objective);
     for (set, decision) in workload.file_sets.iter().zip(decisions) {
         for (application, times) in (0..).zip(&mut times) {
-            if options.objective == Objective::Elapsed && servers.client.is_some() {
+            let has_client_time = servers.client.is_some() || set.has_memory_time();
+            if options.objective == Objective::Elapsed && has_client_time {
                 let of_one = set.of_application(application);
                 let problem = Problem::new(&of_one, cluster, &servers, options, of_one.total_size());
                 let seconds = |judged: &Judged| {

@@ -34,7 +34,7 @@ pub struct Decision {
     pub files: usize,
     /// Total size of the files, bytes.
     pub file_bytes: u64,
-    /// Number of traced data requests.
+    /// Number of traced data requests that reached the servers.
     pub requests: u64,
     /// S: the request size that moves the most bytes.
     pub request_size: u64,
@@ -62,6 +62,27 @@ pub struct Decision {
 }
 
 impl Decision {
+    /// A decision that is not made yet.
+    fn among(problem: &Problem<'_>, present: Judged, candidates: Vec<Judged>) -> Self {
+        Self {
+            pattern: problem.set.pattern.clone(),
+            files: problem.set.count() as usize,
+            file_bytes: problem.set.total_size(),
+            requests: problem.set.requests(),
+            request_size: problem.size,
+            present,
+            candidates,
+            picks: Vec::new(),
+            best: 0,
+            gain: 0.0,
+            tie: None,
+            keep: false,
+            reason: String::new(),
+            notes: Vec::new(),
+            expected: None,
+        }
+    }
+
     /// The best candidate, whether or not it is worth a change.
     pub fn best(&self) -> &Judged {
         &self.candidates[self.best]
@@ -124,6 +145,9 @@ impl Decision {
 /// # Errors
 /// The requested planner cannot plan for this cluster, or no candidate has the requested name.
 pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
+    if problem.set.groups.is_empty() {
+        return unused(problem);
+    }
     let Field { mut candidates, picks, notes } = propose(problem)?;
     candidates.push(Candidate { notable: true, ..present(problem)? });
     let mut candidates = judge(problem, candidates);
@@ -132,25 +156,18 @@ pub fn decide(problem: &Problem<'_>) -> Result<Decision, PlanError> {
         Scheme::Named(name) => named(&candidates, name)?,
         _ => simplest_of(problem, &candidates, &picks),
     };
-    let mut decision = Decision {
-        pattern: problem.set.pattern.clone(),
-        files: problem.set.count() as usize,
-        file_bytes: problem.set.total_size(),
-        requests: problem.set.requests(),
-        request_size: problem.size,
-        present,
-        candidates,
-        picks,
-        best,
-        gain: 0.0,
-        tie: None,
-        keep: false,
-        reason: String::new(),
-        notes,
-        expected: None,
-    };
+    let mut decision = Decision { picks, best, notes, ..Decision::among(problem, present, candidates) };
     decision.choose(problem, best);
     Ok(decision)
+}
+
+/// The decision for a set of which no request reached a server: it keeps its layout.
+fn unused(problem: &Problem<'_>) -> Result<Decision, PlanError> {
+    let judged = judge(problem, vec![Candidate { notable: true, ..present(problem)? }]).swap_remove(0);
+    let requests = problem.set.memory.requests;
+    let reason =
+        format!("keep the present layout: memory served all {requests} requests, as their durations show");
+    Ok(Decision { keep: true, reason, ..Decision::among(problem, judged.clone(), vec![judged]) })
 }
 
 /// Predicted use of each copy of a candidate, if it has several. For comparison it includes the
@@ -333,8 +350,12 @@ fn of_client(problem: &Problem<'_>, present: &Judged, best: &Judged) -> String {
         (Some(now_s), Some(then_s))
             if problem.options.objective == Objective::Elapsed && (is_notable(present) || is_notable(best)) =>
         {
+            let [and, memory] = match problem.set.has_memory_time() {
+                true => [",", " and requests that memory serves"],
+                false => [" and", ""],
+            };
             format!(
-                "; opens, closes, stats and the data path keep the client busy for {then_s:.3} s of {:.3} s, now for \
+                "; opens, closes, stats{and} the data path{memory} keep the client busy for {then_s:.3} s of {:.3} s, now for \
                  {now_s:.3} s of {:.3} s",
                 best.elapsed_s, present.elapsed_s
             )

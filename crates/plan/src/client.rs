@@ -12,6 +12,9 @@
 //! seconds are added to those of the servers, since a process that makes a call does not wait for
 //! a request.
 //!
+//! Requests that memory served (`memory.rs`) take their traced time, which no layout changes. It is
+//! the client's, too.
+//!
 //! Files that are plain now, and all of a native layout, take the time of plain files.
 
 use std::collections::BTreeMap;
@@ -63,12 +66,13 @@ impl CallTimes {
         times
     }
 
-    /// Seconds that all these calls take.
+    /// Seconds that all these calls take, and the requests that memory serves.
     pub fn seconds(&self, calls: &[Calls]) -> f64 {
         let of_one = |calls: &Calls| {
             let counts = [calls.opens, calls.creates, calls.closes, calls.stats, calls.unlinks];
             let all_s: f64 = counts.iter().zip(self.0).map(|(&count, seconds)| count as f64 * seconds).sum();
-            calls.times as f64 * all_s / f64::from(calls.procs.max(1))
+            let memory_s = calls.memory_ns as f64 * 1e-9;
+            calls.times as f64 * (all_s + memory_s) / f64::from(calls.procs.max(1))
         };
         calls.iter().map(of_one).sum()
     }

@@ -23,6 +23,7 @@
 //! step 3 all sets close phases at once.
 
 mod files;
+mod pages;
 mod scope;
 
 use std::collections::HashMap;
@@ -38,6 +39,7 @@ use crate::collected::{Collected, Kind, Likeness, Size};
 use crate::limits::Limits;
 use crate::workload::{Calls, FileSet, Request, Workload};
 use files::{Files, Wanted, absolute};
+use pages::Pages;
 pub use scope::{Busiest, LeftOut};
 use scope::{Scope, Subset};
 
@@ -55,8 +57,8 @@ const fn reduced(limit: usize) -> usize {
 
 /// Builds a [`Workload`] from the calls of a trace, added in the trace's order.
 ///
-/// Memory: at most about 270 MB of samples and groups, and 90 MB of streams, however many calls
-/// the trace has. Besides that 16 bytes for each file, some 200 for each of up to
+/// Memory: at most about 320 MB of samples, groups and pages, and 90 MB of streams, however many
+/// calls the trace has. Besides that 16 bytes for each file, some 200 for each of up to
 /// [`LISTED_FILES_MAX`] files, and what the [`Classifier`] keeps: 4 bytes per phase, and at most
 /// some 40 bytes for each process of a file set. More than [`MAX_GROUPS`] sets take some 4 KB each.
 pub struct Collector {
@@ -66,6 +68,8 @@ pub struct Collector {
     classifier: Classifier,
     /// By number of the file's group in the trace.
     sets: Vec<Collected>,
+    /// What the nodes' page caches may hold.
+    pages: Pages,
     /// When the sets are used, if they are few.
     timeline: Option<Timeline>,
     limits: Limits,
@@ -138,6 +142,8 @@ impl Collector {
             files: Files::new(files, &classifier, listed_max)?,
             scope: Scope::default(),
             sets: classifier.groups().map(|_| Collected::default()).collect(),
+            // Only sets that are planned one by one are told apart from memory.
+            pages: Pages::new(sets <= MAX_GROUPS && files.count() <= listed_max),
             timeline: (sets <= MAX_GROUPS).then(|| Timeline::new(sets)),
             limits: Limits::of(sets),
             classifier,
@@ -171,8 +177,14 @@ impl Collector {
             self.join_closed(index);
         }
         let Call { process, file, offset, .. } = *call;
-        let request = Request { process, file, offset, size: call.bytes(), past: class.past };
+        let node = self.classifier.nodes().get(process as usize).copied().unwrap_or_default();
+        let known = self.pages.access(node, call);
+        let took_ns = u32::try_from(call.end_ns.saturating_sub(call.start_ns)).unwrap_or(u32::MAX);
+        let request = Request { process, file, offset, size: call.bytes(), past: class.past, took_ns, known };
         let kind = Kind::of(call);
+        if kind.op() == stripewise_model::Op::Write {
+            self.pages.write(call);
+        }
         if let Some(used) = self.files.use_of(file) {
             used.add(kind.op(), &request);
         }
@@ -189,7 +201,7 @@ impl Collector {
     }
 
     fn add_other(&mut self, call: &Call) {
-        use stripewise_trace::Op::{Close, Map, Open, Resize, Stat, Unlink};
+        use stripewise_trace::Op::{Close, Map, Open, Resize, Stat, Sync, Unlink};
         let set = &mut self.sets[self.classifier.group(call.file) as usize];
         match call.op {
             Map => set.mapped = true,
@@ -201,7 +213,11 @@ impl Collector {
                 set.calls.opens += u64::from(!creates);
             }
             Resize => self.files.grow(call.file, call.size),
-            Close => set.calls.closes += 1,
+            Close => {
+                set.calls.closes += 1;
+                self.pages.close(call);
+            }
+            Sync => self.pages.flush(call.file),
             Stat => set.calls.stats += 1,
             Unlink => {
                 self.files.remove(call.file);
@@ -335,7 +351,12 @@ impl Collector {
     pub fn finish(mut self) -> Workload {
         self.classifier.close();
         (0..self.sets.len()).for_each(|index| self.join_closed(index));
-        let Self { files, classifier, sets: all_collected, timeline, .. } = self;
+        let Self { files, classifier, mut sets, timeline, pages, .. } = self;
+        for (file, bytes) in pages.unflushed() {
+            let calls = &mut sets[classifier.group(file) as usize].calls;
+            calls.unflushed_bytes = calls.unflushed_bytes.saturating_add(bytes);
+        }
+        let all_collected = sets;
         let (mut sets, index_of) = files.into_sets(&classifier);
         let nodes = classifier.nodes().into();
         // The samples are copied next.

@@ -153,7 +153,8 @@ fn judge_one(problem: &Problem<'_>, candidate: Candidate, wanted: bool, candidat
     }
     judged.background = serving.background();
     client_s += CallTimes::of(&serving).seconds(&problem.set.calls);
-    judged.client_s = problem.servers.client.as_ref().map(|_| client_s);
+    let is_known = problem.servers.client.is_some() || problem.set.has_memory_time();
+    judged.client_s = is_known.then_some(client_s);
     judged.elapsed_s = elapsed(&serving, SHORT) + client_s;
     let busiest = (0..busy_s.len()).max_by(|&a, &b| busy_s[a].total_cmp(&busy_s[b]).then(b.cmp(&a)));
     judged.busiest = busiest.unwrap_or(0) as u32;

@@ -2,7 +2,7 @@
 
 use stripewise_trace::summary::MAX_GROUPS;
 
-/// Maximum number of sampled requests of all groups together (56 bytes each).
+/// Maximum number of sampled requests of all groups together (64 bytes each).
 const SAMPLES: usize = 2 * 1024 * 1024;
 /// Maximum number of groups of open phases, besides one in each set.
 const OPEN_GROUPS: usize = 32 * 1024;
@@ -10,7 +10,7 @@ const OPEN_GROUPS: usize = 32 * 1024;
 const GROUPS: usize = 4096;
 /// The same and sampled requests for each set, if there are more than [`MAX_GROUPS`].
 const OF_SET: usize = 4;
-const SAMPLES_OF_SET: usize = 24;
+const SAMPLES_OF_SET: usize = 21;
 
 /// Limits of what is kept of all file sets together.
 #[derive(Clone, Copy, Debug)]

@@ -156,12 +156,12 @@ fn keep_what_hardly_counts(decisions: &mut [Decision]) -> Vec<bool> {
     let total: f64 = decisions.iter().map(|decision| decision.present.elapsed_s).sum();
     let of_one = |decision: &mut Decision| {
         let share = decision.present.elapsed_s / total.max(f64::MIN_POSITIVE);
-        if share < NEGLIGIBLE {
+        if share < NEGLIGIBLE && decision.requests > 0 {
             decision.keep = true;
             decision.reason =
                 format!("keep the present layout: these files take {:.2} % of the I/O time", 100.0 * share);
         }
-        share < NEGLIGIBLE
+        share < NEGLIGIBLE || decision.requests == 0
     };
     decisions.iter_mut().map(of_one).collect()
 }

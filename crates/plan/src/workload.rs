@@ -35,6 +35,8 @@ pub struct FileSet {
     pub private: bool,
     /// Programs map some of the files into memory.
     pub mapped: bool,
+    /// What memory served; it is not among the groups.
+    pub memory: FromMemory,
     /// The layout that the files have now.
     pub present: Present,
     /// The files that a change of layout moves; needed only for a limit on moving.
@@ -124,6 +126,36 @@ pub struct Calls {
     pub stats: u64,
     /// Number of removals of a name.
     pub unlinks: u64,
+    /// Written bytes that no call has flushed.
+    pub unflushed_bytes: u64,
+    /// Time of the requests that memory served, over all processes, nanoseconds.
+    pub memory_ns: u64,
+}
+
+/// Requests that memory served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct FromMemory {
+    /// Number of requests.
+    pub requests: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Their time, over all processes, nanoseconds.
+    pub ns: u64,
+}
+
+impl FromMemory {
+    /// Adds other requests.
+    pub fn add(&mut self, other: &Self) {
+        self.requests = self.requests.saturating_add(other.requests);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.ns = self.ns.saturating_add(other.ns);
+    }
+
+    /// So many times as much.
+    pub(crate) fn times(self, weight: f64) -> Self {
+        let times = |number: u64| (number as f64 * weight).round() as u64;
+        Self { requests: times(self.requests), bytes: times(self.bytes), ns: times(self.ns) }
+    }
 }
 
 impl Calls {
@@ -135,6 +167,8 @@ impl Calls {
         self.closes += other.closes;
         self.stats += other.stats;
         self.unlinks += other.unlinks;
+        self.unflushed_bytes = self.unflushed_bytes.saturating_add(other.unflushed_bytes);
+        self.memory_ns = self.memory_ns.saturating_add(other.memory_ns);
     }
 
     /// The calls on the files from number `from` to `to`, of `all`. If all files are divided into
@@ -149,6 +183,8 @@ impl Calls {
             closes: within(self.closes),
             stats: within(self.stats),
             unlinks: within(self.unlinks),
+            unflushed_bytes: within(self.unflushed_bytes),
+            memory_ns: within(self.memory_ns),
             ..*self
         }
     }
@@ -233,9 +269,18 @@ pub struct Request {
     pub size: u64,
     /// The process's preceding accesses to the file.
     pub past: Past,
+    /// Nanoseconds that it took in the traced run, at most `u32::MAX`.
+    pub took_ns: u32,
+    /// The process's node has read or written all of its bytes before.
+    pub known: bool,
 }
 
 impl Request {
+    /// Seconds that it took in the traced run; infinite if that is more than can be noted.
+    pub(crate) fn took_s(&self) -> f64 {
+        if self.took_ns == u32::MAX { f64::INFINITY } else { f64::from(self.took_ns) * 1e-9 }
+    }
+
     /// Whether it begins in the file where its process's previous one ended.
     pub(crate) fn access(&self) -> Access {
         if self.past.run > 0 { Access::Sequential } else { Access::Random }
@@ -261,6 +306,25 @@ impl FileSet {
         let Self { pattern, files, private, mapped, present, .. } = self;
         let (pattern, files, present) = (pattern.clone(), files.clone(), present.clone());
         Self { pattern, files, private: *private, mapped: *mapped, present, ..Self::default() }
+    }
+
+    /// Adds the time of requests that memory served to the calls of the application of `group`.
+    pub(crate) fn add_memory_time(&mut self, group: &Group, ns: u64) {
+        if ns == 0 {
+            return;
+        }
+        let Group { application, times, procs, .. } = *group;
+        let known = self.calls.iter().position(|calls| calls.application == application);
+        let index = known.unwrap_or_else(|| {
+            self.calls.push(Calls { application, times, procs, ..Calls::default() });
+            self.calls.len() - 1
+        });
+        self.calls[index].memory_ns = self.calls[index].memory_ns.saturating_add(ns);
+    }
+
+    /// Whether memory served some of its requests.
+    pub(crate) fn has_memory_time(&self) -> bool {
+        self.calls.iter().any(|calls| calls.memory_ns > 0)
     }
 
     /// Total size of the files, bytes.

@@ -9,7 +9,8 @@ use stripewise_cluster::{Cluster, format_cycle, size};
 use stripewise_layout::Stripe;
 use stripewise_model::Cost;
 use stripewise_plan::{
-    ApplicationTimes, Background, Busiest, Expected, Joint, LeftOut, Method, Native, Promise, ServerLoad, Tie,
+    ApplicationTimes, Background, Busiest, Expected, FromMemory, Joint, LeftOut, Method, Native, Promise,
+    ServerLoad, Tie,
 };
 
 use crate::{Candidate, InputError};
@@ -121,6 +122,9 @@ pub struct FilesPrediction {
     /// Number of requests.
     #[serde(default)]
     pub requests: u64,
+    /// Requests that memory served; they are not among the others.
+    #[serde(default)]
+    pub memory: FromMemory,
     /// Mean bytes of a request.
     #[serde(default)]
     pub request_size: u64,

@@ -177,8 +177,12 @@ impl<'p> Set<'p> {
         self.plans.into_iter().next().expect("there is always this one")
     }
 
-    /// The option that the rules for ties take instead of another one, by their indices. The error
-    /// of the model is that of a set by itself, so a set of a stage has only the exact rule.
+    /// The option that the rules for ties take instead of another one, by their indices.
+    ///
+    /// A set of a stage has only the exact rule. The error of the model is that of a set by itself.
+    /// In a stage a set also delays others, so layouts that tie alone need not tie in the replay of
+    /// all: a simpler one on a server that others need may cost the stage more than its own error.
+    /// The rule would have to bound the replayed time of all sets over all simpler choices.
     pub fn settled(&self, index: usize) -> usize {
         let Some((plan, _)) = self.options[index].candidate else { return index };
         let alike: Vec<usize> = self.as_small(index, plan).collect();

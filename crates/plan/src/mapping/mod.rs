@@ -41,6 +41,15 @@ struct Piece {
     first: u64,
 }
 
+/// The time of a request on idle servers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Idle {
+    /// Seconds until the slowest of its servers has served it.
+    pub seconds: f64,
+    /// The seconds of them that depend on its bytes.
+    pub transfer_s: f64,
+}
+
 struct Shape {
     /// Region of the request's first byte. Requests that begin in different regions have different
     /// shapes.
@@ -163,6 +172,22 @@ impl Mapped {
             busy_s[target as usize] += times * servers.busy_s(target, group.op, access, bytes);
         }
         touched
+    }
+
+    /// What each sampled request takes if its servers do nothing else, in order.
+    pub fn on_idle(&self, group: &Group, servers: &Servers) -> Vec<Idle> {
+        let busy_s = |piece: &Piece, bytes| servers.busy_s(piece.target, group.op, piece.access, bytes);
+        let of_shape = |shape| {
+            let of_piece = |piece: &Piece| {
+                let seconds = busy_s(piece, piece.bytes);
+                // No byte would take no startup either.
+                Idle { seconds, transfer_s: seconds - busy_s(piece, 1) }
+            };
+            let pieces = self.pieces_of(shape).iter().map(of_piece);
+            pieces.max_by(|one, other| one.seconds.total_cmp(&other.seconds)).unwrap_or_default()
+        };
+        let of_shapes: Vec<Idle> = (0..self.shapes.len()).map(of_shape).collect();
+        self.order.iter().map(|&shape| of_shapes[shape as usize]).collect()
     }
 
     /// Adds to `sums[target]` the bytes that the group's requests read or write on each target.

@@ -136,7 +136,7 @@ fn plain_files_cost_what_plain_files_do() {
         with(cluster((2, 1e-3, 1e-8), (2, 1e-4, 1e-9), ("1T", "1T"), (0.0, 0.0)), costs(1.0, 0.5, 0.25));
     let mut workload = ior(Pattern::Random, Op::Read, 4, 4 * K, 8);
     let calls =
-        Calls { times: 3, procs: 4, opens: 4, creates: 2, closes: 6, stats: 7, unlinks: 1, application: 0 };
+        Calls { times: 3, procs: 4, opens: 4, creates: 2, closes: 6, stats: 7, unlinks: 1, ..Calls::default() };
     workload.file_sets[0].calls = vec![calls];
     let plain = decide(&workload, &cluster).present;
     assert_eq!(plain.client_s, Some(3.0 * 20.0 * 0.25 / 4.0));
@@ -251,7 +251,7 @@ proptest! {
             pattern: "/f".into(),
             files: vec![File::new("/f", 120)],
             groups: vec![Group { procs, ..Group::of_all(op, Access::Random, sample) }],
-            calls: vec![Calls { application: 0, times, procs, opens, creates, closes, stats, unlinks }],
+            calls: vec![Calls { times, procs, opens, creates, closes, stats, unlinks, ..Calls::default() }],
             ..FileSet::default()
         };
         let (servers, options) = (Servers::of(&cluster).unwrap(), Options::default());
@@ -265,7 +265,9 @@ proptest! {
     #[test]
     fn parts_of_a_set_have_all_its_calls(counts in prop::array::uniform5(0u64..1 << 40), seed: u64, parts in 1usize..9) {
         let [opens, creates, closes, stats, unlinks] = counts;
-        let calls = Calls { application: 2, times: 3, procs: 4, opens, creates, closes, stats, unlinks };
+        let (unflushed_bytes, memory_ns) = (3 * opens, 5 * closes);
+        let of_calls = Calls { opens, creates, closes, stats, unlinks, unflushed_bytes, memory_ns, ..Calls::default() };
+        let calls = Calls { application: 2, times: 3, procs: 4, ..of_calls };
         let mut random = Random(seed);
         let mut ends: Vec<u64> = (1..parts).map(|_| random.next_u64() % 1000).chain([1000]).collect();
         ends.sort_unstable();

@@ -127,7 +127,7 @@ pub fn ior(pattern: Pattern, op: Op, procs: u32, size: u64, per_process: u64) ->
             } else {
                 pasts.next(process, file, offset, size)
             };
-            sample.push(Request { process, file, offset, size, past });
+            sample.push(Request { process, file, offset, size, past, ..Request::default() });
         }
     }
     let private = pattern == Pattern::FilePerProcess && procs > 1;

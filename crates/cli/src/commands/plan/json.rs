@@ -67,6 +67,7 @@ fn files(set: &FileSet, decision: &Decision, planned: &Planned, all: bool) -> Fi
         first: set.files.first().map_or_else(String::new, |file| file.name.to_string()),
         bytes: decision.file_bytes,
         requests: decision.requests,
+        memory: set.memory,
         request_size: decision.request_size,
         scheme: if decision.keep { KEEP.to_owned() } else { chosen.candidate.scheme.to_owned() },
         keep: decision.keep,

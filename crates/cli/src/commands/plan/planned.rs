@@ -64,6 +64,9 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
     let (workload, left_out) = workload(&mut applications, args, sets_max)?;
     let mut workload = workload.divided(&cluster, &options)?;
     present::find(&mut workload, &cluster, present.as_ref(), args.quiet)?;
+    if are_recorded(&applications) {
+        workload = workload.without_memory(&cluster, &options)?;
+    }
     if args.dont_move_more_than.is_some() {
         existing::find(&mut workload, &cluster, args.quiet)?;
     }
@@ -105,12 +108,16 @@ pub fn times(decisions: &[Decision], joint: Option<&Joint>, objective: Objective
     }
 }
 
+/// Whether the durations of all calls are those of real runs.
+fn are_recorded(applications: &[Application]) -> bool {
+    applications.iter().all(|of| RECORDED.contains(&of.trace.meta().origin.as_str()))
+}
+
 /// Holds the model's times, now and planned, against those of the traces, if all traces have
 /// true times.
 fn promise(applications: &[Application], (now_s, planned_s): (f64, f64), options: &Options) -> Option<Promise> {
-    let are_recorded = applications.iter().all(|of| RECORDED.contains(&of.trace.meta().origin.as_str()));
     let traced_s = applications.iter().map(|of| of.times as f64 * of.busiest.planned_ns as f64 * 1e-9).sum();
-    let is_compared = are_recorded && options.objective == Objective::Elapsed;
+    let is_compared = are_recorded(applications) && options.objective == Objective::Elapsed;
     is_compared.then(|| Promise::of(now_s, planned_s, traced_s)).flatten()
 }
 

@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use comfy_table::Table;
 use stripewise_plan::{
-    ApplicationTimes, Decision, Joint, LeftOut, MoveLimit, Objective, SpaceCurve, SpacePoint, StageTimes,
+    ApplicationTimes, Decision, FromMemory, Joint, LeftOut, MoveLimit, Objective, SpaceCurve, SpacePoint,
+    StageTimes,
 };
 use stripewise_report::predictions::Moves;
 use stripewise_trace::Meta;
@@ -96,6 +97,16 @@ fn traced(out: &mut String, planned: &Planned) -> std::fmt::Result {
             );
             writeln!(out, "{}", output::wrapped(&text))?;
         }
+    }
+    let mut memory = FromMemory::default();
+    planned.workload.file_sets.iter().for_each(|set| memory.add(&set.memory));
+    if memory.requests > 0 {
+        let all = memory.requests + planned.decisions.iter().map(|decision| decision.requests).sum::<u64>();
+        let text = format!(
+            "Memory served {} of {all} requests, as their durations show. They do not reach the servers in any layout.",
+            memory.requests
+        );
+        writeln!(out, "{}", output::wrapped(&text))?;
     }
     Ok(())
 }
