@@ -18,7 +18,7 @@ mod target;
 
 pub use commands::{Call, shell};
 pub use layout::{Component, NativeLayout, Stripe};
-pub use over::{PoolOf, over};
+pub use over::{PoolServers, over};
 pub use systems::{calls, check, commands, express, express_spread, note};
 pub use target::target_layout;
 

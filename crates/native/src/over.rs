@@ -10,10 +10,20 @@ use crate::{NativeLayout, Stripe};
 /// Stripes until the first server comes again; no file system has more.
 const STRIPES_MAX: u32 = 1 << 16;
 
-/// Gives the name of the pool of a server that has no name in the cluster, if it is known.
-pub type PoolOf<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// A pool of the file system, and its servers as far as the file system tells them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolServers {
+    /// The file system's name of the pool.
+    pub name: String,
+    /// The file system's names of its servers; empty: not known.
+    pub servers: Vec<String>,
+}
 
-/// The layout over the cluster's servers of a file that `system` stripes as `native` says.
+/// The layout over the cluster's servers of a file that `system` stripes as `native` says. `pools`
+/// are the pools that are known.
+///
+/// A pool that the cluster does not name has as targets the servers whose own pools lie on one of
+/// its servers alone. The cluster must have one for each of them.
 ///
 /// Where the file system chooses the servers, or they are servers of a pool that the cluster does
 /// not name, they are taken in turn, after those of `turn` like files: which ones the file system
@@ -26,9 +36,9 @@ pub fn over(
     native: &NativeLayout,
     cluster: &Cluster,
     turn: usize,
-    pool_of: PoolOf<'_>,
+    pools: &[PoolServers],
 ) -> Option<Layout> {
-    let servers = Servers { system, cluster, turn, pool_of };
+    let servers = Servers { system, cluster, turn, pools };
     let mut start = 0;
     let mut regions = Vec::new();
     for component in &native.components {
@@ -44,7 +54,7 @@ struct Servers<'a> {
     system: FileSystem,
     cluster: &'a Cluster,
     turn: usize,
-    pool_of: PoolOf<'a>,
+    pools: &'a [PoolServers],
 }
 
 impl Servers<'_> {
@@ -90,7 +100,7 @@ impl Servers<'_> {
     fn targets(&self, servers: &[String]) -> Option<Vec<u32>> {
         // Servers of a pool have no names in the cluster: different ones are different targets.
         let mut known: HashMap<&str, u32> = HashMap::new();
-        let mut of_pools: HashMap<String, usize> = HashMap::new();
+        let mut of_pools: HashMap<&str, usize> = HashMap::new();
         let mut targets = Vec::with_capacity(servers.len());
         for server in servers {
             if let Some(&target) = known.get(server.as_str()) {
@@ -98,8 +108,8 @@ impl Servers<'_> {
                 continue;
             }
             let target = self.named(server).or_else(|| {
-                let name = (self.pool_of)(server)?;
-                let pool = self.pool(Some(&name));
+                let name = &self.pools.iter().find(|pool| pool.servers.iter().any(|name| name == server))?.name;
+                let pool = self.pool(Some(name));
                 let next = of_pools.entry(name).or_insert(self.turn * servers.len());
                 let target = pool.get(*next % pool.len().max(1)).copied();
                 *next += 1;
@@ -130,7 +140,20 @@ impl Servers<'_> {
             Members::Pool { name: pool, .. } => (pool == name).then(|| range(first, members).collect()),
             Members::Servers(_) => None,
         });
-        found.unwrap_or_else(|| self.named(name).into_iter().collect())
+        let found = found.or_else(|| self.named(name).map(|target| vec![target]));
+        found.or_else(|| self.on_servers(name)).unwrap_or_default()
+    }
+
+    /// The targets of a pool that the cluster does not name, in the order of the pool's servers.
+    fn on_servers(&self, name: &str) -> Option<Vec<u32>> {
+        let pool = self.pools.iter().find(|pool| pool.name == name && !pool.servers.is_empty())?;
+        pool.servers.iter().map(|server| self.alone_on(server)).collect()
+    }
+
+    /// The target that is the server, or a pool on that server alone.
+    fn alone_on(&self, server: &str) -> Option<u32> {
+        let mut alone = self.pools.iter().filter(|pool| pool.servers == [server]);
+        self.named(server).or_else(|| alone.find_map(|pool| self.named(&pool.name)))
     }
 
     /// The first target and the members of each tier on the file system.

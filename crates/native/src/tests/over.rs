@@ -6,10 +6,15 @@ use stripewise_layout::Layout;
 
 use super::mapping::{layouts, targets};
 use super::{K, M, cluster, pool, servers};
-use crate::{Component, NativeLayout, Stripe, express, over};
+use crate::{Component, NativeLayout, PoolServers, Stripe, express, over};
+
+/// A pool and its servers.
+fn on(name: &str, servers: &[&str]) -> PoolServers {
+    PoolServers { name: name.to_owned(), servers: servers.iter().map(|&server| server.to_owned()).collect() }
+}
 
 fn back(system: FileSystem, native: &NativeLayout, cluster: &Cluster, turn: usize) -> Option<Layout> {
-    over(system, native, cluster, turn, &|_| None)
+    over(system, native, cluster, turn, &[])
 }
 
 /// Whether each byte is on the server that it was on before.
@@ -92,15 +97,35 @@ fn a_server_of_a_pool_is_one_of_its_targets() {
         let servers = servers.iter().map(|&server| server.to_owned()).collect();
         NativeLayout::uniform(Stripe::Listed { width: M, servers })
     };
-    let pool_of = |server: &str| {
-        let name = ["slow", "slow", "slow", "slow", "fast", "fast"].get(server.parse::<usize>().ok()?)?;
-        Some((*name).to_owned())
-    };
+    let pools = [on("slow", &["0", "1", "2", "3"]), on("fast", &["4", "5"])];
     let of = |servers: &[&str], turn| {
-        let layout = over(FileSystem::Lustre, &listed(servers), &cluster, turn, &pool_of)?;
+        let layout = over(FileSystem::Lustre, &listed(servers), &cluster, turn, &pools)?;
         Some(layout.regions()[0].cycle.iter().map(|stripe| stripe.target).collect::<Vec<_>>())
     };
     assert_eq!(of(&["2", "5", "0", "2"], 0), Some(vec![0, 4, 1, 0]));
     assert_eq!(of(&["5"], 1), Some(vec![5]));
     assert_eq!(of(&["9"], 0), None);
+}
+
+/// Clusters that name the OSDs one by one, by pools of their own, and files in a pool over them.
+#[test]
+fn a_pool_over_servers_that_are_named_one_by_one() {
+    let slow = ["hdd0", "hdd1", "hdd2"];
+    let cluster = cluster(&servers("cephfs", "a", &slow), &servers("cephfs", "b", &["ssd0"]));
+    let alone = ["hdd2", "hdd0", "hdd1", "ssd0"];
+    let mut pools: Vec<PoolServers> =
+        alone.iter().zip(["osd.7", "osd.0", "osd.3", "osd.9"]).map(|(name, osd)| on(name, &[osd])).collect();
+    pools.push(on("hdd", &["osd.0", "osd.3", "osd.7"]));
+    pools.push(on("more", &["osd.0", "osd.4"]));
+    pools.push(on("untold", &[]));
+    let of_pool = |pools: &[PoolServers], pool, turn| {
+        let layout = over(FileSystem::CephFs, &NativeLayout::even(M, 2, Some(pool)), &cluster, turn, pools)?;
+        Some(layout.regions()[0].cycle.iter().map(|stripe| stripe.target).collect::<Vec<_>>())
+    };
+    assert_eq!(of_pool(&pools, "hdd", 0), Some(vec![0, 1]));
+    assert_eq!(of_pool(&pools, "hdd", 1), Some(vec![2, 0]), "the next file has the next servers");
+    assert_eq!(of_pool(&pools, "more", 0), None, "the cluster lacks one of its servers");
+    assert_eq!(of_pool(&pools, "untold", 0), None);
+    pools[1].servers.push("osd.4".to_owned());
+    assert_eq!(of_pool(&pools, "hdd", 0), None, "nothing says that hdd0 is on osd.0 alone");
 }

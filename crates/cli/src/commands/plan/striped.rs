@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use stripewise_cluster::{Cluster, FileSystem};
-use stripewise_drivers::{Driver, Pool, driver};
+use stripewise_drivers::{Driver, driver};
 use stripewise_layout::Layout;
-use stripewise_native::over;
+use stripewise_native::{PoolServers, over};
 
 /// The file systems of a cluster that are mounted here.
 pub struct Mounted<'a> {
@@ -19,7 +19,7 @@ struct Site {
     system: FileSystem,
     driver: Box<dyn Driver>,
     mount: PathBuf,
-    pools: Vec<Pool>,
+    pools: Vec<PoolServers>,
 }
 
 impl<'a> Mounted<'a> {
@@ -37,7 +37,9 @@ impl<'a> Mounted<'a> {
             }
             let driver = driver(system);
             if let Some(probe) = driver.probe(root).with_context(remedy)? {
-                sites.push(Site { system, driver, mount: probe.mount, pools: probe.pools });
+                let pools = probe.pools.into_iter();
+                let pools = pools.map(|pool| PoolServers { name: pool.name, servers: pool.server_names });
+                sites.push(Site { system, driver, mount: probe.mount, pools: pools.collect() });
             }
         }
         Ok(Self { cluster, sites })
@@ -53,7 +55,7 @@ impl<'a> Mounted<'a> {
         let Some((path, site)) = self.existing(path) else { return Ok(None) };
         let actual = site.driver.read_back(&path).with_context(remedy)?;
         let Some(native) = actual.layout else { return Ok(None) };
-        Ok(over(site.system, &native, self.cluster, turn, &|server| site.pool_of(server)))
+        Ok(over(site.system, &native, self.cluster, turn, &site.pools))
     }
 
     /// The file, or the nearest directory above that exists, and the file system that it is on.
@@ -64,13 +66,6 @@ impl<'a> Mounted<'a> {
         let path = path.ancestors().find_map(|path| path.canonicalize().ok())?;
         let site = self.sites.iter().find(|site| path.starts_with(&site.mount))?;
         Some((path, site))
-    }
-}
-
-impl Site {
-    fn pool_of(&self, server: &str) -> Option<String> {
-        let pool = self.pools.iter().find(|pool| pool.server_names.iter().any(|name| name == server))?;
-        Some(pool.name.clone())
     }
 }
 
