@@ -2,10 +2,13 @@
 without stripewise, and the layouts are undone."""
 
 import hashlib
+import json
 import os
+import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 import testbeds
@@ -90,10 +93,47 @@ def test_the_present_layout_is_what_cephfs_says(on_ceph, cluster_file, stripewis
 
     first = files()["first"]
     os.setxattr(data, "ceph.dir.layout", b"stripe_unit=131072 stripe_count=1 object_size=4194304 pool=hdd")
-    assert files()["present"]["name"] == "as they are now: hdd/0:128K, ...", "the directory hands it down"
+    name = files()["present"]["name"]
+    stripes = re.fullmatch(r"as they are now: (hdd/[01](?:-1)?:4M ?)+(, ...)?", name)
+    assert stripes, f"the directory hands it down: {name}"
     with open(first, "wb"):
-        os.setxattr(first, LAYOUT, b"stripe_unit=65536 stripe_count=2 object_size=4194304 pool=ssd")
-    assert files()["present"]["name"] == "as they are now: ssd/0-1:64K, ...", "the file has another one"
+        os.setxattr(first, LAYOUT, b"stripe_unit=65536 stripe_count=2 object_size=65536 pool=ssd")
+    name = files()["present"]["name"]
+    assert re.match(r"as they are now: ssd/[01](-1)?:64K ", name), f"the file has another one: {name}"
+
+
+def test_every_object_is_on_the_osd_that_ceph_maps_it_to(bed, on_ceph, stripewise, tmp_path):
+    """The cluster names the OSDs one by one, and the file is in a pool over all of them."""
+    data, trace, cluster = on_ceph / "data", tmp_path / "t", tmp_path / "cluster.toml"
+    data.mkdir()
+    service = "{ startup_s = 1e-3, per_byte_s = 1e-8 }"
+    kinds = "\n".join(f"{op}.{how} = {service}" for op in ["read", "write"] for how in ["random", "sequential"])
+    acting = lambda pool, name: bed.ceph("osd", "map", pool, name)["acting_primary"]
+    osds = [name for name in bed.ceph("osd", "pool", "ls") if re.fullmatch(r"hdd\d+", name)]
+    cluster.write_text(
+        f'[network]\nestablish_s = 0.0\nper_byte_s = 0.0\n[class.hdd]\n{kinds}\n[[tier]]\nname = "hdd"\n'
+        f'class = "hdd"\ndriver = "cephfs"\nroot = "{on_ceph}/targets"\nservers = {json.dumps(osds)}\n'
+        'capacity_per_server = "1T"\n'
+    )
+    os.setxattr(data, "ceph.dir.layout", b"stripe_unit=1048576 stripe_count=1 object_size=1048576 pool=hdd")
+    stripewise("synth", "ior", "--procs", "1", "--transfer", "1M", "--total", "15M", "--file", data / "out", "-o", trace)
+
+    def files():
+        words = ["plan", trace, "-c", cluster, "-o", tmp_path / "plan.toml", "--json"]
+        (files,) = stripewise(*words).json()["files"]
+        return files
+
+    file = Path(files()["first"])
+    file.write_bytes(bytes(15 << 20))
+    inode = file.stat().st_ino
+    alone = {acting(name, "any"): index for index, name in enumerate(osds)}
+    expected = [alone[acting("hdd", f"{inode:x}.{index:08x}")] for index in range(15)]
+    words = files()["present"]["name"].removeprefix("as they are now: ").removesuffix(", ...").split()
+    got = []
+    for word in words:
+        first, last = re.fullmatch(r"hdd/(\d+)(?:-(\d+))?:1M", word).groups()
+        got += range(int(first), int(last or first) + 1)
+    assert got == expected and len(set(got)) > 1
 
 
 def test_a_long_file_goes_on_where_it_was_killed_and_that_is_said(on_ceph, plan, stripewise, bin_dir):

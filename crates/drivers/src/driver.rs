@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 
 use stripewise_cluster::FileSystem;
-use stripewise_native::NativeLayout;
+use stripewise_native::{NativeLayout, Objects};
 use stripewise_sys::{Fd, Mode, OFlags, Real, Sys};
 
 use crate::error::{DriverError, Result};
@@ -174,6 +174,9 @@ pub struct Pool {
     pub servers: Option<u32>,
     /// The names of the servers; empty where unknown.
     pub server_names: Vec<String>,
+    /// Of every placement group (CephFS), by number: the index in `server_names` of the server that
+    /// answers its requests; empty where there are none or they are unknown.
+    pub groups: Vec<u32>,
     /// Bytes that can still be written to the pool, where known.
     pub free_bytes: Option<u64>,
 }
@@ -202,6 +205,8 @@ pub struct Actual {
     /// The layout in the file system's own syntax, which restores it exactly. Set where a
     /// [`NativeLayout`] does not express everything.
     pub exact: Option<String>,
+    /// Its objects, where the file system chooses a server for each of them (CephFS).
+    pub objects: Option<Objects>,
     /// For a directory: `exact` comes from a directory above it.
     pub inherited: bool,
     /// For a directory: its new files begin on a certain server, which the `exact` of a file does

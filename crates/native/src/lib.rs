@@ -11,6 +11,7 @@ mod cycle;
 mod layout;
 mod lustre;
 mod names;
+mod objects;
 pub mod orangefs;
 mod over;
 mod systems;
@@ -18,7 +19,8 @@ mod target;
 
 pub use commands::{Call, shell};
 pub use layout::{Component, NativeLayout, Stripe};
-pub use over::{PoolServers, over};
+pub use objects::{Names, Objects};
+pub use over::{FileNow, PoolServers, over};
 pub use systems::{calls, check, commands, express, express_spread, note};
 pub use target::target_layout;
 

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use stripewise_cluster::{Cluster, Driver, FileSystem, Members};
 use stripewise_layout::{Layout, Region, Stripe as Piece};
 
+use crate::objects::{Objects, Sets, drawn};
 use crate::{NativeLayout, Stripe};
 
 /// Stripes until the first server comes again; no file system has more.
@@ -17,6 +18,20 @@ pub struct PoolServers {
     pub name: String,
     /// The file system's names of its servers; empty: not known.
     pub servers: Vec<String>,
+    /// Of every placement group, by number: the index in `servers` of the one that serves it. Empty
+    /// where the file system has no groups or does not tell.
+    pub groups: Vec<u32>,
+}
+
+/// What is known about a file besides its layout.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileNow {
+    /// Number of like files before this one.
+    pub turn: usize,
+    /// Its size, bytes.
+    pub len: u64,
+    /// Its objects, where the file system chooses a server for each of them.
+    pub objects: Option<Objects>,
 }
 
 /// The layout over the cluster's servers of a file that `system` stripes as `native` says. `pools`
@@ -25,8 +40,10 @@ pub struct PoolServers {
 /// A pool that the cluster does not name has as targets the servers whose own pools lie on one of
 /// its servers alone. The cluster must have one for each of them.
 ///
-/// Where the file system chooses the servers, or they are servers of a pool that the cluster does
-/// not name, they are taken in turn, after those of `turn` like files: which ones the file system
+/// Where the file system chooses a server for each object, it is the one of the object's placement
+/// group if that is known, and else drawn at random: the layout of a file is then one of those that
+/// it may have. Otherwise, where the file system chooses the servers, or they are servers of a pool
+/// that the cluster does not name, they are taken in turn, after those of like files: which ones the file system
 /// chose makes no difference to many files. The widths and the numbers of servers are those of
 /// `native`.
 ///
@@ -35,10 +52,10 @@ pub fn over(
     system: FileSystem,
     native: &NativeLayout,
     cluster: &Cluster,
-    turn: usize,
+    file: &FileNow,
     pools: &[PoolServers],
 ) -> Option<Layout> {
-    let servers = Servers { system, cluster, turn, pools };
+    let servers = Servers { system, cluster, file, pools };
     let mut start = 0;
     let mut regions = Vec::new();
     for component in &native.components {
@@ -53,7 +70,7 @@ pub fn over(
 struct Servers<'a> {
     system: FileSystem,
     cluster: &'a Cluster,
-    turn: usize,
+    file: &'a FileNow,
     pools: &'a [PoolServers],
 }
 
@@ -61,9 +78,16 @@ impl Servers<'_> {
     fn cycle(&self, stripe: &Stripe) -> Option<Vec<Piece>> {
         match stripe {
             Stripe::Even { width, count, pool } => {
-                let pool = self.pool(pool.as_deref());
-                let count = Some(*count).filter(|&count| count <= STRIPES_MAX && !pool.is_empty())?;
-                let target = |index| pool[(self.turn * count as usize + index) % pool.len()];
+                let targets = self.pool(pool.as_deref());
+                let count = Some(*count).filter(|&count| count <= STRIPES_MAX && !targets.is_empty())?;
+                if let Some(objects) = self.file.objects.as_ref().filter(|_| targets.len() > 1) {
+                    let sets = Sets { width: *width, count: count.into(), size: objects.size };
+                    let target_of = self.by_object(objects, pool.as_deref(), &targets);
+                    if let Some(cycle) = sets.cycle(self.file.len, target_of) {
+                        return Some(cycle);
+                    }
+                }
+                let target = |index| targets[(self.file.turn * count as usize + index) % targets.len()];
                 Some((0..count as usize).map(|index| Piece { target: target(index), width: *width }).collect())
             }
             Stripe::Listed { width, servers } => {
@@ -110,7 +134,7 @@ impl Servers<'_> {
             let target = self.named(server).or_else(|| {
                 let name = &self.pools.iter().find(|pool| pool.servers.iter().any(|name| name == server))?.name;
                 let pool = self.pool(Some(name));
-                let next = of_pools.entry(name).or_insert(self.turn * servers.len());
+                let next = of_pools.entry(name).or_insert(self.file.turn * servers.len());
                 let target = pool.get(*next % pool.len().max(1)).copied();
                 *next += 1;
                 target
@@ -119,6 +143,25 @@ impl Servers<'_> {
             targets.push(target);
         }
         Some(targets)
+    }
+
+    /// The target of each object of the file, by its index, in a pool with these targets.
+    fn by_object<'b>(
+        &'b self,
+        objects: &'b Objects,
+        pool: Option<&str>,
+        targets: &'b [u32],
+    ) -> impl Fn(u64) -> u32 + 'b {
+        let known = self.pools.iter().find(|known| Some(known.name.as_str()) == pool);
+        // Without as many targets as the pool has servers, no target is a certain server.
+        let known = known.filter(|known| known.servers.len() == targets.len() && !known.groups.is_empty());
+        move |object| {
+            let served = known.zip(objects.names.as_ref()).and_then(|(known, names)| {
+                let group = names.group(object, known.groups.len() as u32);
+                targets.get(known.groups[group as usize] as usize).copied()
+            });
+            served.unwrap_or_else(|| targets[drawn(self.file.turn, object, targets.len())])
+        }
     }
 
     /// The target that the file system calls `name`.

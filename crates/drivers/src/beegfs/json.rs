@@ -101,7 +101,7 @@ pub fn pools(text: &str) -> Result<Vec<Pool>, String> {
             "" => Vec::new(),
             targets => numbers(targets)?,
         };
-        Ok(Pool { name, servers: Some(targets.len() as u32), server_names: targets, free_bytes: None })
+        Ok(Pool { name, servers: Some(targets.len() as u32), server_names: targets, ..Pool::default() })
     };
     rows(text)?.iter().map(pool).collect()
 }

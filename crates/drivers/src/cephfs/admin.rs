@@ -51,24 +51,38 @@ fn parse_df(text: &str) -> Option<BTreeMap<u64, Pool>> {
     json["pools"].as_array()?.iter().map(pool).collect()
 }
 
-/// Adds the OSDs of each pool. Placement groups are called `POOL.GROUP`.
+/// Adds the OSDs of each pool and of its placement groups. Groups are called `POOL.GROUP`, the
+/// group in hexadecimal.
 fn add_servers(pools: &mut BTreeMap<u64, Pool>, text: &str) {
     let Ok(json) = serde_json::from_str::<Value>(text) else { return };
     // Older versions print the list without an enclosing object.
     let groups = json["pg_stats"].as_array().or(json.as_array());
-    let mut servers: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+    let mut acting_of: BTreeMap<u64, BTreeMap<u32, Vec<u64>>> = BTreeMap::new();
     for group in groups.into_iter().flatten() {
-        let pool = group["pgid"].as_str().and_then(|id| id.split_once('.')?.0.parse().ok());
+        let id = group["pgid"].as_str().and_then(|id| id.split_once('.'));
+        let id = id.and_then(|(pool, group)| Some((pool.parse().ok()?, u32::from_str_radix(group, 16).ok()?)));
+        let Some((pool, number)) = id else { continue };
         let acting = group["acting"].as_array().into_iter().flatten().filter_map(Value::as_u64);
-        if let Some(pool) = pool {
-            servers.entry(pool).or_default().extend(acting.filter(|&server| server != NOBODY));
-        }
+        let acting = acting.filter(|&server| server != NOBODY).collect();
+        acting_of.entry(pool).or_default().insert(number, acting);
     }
     for (number, pool) in pools {
-        let servers = servers.remove(number).unwrap_or_default();
+        let groups = acting_of.remove(number).unwrap_or_default();
+        let servers: BTreeSet<u64> = groups.values().flatten().copied().collect();
         pool.servers = u32::try_from(servers.len()).ok().filter(|&servers| servers > 0);
         pool.server_names = servers.iter().map(|server| format!("osd.{server}")).collect();
+        pool.groups = answering(&groups, &servers).unwrap_or_default();
     }
+}
+
+/// The index in `servers` of the first OSD of every group, which answers reads and takes writes.
+/// `None`: a group is missing or has no OSD at present.
+fn answering(groups: &BTreeMap<u32, Vec<u64>>, servers: &BTreeSet<u64>) -> Option<Vec<u32>> {
+    let index_of = |server: &u64| servers.range(..server).count() as u32;
+    let numbered = groups.iter().zip(0u32..);
+    numbered
+        .map(|((&group, acting), number)| (group == number).then(|| acting.first().map(index_of))?)
+        .collect()
 }
 
 #[cfg(test)]
@@ -79,21 +93,24 @@ mod tests {
     #[test]
     fn what_16_2_prints() {
         let df = r#"{"stats":{},"pools":[{"name":"hdd","id":3,"stats":{"stored":0,"max_avail":3969907712}},
-            {"name":"hdd0","id":5,"stats":{}}]}"#;
+            {"name":"ssd","id":4,"stats":{}},{"name":"hdd0","id":5,"stats":{}}]}"#;
         let mut pools = parse_df(df).unwrap();
         add_servers(
             &mut pools,
-            r#"{"pg_ready":true,"pg_stats":[{"pgid":"3.1f","up":[0],"acting":[0]},{"pgid":"3.1e","acting":[1]},
+            r#"{"pg_ready":true,"pg_stats":[{"pgid":"3.2","up":[0],"acting":[0]},{"pgid":"3.1","acting":[2,1]},
+            {"pgid":"3.0","acting":[1,0]},{"pgid":"4.a","acting":[5]},
             {"pgid":"5.0","acting":[0]},{"pgid":"9.0","acting":[7]},{"pgid":"5.1","acting":[2147483647]}]}"#,
         );
-        let pool = |name: &str, free_bytes, servers: &[&str]| Pool {
+        let pool = |name: &str, free_bytes, servers: &[&str], groups: &[u32]| Pool {
             name: name.to_owned(),
             free_bytes,
             servers: Some(servers.len() as u32),
             server_names: servers.iter().map(|&server| server.to_owned()).collect(),
+            groups: groups.to_vec(),
         };
-        assert_eq!(pools[&3], pool("hdd", Some(3969907712), &["osd.0", "osd.1"]));
-        assert_eq!(pools[&5], pool("hdd0", None, &["osd.0"]));
+        assert_eq!(pools[&3], pool("hdd", Some(3969907712), &["osd.0", "osd.1", "osd.2"], &[1, 2, 0]));
+        assert_eq!(pools[&4], pool("ssd", None, &["osd.5"], &[]), "the groups before 4.a are missing");
+        assert_eq!(pools[&5], pool("hdd0", None, &["osd.0"], &[]), "a group that nobody serves");
         assert_eq!(parse_df("[]"), None);
         assert_eq!(parse_df("no"), None);
     }

@@ -5,8 +5,10 @@ use std::path::Path;
 
 use stripewise_cluster::size;
 use stripewise_native::cephfs::Attribute;
+use stripewise_native::{Names, Objects};
 use stripewise_sys::{Errno, Kind, Sys};
 
+use super::handle::FILE_LAYOUT;
 use crate::driver::Actual;
 use crate::error::{DriverError, Result};
 use crate::files;
@@ -96,11 +98,27 @@ impl Xattr<'_> {
     /// attribute, unless the examined file or directory itself has it.
     pub fn actual(&self, text: String, from: Option<&Path>) -> Result<Actual> {
         let attribute = self.understood(&text)?;
-        let objects = format!("objects of {}", size::format(attribute.object_size));
-        let note = from.map_or(objects.clone(), |from| format!("{objects}, from {}", from.display()));
+        let note = format!("objects of {}", size::format(attribute.object_size));
+        let note = from.map_or(note.clone(), |from| format!("{note}, from {}", from.display()));
         let layout = Some(attribute.layout());
+        let objects = Some(Objects { size: attribute.object_size, names: self.names(&text)? });
         let inherited = from.is_some();
-        Ok(Actual { layout, note: Some(note), exact: Some(text), inherited, ..Actual::default() })
+        Ok(Actual { layout, note: Some(note), exact: Some(text), objects, inherited, ..Actual::default() })
+    }
+
+    /// What the objects of the file are called; `None` of a directory.
+    fn names(&self, text: &str) -> Result<Option<Names>> {
+        if self.name != FILE_LAYOUT {
+            return Ok(None);
+        }
+        let inode = match self.of {
+            Kind::Open(open) => self.sys.stat(open),
+            Kind::Named(dir, path) => self.sys.stat_at(dir, path, true),
+        };
+        let inode = inode.map_err(|errno| DriverError::io(self.path, "looking at it", errno))?.st_ino;
+        let mut fields = text.split_whitespace();
+        let namespace = fields.find_map(|field| field.strip_prefix("pool_namespace=")).unwrap_or_default();
+        Ok(Some(Names { inode, namespace: namespace.to_owned() }))
     }
 }
 

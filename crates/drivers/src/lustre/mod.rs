@@ -274,6 +274,7 @@ impl Lustre {
                         name,
                         servers: Some(members.len() as u32),
                         server_names: members.iter().map(u32::to_string).collect(),
+                        groups: Vec::new(),
                         free_bytes: Some(inside.map(|ost| ost.free_bytes).sum()),
                     });
                 }

@@ -55,7 +55,7 @@ impl Driver for Null {
     fn probe(&self, dir: &Path) -> Result<Option<Probe>> {
         files::look(&*self.sys, dir)?;
         let Some((mount, pools)) = self.mount(dir)? else { return Ok(None) };
-        let pool = |name: String| Pool { name, servers: None, server_names: Vec::new(), free_bytes: None };
+        let pool = |name: String| Pool { name, ..Pool::default() };
         let rights = rights(&*self.sys, dir)?;
         Ok(Some(Probe { mount, pools: pools.into_iter().map(pool).collect(), rights, ..Probe::default() }))
     }

@@ -6,15 +6,21 @@ use stripewise_layout::Layout;
 
 use super::mapping::{layouts, targets};
 use super::{K, M, cluster, pool, servers};
-use crate::{Component, NativeLayout, PoolServers, Stripe, express, over};
+use crate::{Component, FileNow, Names, NativeLayout, Objects, PoolServers, Stripe, express, over};
 
 /// A pool and its servers.
 fn on(name: &str, servers: &[&str]) -> PoolServers {
-    PoolServers { name: name.to_owned(), servers: servers.iter().map(|&server| server.to_owned()).collect() }
+    let servers = servers.iter().map(|&server| server.to_owned()).collect();
+    PoolServers { name: name.to_owned(), servers, groups: Vec::new() }
+}
+
+/// A file after `turn` like ones.
+fn nth(turn: usize) -> FileNow {
+    FileNow { turn, ..FileNow::default() }
 }
 
 fn back(system: FileSystem, native: &NativeLayout, cluster: &Cluster, turn: usize) -> Option<Layout> {
-    over(system, native, cluster, turn, &[])
+    over(system, native, cluster, &nth(turn), &[])
 }
 
 /// Whether each byte is on the server that it was on before.
@@ -99,7 +105,7 @@ fn a_server_of_a_pool_is_one_of_its_targets() {
     };
     let pools = [on("slow", &["0", "1", "2", "3"]), on("fast", &["4", "5"])];
     let of = |servers: &[&str], turn| {
-        let layout = over(FileSystem::Lustre, &listed(servers), &cluster, turn, &pools)?;
+        let layout = over(FileSystem::Lustre, &listed(servers), &cluster, &nth(turn), &pools)?;
         Some(layout.regions()[0].cycle.iter().map(|stripe| stripe.target).collect::<Vec<_>>())
     };
     assert_eq!(of(&["2", "5", "0", "2"], 0), Some(vec![0, 4, 1, 0]));
@@ -119,7 +125,8 @@ fn a_pool_over_servers_that_are_named_one_by_one() {
     pools.push(on("more", &["osd.0", "osd.4"]));
     pools.push(on("untold", &[]));
     let of_pool = |pools: &[PoolServers], pool, turn| {
-        let layout = over(FileSystem::CephFs, &NativeLayout::even(M, 2, Some(pool)), &cluster, turn, pools)?;
+        let layout =
+            over(FileSystem::CephFs, &NativeLayout::even(M, 2, Some(pool)), &cluster, &nth(turn), pools)?;
         Some(layout.regions()[0].cycle.iter().map(|stripe| stripe.target).collect::<Vec<_>>())
     };
     assert_eq!(of_pool(&pools, "hdd", 0), Some(vec![0, 1]));
@@ -128,4 +135,33 @@ fn a_pool_over_servers_that_are_named_one_by_one() {
     assert_eq!(of_pool(&pools, "untold", 0), None);
     pools[1].servers.push("osd.4".to_owned());
     assert_eq!(of_pool(&pools, "hdd", 0), None, "nothing says that hdd0 is on osd.0 alone");
+}
+
+/// Sets of two objects over three OSDs, of which the cluster knows all, or only that there are
+/// three.
+#[test]
+fn objects_are_on_the_servers_of_their_groups() {
+    let named = cluster(&servers("cephfs", "a", &["hdd0", "hdd1", "hdd2"]), &servers("cephfs", "b", &["ssd0"]));
+    let of_class = cluster(&servers("cephfs", "b", &["ssd0"]), &pool("cephfs", "hdd", 3));
+    let mut pools = vec![on("hdd0", &["osd.0"]), on("hdd1", &["osd.3"]), on("hdd2", &["osd.7"])];
+    // Objects 0 to 5 of the file are in these groups of 32.
+    let mut groups = vec![9; 32];
+    for (group, server) in [(0x7, 1), (0xf, 0), (0x1e, 2), (0xe, 0), (0x1d, 1)] {
+        groups[group] = server;
+    }
+    pools.push(PoolServers { groups, ..on("hdd", &["osd.0", "osd.3", "osd.7"]) });
+    let names = Names { inode: 0x100_0000_0001, namespace: String::new() };
+    let file = |names| FileNow { turn: 5, len: 24 * M, objects: Some(Objects { size: 4 * M, names }) };
+    let of = |cluster: &Cluster, file: &FileNow, pools: &[PoolServers]| {
+        let layout =
+            over(FileSystem::CephFs, &NativeLayout::even(2 * M, 2, Some("hdd")), cluster, file, pools).unwrap();
+        layout.regions()[0].cycle.iter().map(|stripe| stripe.target).collect::<Vec<_>>()
+    };
+    let known = file(Some(names));
+    assert_eq!(of(&named, &known, &pools), [1, 0, 1, 0, 2, 0, 2, 0, 2, 1, 2, 1]);
+    assert_eq!(of(&of_class, &known, &pools), [2, 1, 2, 1, 3, 1, 3, 1, 3, 2, 3, 2]);
+    let drawn = of(&of_class, &file(None), &pools);
+    assert!(drawn.iter().all(|target| (1..4).contains(target)), "{drawn:?}");
+    assert_eq!(drawn, of(&of_class, &known, &[]), "without groups it is drawn, too");
+    assert_ne!(drawn, of(&of_class, &FileNow { turn: 6, ..file(None) }, &[]), "by each file anew");
 }

@@ -73,7 +73,7 @@ mod tests {
     }
 
     fn pool(name: &str, servers: Option<u32>, free_bytes: u64) -> Pool {
-        Pool { name: name.into(), servers, server_names: Vec::new(), free_bytes: Some(free_bytes) }
+        Pool { name: name.into(), servers, free_bytes: Some(free_bytes), ..Pool::default() }
     }
 
     fn on(system: FileSystem, pools: Vec<Pool>, servers: &[&str]) -> Place {

@@ -24,6 +24,9 @@ const FILES_MAX: usize = 4096;
 /// Maximum number of files of a set whose layouts the file system is asked for, in some ms each.
 const ASKED_MAX: usize = 512;
 
+/// Maximum number of stripes that the name of a present layout has.
+const STRIPES_NAMED: usize = 16;
+
 /// Stores in every set of the workload the present layouts of its files: that of their manifests;
 /// of files without one `said`, or if that is `None` what the file system says. Files that have
 /// grown since the trace count with their present sizes, unless there are so many that sets do not
@@ -49,7 +52,7 @@ pub fn find(
             }
             let mut layout = layout_now(&runtime, &file.name, cluster, layout_of.len())?;
             if let Some(mounted) = mounted.as_ref().filter(|_| layout.is_none() && asked < ASKED_MAX) {
-                layout = mounted.layout(Path::new(&*file.name), layout_of.len())?;
+                layout = mounted.layout(Path::new(&*file.name), file.size, layout_of.len())?;
                 asked += 1;
             }
             let Some(layout) = layout else { continue };
@@ -60,8 +63,11 @@ pub fn find(
             layout_of.insert(file.name.clone(), index as u32);
         }
         if let Some(first) = layouts.first() {
-            let cycle = format_cycle(&first.regions()[0].cycle, cluster);
-            let more = if layouts.len() > 1 || first.regions().len() > 1 { ", ..." } else { "" };
+            let cycle = &first.regions()[0].cycle;
+            let named = &cycle[..cycle.len().min(STRIPES_NAMED)];
+            let more = layouts.len() > 1 || first.regions().len() > 1 || named.len() < cycle.len();
+            let more = if more { ", ..." } else { "" };
+            let cycle = format_cycle(named, cluster);
             let name = format!("as they are now: {cycle}{more}");
             set.present = Present::Known { name, layouts, layout_of: Some(layout_of) };
         }

@@ -7,7 +7,7 @@ use anyhow::Context;
 use stripewise_cluster::{Cluster, FileSystem};
 use stripewise_drivers::{Driver, driver};
 use stripewise_layout::Layout;
-use stripewise_native::{PoolServers, over};
+use stripewise_native::{FileNow, PoolServers, over};
 
 /// The file systems of a cluster that are mounted here.
 pub struct Mounted<'a> {
@@ -38,7 +38,11 @@ impl<'a> Mounted<'a> {
             let driver = driver(system);
             if let Some(probe) = driver.probe(root).with_context(remedy)? {
                 let pools = probe.pools.into_iter();
-                let pools = pools.map(|pool| PoolServers { name: pool.name, servers: pool.server_names });
+                let pools = pools.map(|pool| PoolServers {
+                    name: pool.name,
+                    servers: pool.server_names,
+                    groups: pool.groups,
+                });
                 sites.push(Site { system, driver, mount: probe.mount, pools: pools.collect() });
             }
         }
@@ -46,16 +50,18 @@ impl<'a> Mounted<'a> {
     }
 
     /// The layout of a file over the cluster's servers; of a missing file, the one that it would
-    /// get. `turn` is the number of other such files, which share the servers of a pool with it.
-    /// `None`: no file system of the cluster has the file, or the cluster lacks its servers.
+    /// get with `len` bytes. `turn` is the number of other such files, which share the servers of
+    /// a pool with it. `None`: no file system of the cluster has the file, or the cluster lacks its
+    /// servers.
     ///
     /// # Errors
     /// The file system does not tell the layout.
-    pub fn layout(&self, path: &Path, turn: usize) -> anyhow::Result<Option<Layout>> {
+    pub fn layout(&self, path: &Path, len: u64, turn: usize) -> anyhow::Result<Option<Layout>> {
         let Some((path, site)) = self.existing(path) else { return Ok(None) };
         let actual = site.driver.read_back(&path).with_context(remedy)?;
         let Some(native) = actual.layout else { return Ok(None) };
-        Ok(over(site.system, &native, self.cluster, turn, &site.pools))
+        let file = FileNow { turn, len, objects: actual.objects };
+        Ok(over(site.system, &native, self.cluster, &file, &site.pools))
     }
 
     /// The file, or the nearest directory above that exists, and the file system that it is on.

@@ -6,11 +6,12 @@ mod stand_in;
 
 use std::env;
 use std::ffi::OsStr;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use stripewise_native::Stripe;
+use stripewise_native::{Names, Objects, Stripe};
 use stripewise_sys::Sys;
 use tempfile::TempDir;
 
@@ -231,6 +232,9 @@ fn what_it_says_exactly_is_given_back_exactly() {
         assert_eq!((actual.exact.as_deref(), actual.inherited), (Some(exact), false), "{path}");
         assert_eq!(actual.layout, Some(NativeLayout::even(128 * K, 2, Some("ssd"))));
         assert!(path == "t" || actual == open);
+        let inode = (path == "f").then(|| std::fs::metadata(fake.path("f")).unwrap().ino());
+        let names = inode.map(|inode| Names { inode, namespace: String::new() });
+        assert_eq!(actual.objects, Some(Objects { size: 16 << 20, names }), "{path}");
     }
     // A layout alone would have made objects of 4M.
     fake.between.ignores_hints.store(true, Relaxed);
