@@ -43,9 +43,9 @@ pub struct FileNow {
 /// Where the file system chooses a server for each object, it is the one of the object's placement
 /// group if that is known, and else drawn at random: the layout of a file is then one of those that
 /// it may have. Otherwise, where the file system chooses the servers, or they are servers of a pool
-/// that the cluster does not name, they are taken in turn, after those of like files: which ones the file system
-/// chose makes no difference to many files. The widths and the numbers of servers are those of
-/// `native`.
+/// that the cluster does not name, they are taken in turn, after those of like files: which ones
+/// the file system chose makes no difference to many files. The widths and the numbers of servers
+/// are those of `native`.
 ///
 /// Returns `None` if the cluster lacks the servers.
 pub fn over(

@@ -8,11 +8,12 @@ use stripewise_native::cephfs::Attribute;
 use stripewise_native::{Names, Objects};
 use stripewise_sys::{Errno, Kind, Sys};
 
-use super::handle::FILE_LAYOUT;
 use crate::driver::Actual;
 use crate::error::{DriverError, Result};
 use crate::files;
 
+/// The layout of a file.
+pub(super) const FILE_LAYOUT: &str = "ceph.file.layout";
 /// How a user gets permission to set layouts.
 pub(super) const MAY_SET: &str = "setting layouts takes write permission and the flag p in the client's MDS capabilities; \
     an administrator gives it: `ceph fs authorize FS client.NAME / rwp`";

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use stripewise_cluster::FileSystem;
 use stripewise_sys::{Errno, Kind, Real, SysRef};
 
-use super::attributes::Xattr;
+use super::attributes::{FILE_LAYOUT, Xattr};
 use crate::error::{DriverError, Result};
 use crate::files::{self, HERE};
 use crate::mounts::{Mount, mount_of};
@@ -14,7 +14,6 @@ use crate::tool::Tool;
 
 pub const SYSTEM: FileSystem = FileSystem::CephFs;
 pub const DIR_LAYOUT: &str = "ceph.dir.layout";
-pub const FILE_LAYOUT: &str = "ceph.file.layout";
 /// The file system's types in the mount table.
 pub const KINDS: [&str; 3] = ["ceph", "fuse.ceph-fuse", "fuse.ceph"];
 
