@@ -70,7 +70,8 @@ pub fn set_present(
         }
         layout_of.insert(file.name.clone(), number);
     }
-    set.present = Present::Known { name: now.text.clone(), layouts, layout_of: Some(layout_of) };
+    set.present =
+        Present::Known { name: now.text.clone(), layouts, layout_of: Some(layout_of), managed: false };
     Ok(now)
 }
 
@@ -126,5 +127,5 @@ fn spread(now: &Now, layouts: Vec<Layout>, set: &FileSet) -> Present {
     let count = layouts.len().max(1) as u32;
     let turn = |(index, file): (u32, &stripewise_plan::workload::File)| (Arc::clone(&file.name), index % count);
     let layout_of = (0..).zip(&set.files).map(turn).collect();
-    Present::Known { name: now.text.clone(), layouts, layout_of: Some(layout_of) }
+    Present::Known { name: now.text.clone(), layouts, layout_of: Some(layout_of), managed: false }
 }

@@ -145,7 +145,7 @@ fn options(scheme: &Scheme) -> Options {
 fn present(scheme: &Scheme, cluster: &Cluster) -> Result<Present, PlanError> {
     let Scheme::Cache { stripe, .. } = scheme else { return Ok(Present::default()) };
     let (name, layouts) = (format!("stripe {}", size::format(*stripe)), vec![striped(cluster, 0, *stripe)?]);
-    Ok(Present::Known { name, layouts, layout_of: None })
+    Ok(Present::Known { name, layouts, layout_of: None, managed: false })
 }
 
 /// Returns the scheme's layout of a file set with its predictions.

@@ -271,7 +271,7 @@ fn same(one: &Candidate, other: &Candidate) -> bool {
 /// The present layout as a candidate.
 pub fn present(problem: &Problem<'_>) -> Result<Candidate, PlanError> {
     match &problem.set.present {
-        Present::Known { name, layouts, layout_of } => {
+        Present::Known { name, layouts, layout_of, .. } => {
             let known = |file: &File| layout_of.as_ref()?.get(&file.name).copied();
             let of = |file: &File| known(file).unwrap_or(0);
             let by_file = Some(problem.set.files.iter().map(of).collect());

@@ -91,8 +91,8 @@ fn objects_of(client: &CallCosts, layout: &Layout) -> Vec<u32> {
 /// Whether stripewise manages the files in a candidate.
 fn is_managed(serving: &Serving<'_>) -> bool {
     let Serving { problem, candidate, .. } = serving;
-    let is_found = matches!(problem.set.present, Present::Known { layout_of: Some(_), .. });
-    problem.options.native.is_none() && (candidate.scheme != "present" || is_found)
+    let is_now = matches!(problem.set.present, Present::Known { managed: true, .. });
+    problem.options.native.is_none() && (candidate.scheme != "present" || is_now)
 }
 
 /// Seconds that the requests of a group take beyond those of plain files. `mapped` is a sample of

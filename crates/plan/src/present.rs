@@ -25,6 +25,9 @@ pub enum Present {
         layouts: Vec<Layout>,
         /// By file name: index of the file's layout. Files that are not in the map have the first.
         layout_of: Option<HashMap<Arc<str>, u32>>,
+        /// Whether stripewise manages the files, so that their calls cost what those of managed
+        /// files do. Otherwise they are files of the file system.
+        managed: bool,
     },
 }
 
@@ -71,6 +74,6 @@ impl Present {
             _ => return Err(bad("not understood".into())),
         };
         let layout = layout.map_err(|error| bad(error.to_string()))?;
-        Ok(Self::Known { name: text.to_owned(), layouts: vec![layout], layout_of: None })
+        Ok(Self::Known { name: text.to_owned(), layouts: vec![layout], layout_of: None, managed: false })
     }
 }

@@ -141,13 +141,16 @@ fn plain_files_cost_what_plain_files_do() {
     let plain = decide(&workload, &cluster).present;
     assert_eq!(plain.client_s, Some(3.0 * 20.0 * 0.25 / 4.0));
     // Managed files have one object at least, and a request costs what it does beyond a plain one.
-    let found = Present::Known {
-        name: "one".into(),
-        layouts: vec![striped(&[0], 4 * K).unwrap()],
+    let found = |managed| Present::Known {
+        name: "two".into(),
+        layouts: vec![striped(&[0, 1], 4 * K).unwrap()],
         layout_of: Some(Default::default()),
+        managed,
     };
-    let managed = decide(&now(workload.clone(), &found), &cluster).present;
-    let expected = 3.0 * 20.0 * 1.5 / 4.0 + 32.0 * (1.5 - 0.25) / 4.0;
+    let of_file_system = decide(&now(workload.clone(), &found(false)), &cluster).present;
+    assert_eq!(of_file_system.client_s, plain.client_s, "the file system stripes it");
+    let managed = decide(&now(workload.clone(), &found(true)), &cluster).present;
+    let expected = 3.0 * 20.0 * 2.0 / 4.0 + 32.0 * (1.5 - 0.25) / 4.0;
     assert!((managed.client_s.unwrap() / expected - 1.0).abs() < 1e-12, "{:?}", managed.client_s);
 }
 

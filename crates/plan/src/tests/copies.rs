@@ -47,7 +47,7 @@ fn options(scheme: &str) -> Options {
 /// Files in stripes of 64K over the first eight servers, as the user says.
 fn striped_now(workload: &Workload) -> Workload {
     let layouts = vec![striped(&(0..8).collect::<Vec<_>>(), 64 * K).unwrap()];
-    now(workload.clone(), &Present::Known { name: "now".into(), layouts, layout_of: None })
+    now(workload.clone(), &Present::Known { name: "now".into(), layouts, layout_of: None, managed: false })
 }
 
 fn decide(workload: &Workload, cluster: &Cluster, options: &Options) -> Decision {
@@ -165,7 +165,7 @@ fn three_copies_are_never_dearer_than_two() {
 fn the_present_layout_is_the_original_where_it_is_one_of_the_copies() {
     let layout = striped(&(0..8).collect::<Vec<_>>(), M).unwrap();
     let layout_of = Some(HashMap::new());
-    let known = Present::Known { name: "now".into(), layouts: vec![layout.clone()], layout_of };
+    let known = Present::Known { name: "now".into(), layouts: vec![layout.clone()], layout_of, managed: true };
     let workload = now(mixed(Op::Read), &known);
     let decision = plan(&workload, &disks("1T"), &options("replicas")).unwrap().decisions.remove(0);
     assert_eq!(decision.chosen().candidate.layouts.build(), [layout]);

@@ -107,7 +107,8 @@ fn files_that_are_laid_out_well_already_stay() {
         .zip(candidate.layout_of(&workload.file_sets[0]))
         .collect();
     let layout_of = Some(layout_of);
-    let present = Present::Known { name: "now".into(), layouts: candidate.layouts.build(), layout_of };
+    let present =
+        Present::Known { name: "now".into(), layouts: candidate.layouts.build(), layout_of, managed: true };
     let options = Options::default();
     let again = decide(&now(workload, &present), &mixed(), &options);
     assert!(again.keep && again.gain.abs() < 0.01, "{}", again.reason);
@@ -118,7 +119,12 @@ fn files_that_are_laid_out_well_already_stay() {
 #[test]
 fn a_candidate_that_was_asked_for_is_planned_whatever_it_costs() {
     let workload = ior(Pattern::Random, Op::Read, 8, 16 * K, 256);
-    let present = Present::Known { name: "now".into(), layouts: vec![on_one(7).unwrap()], layout_of: None };
+    let present = Present::Known {
+        name: "now".into(),
+        layouts: vec![on_one(7).unwrap()],
+        layout_of: None,
+        managed: false,
+    };
     let options = Options { scheme: Scheme::Named("1-DH on hdd".into()), ..Options::default() };
     let decision = decide(&now(workload, &present), &mixed(), &options);
     assert!(!decision.keep && decision.gain < 0.0);

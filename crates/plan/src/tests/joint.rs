@@ -20,7 +20,7 @@ pub fn set(name: &str, pattern: Pattern, (size, per_process): (u64, u64)) -> Fil
     set.pattern = format!("/data/{name}");
     set.files.iter_mut().for_each(|file| file.name = format!("/data/{name}").into());
     let layouts = vec![striped(&[0, 1, 2, 3], 64 * K).unwrap()];
-    set.present = Present::Known { name: "now".into(), layouts, layout_of: None };
+    set.present = Present::Known { name: "now".into(), layouts, layout_of: None, managed: false };
     set
 }
 

@@ -119,7 +119,7 @@ proptest! {
             1 => Present::Def,
             _ => {
                 let layouts = vec![striped(&[4, 5], 64 * K).unwrap()];
-                Present::Known { name: "now".into(), layouts, layout_of: None }
+                Present::Known { name: "now".into(), layouts, layout_of: None, managed: false }
             }
         };
         let mut cluster = measured(mixed(), [error; 2]);

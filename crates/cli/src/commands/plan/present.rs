@@ -30,7 +30,7 @@ const STRIPES_NAMED: usize = 16;
 /// Stores in every set of the workload the present layouts of its files: that of their manifests;
 /// of files without one `said`, or if that is `None` what the file system says. Files that have
 /// grown since the trace count with their present sizes, unless there are so many that sets do not
-/// list all of theirs.
+/// list all of theirs. A set counts as managed if all of its files with a layout are.
 pub fn find(
     workload: &mut Workload,
     cluster: &Cluster,
@@ -42,7 +42,7 @@ pub fn find(
     let looking = progress::looking(quiet);
     for set in &mut workload.file_sets {
         set.present = said.cloned().unwrap_or_default();
-        let mut asked = 0;
+        let (mut asked, mut managed) = (0, true);
         let mut layouts: Vec<Layout> = Vec::new();
         let mut layout_of = HashMap::new();
         for file in set.files.iter_mut().take(FILES_MAX) {
@@ -54,6 +54,7 @@ pub fn find(
             if let Some(mounted) = mounted.as_ref().filter(|_| layout.is_none() && asked < ASKED_MAX) {
                 layout = mounted.layout(Path::new(&*file.name), file.size, layout_of.len())?;
                 asked += 1;
+                managed &= layout.is_none();
             }
             let Some(layout) = layout else { continue };
             let index = layouts.iter().position(|known| *known == layout).unwrap_or_else(|| {
@@ -69,7 +70,7 @@ pub fn find(
             let more = if more { ", ..." } else { "" };
             let cycle = format_cycle(named, cluster);
             let name = format!("as they are now: {cycle}{more}");
-            set.present = Present::Known { name, layouts, layout_of: Some(layout_of) };
+            set.present = Present::Known { name, layouts, layout_of: Some(layout_of), managed };
         }
     }
     looking.finish_and_clear();
