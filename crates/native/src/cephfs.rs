@@ -7,6 +7,7 @@
 //! Ceph 16.2.)
 
 use crate::names::{Apart, Subject};
+use crate::objects::{Sets, fullest};
 use crate::{NativeLayout, Stripe};
 
 /// Stripe units are multiples of this, bytes.
@@ -39,6 +40,13 @@ pub struct Attribute {
 /// nothing changes.
 pub fn object_size(width: u64) -> u64 {
     (OBJECT_USUAL / width.max(1)).max(1) * width
+}
+
+/// How full the fullest of a pool's `servers` is on average, as a multiple of an even share, with
+/// one file of `len` bytes that was created with `width` bytes times `count`.
+pub fn unevenness(width: u64, count: u32, len: u64, servers: u32) -> f64 {
+    let sets = Sets { width, count: count.max(1).into(), size: object_size(width) };
+    fullest(sets.objects(len), servers)
 }
 
 impl Attribute {

@@ -58,6 +58,27 @@ fn what_the_file_system_cannot_be_told_is_left_out_and_said() {
 }
 
 #[test]
+fn how_uneven_a_pool_draws_objects_is_said() {
+    let remark = |system, total| {
+        let workload = ior(Pattern::Random, Op::Write, 8, 256 * K, total);
+        let largest = workload.file_sets[0].largest();
+        let decision = plan(&workload, &pools(system), &options("overall")).unwrap().decisions.remove(0);
+        let on_hdd = |judged: &crate::Judged| {
+            let candidate = &judged.candidate;
+            let is_in = candidate.name.contains("hdd") && !candidate.name.contains("ssd");
+            is_in.then(|| candidate.remarks.iter().find(|remark| remark.contains("on hdd")).cloned()).flatten()
+        };
+        (largest, decision.candidates.iter().find_map(on_hdd).unwrap())
+    };
+    let (short, said) = remark(FileSystem::CephFs, 8);
+    let factor: f64 =
+        said.split("holds ").nth(1).and_then(|rest| rest.split(' ').next()).unwrap().parse().unwrap();
+    assert!(short <= 64 << 20 && factor > 1.3, "{short}: {said}");
+    let (_, said) = remark(FileSystem::Lustre, 8);
+    assert!(!said.contains("draws"), "Lustre takes servers in turn: {said}");
+}
+
+#[test]
 fn psa_keeps_to_widths_that_there_are() {
     let workload = ior(Pattern::Random, Op::Write, 8, 1024 * K, 32);
     for scheme in ["psa", "pa", "def"] {
