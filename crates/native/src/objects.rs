@@ -12,6 +12,9 @@ const STRIPES_MAX: u64 = 1 << 13;
 
 /// Probability from which on larger counts of objects on a server do not matter.
 const NEGLIGIBLE: f64 = 1e-9;
+/// Objects per server from which on servers count as equally full: of a thousand servers, the
+/// fullest has 3 % more.
+const EVEN_FROM: f64 = 16384.0;
 
 /// The objects of a file whose places are chosen one by one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +91,9 @@ pub(crate) fn fullest(objects: u64, servers: u32) -> f64 {
         return 1.0;
     }
     let mean = objects as f64 / f64::from(servers);
+    if mean > EVEN_FROM {
+        return 1.0;
+    }
     // The probability of a count is a product, by its logarithm since e^-mean may be 0.
     let (mut log, mut below, mut most, mut count) = (-mean, 0.0, 0.0, 0.0);
     loop {
@@ -199,6 +205,12 @@ mod tests {
         };
         let ways = servers.pow(objects);
         f64::from((0..ways).map(most).sum::<u32>()) / f64::from(ways)
+    }
+
+    #[test]
+    fn endless_files_are_even() {
+        assert_eq!(fullest(1 << 60, 4), 1.0);
+        assert!((fullest(16_000_000, 1000) - 1.03).abs() < 0.01);
     }
 
     /// Drawn files are as uneven as files whose objects are placed at random.
