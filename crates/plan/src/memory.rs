@@ -101,7 +101,7 @@ fn take_out(
     if set.groups.is_empty() && !matches!(set.present, Present::Known { .. }) {
         // Without requests it cannot be derived again.
         let (name, layouts) = (present.name, present.layouts.build());
-        set.present = Present::Known { name, layouts, layout_of: None };
+        set.present = Present::Known { name, layouts, layout_of: None, managed: false };
     }
     Ok(())
 }
