@@ -5,6 +5,7 @@ contain one of them are taken out.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -45,9 +46,21 @@ def run_test(mutation, test, copy):
     status, output = run(build, copy)
     if status:
         sys.exit(f"{mutation['mechanism']}: does not build\n{output}")
-    environment = {**environment, "STRIPEWISE_BIN_DIR": str(TARGET / "debug"), "STRIPEWISE_BUILD_DIR": BUILD}
+    environment = {**environment, "STRIPEWISE_BIN_DIR": str(TARGET / "debug"), "STRIPEWISE_BUILD_DIR": build_workloads(mutation, copy)}
     status, output = run([sys.executable, "-m", "pytest", "-q", *test.split()], copy, **environment)
     return status == 0 if status in (0, 1) else sys.exit(f"{test}: pytest ends with {status}\n{output}")
+
+
+def build_workloads(mutation, copy):
+    """The directory of the workloads; one with the MPI libraries of the copy if they are mutated."""
+    if not any(edit["file"].startswith("mpi/") for edit in mutation["edits"]):
+        return BUILD
+    own = TARGET / "build"  # where `stripewise` looks for them
+    shutil.copytree(BUILD, own, dirs_exist_ok=True)
+    status, output = run(["make", "-s", "-C", "mpi", f"BUILD={own}"], copy)
+    if status:
+        sys.exit(f"{mutation['mechanism']}: does not build\n{output}")
+    return str(own)
 
 
 def unnoticed_by(mutation, copy):

@@ -59,10 +59,35 @@ static void check(MPI_File file, int round)
     }
 }
 
-/* After sync, barrier, sync every rank reads what the others wrote. */
+/* All nodes commit, and then acquire. */
+static void settle(MPI_File file)
+{
+    done(MPI_File_sync(file), "sync");
+    MPI_Barrier(MPI_COMM_WORLD);
+    done(MPI_File_sync(file), "sync");
+}
+
+static void check_byte(MPI_File file, MPI_Offset at, int expected, const char *what, int round)
+{
+    char byte = 0;
+    done(MPI_File_read_at(file, at, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE), "read");
+    need(byte == expected, what, round);
+}
+
+/* After sync, barrier, sync every rank reads what the others wrote, and also a rank that has not
+ * written itself. */
 static void by_sync(const char *name)
 {
     MPI_File file = opened(name);
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Offset at = (MPI_Offset)round * BLOCK / 4;
+        char byte = 1 + round;
+        if (rank == round % ranks)
+            done(MPI_File_write_at(file, at, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE), "write");
+        settle(file);
+        check_byte(file, at, 1 + round, "an older byte of the only writer", round);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
     for (int round = 0; round < ROUNDS; round++) {
         put(file, round);
         done(MPI_File_sync(file), "sync");
@@ -125,21 +150,6 @@ static MPI_File filled(const char *name, MPI_Offset bytes)
     return opened(name);
 }
 
-/* All nodes commit, and then acquire. */
-static void settle(MPI_File file)
-{
-    done(MPI_File_sync(file), "sync");
-    MPI_Barrier(MPI_COMM_WORLD);
-    done(MPI_File_sync(file), "sync");
-}
-
-static void check_byte(MPI_File file, MPI_Offset at, int expected, const char *what, int round)
-{
-    char byte = 0;
-    done(MPI_File_read_at(file, at, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE), "read");
-    need(byte == expected, what, round);
-}
-
 /* Every rank has every n-th piece of the file from an offset on. */
 static MPI_Datatype own_pieces(MPI_File file, MPI_Offset from, int piece)
 {
@@ -184,7 +194,7 @@ static void by_own_bytes(const char *name)
 }
 
 /* Writes of other bytes in between undo none, without a sync before: rank 0 writes all bytes, then
- * the last rank the third of each four, alone or with all others collectively. Every second round
+ * another rank the third of each four, alone or with all others collectively. Every second round
  * writes to new bytes. */
 static void between(const char *name, int collective)
 {
@@ -206,7 +216,7 @@ static void between(const char *name, int collective)
         memset(content, second, bytes);
         if (collective)
             done(MPI_File_write_at_all(file, 0, content, each, MPI_BYTE, MPI_STATUS_IGNORE), "write_at_all");
-        else if (rank == ranks - 1)
+        else if (rank == 1 + round % (ranks - 1))
             done(MPI_File_write_at(file, 0, content, each, MPI_BYTE, MPI_STATUS_IGNORE), "write_at");
         plain_view(file, &third);
         settle(file);
@@ -247,6 +257,19 @@ static void by_preallocation(const char *name)
     done(MPI_File_get_size(file, &size), "get_size");
     need(size == 2 * whole, "the size after preallocating more", ROUNDS);
     check(file, ROUNDS - 1);
+    MPI_Barrier(MPI_COMM_WORLD);
+    /* New bytes, which other ranks do not know of. */
+    for (int round = 0; round < ROUNDS; round++) {
+        MPI_Offset from = (2 + round) * whole;
+        char byte = 1 + (rank + round) % 100;
+        done(MPI_File_write_at(file, from + rank, &byte, 1, MPI_BYTE, MPI_STATUS_IGNORE), "write");
+        done(MPI_File_preallocate(file, from + whole), "preallocate");
+        settle(file);
+        for (int other = 0; other < ranks; other++)
+            check_byte(file, from + other, 1 + (other + round) % 100, "a byte that was preallocated again", round);
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    done(MPI_File_set_size(file, whole), "set_size");
     done(MPI_File_close(&file), "close");
 }
 
