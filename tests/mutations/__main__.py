@@ -47,7 +47,7 @@ def run_test(mutation, test, copy):
     if status:
         sys.exit(f"{mutation['mechanism']}: does not build\n{output}")
     environment = {**environment, "STRIPEWISE_BIN_DIR": str(TARGET / "debug"), "STRIPEWISE_BUILD_DIR": build_workloads(mutation, copy)}
-    status, output = run([sys.executable, "-m", "pytest", "-q", *test.split()], copy, **environment)
+    status, output = run([sys.executable, "-m", "pytest", "-q", *test.split()], copy, mutation.get("seconds_max"), **environment)
     return status == 0 if status in (0, 1) else sys.exit(f"{test}: pytest ends with {status}\n{output}")
 
 
