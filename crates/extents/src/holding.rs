@@ -26,7 +26,7 @@ enum Answer {
     Held,
     /// The hold is being given up.
     GivenUp,
-    /// Others wait for these holds there, and this one would be another one that they wait for.
+    /// Others wait for these holds there: they are given up first.
     Asked(Vec<Held>),
     /// No more holds fit into the table.
     Full,
@@ -214,7 +214,7 @@ impl Joined {
             return Ok(false);
         }
         if !self.try_claim(range, copy)? {
-            // Another node may claim the same copy first, and then need not give it up.
+            // If others get the same copy meanwhile, they need not give it up.
             self.ask_for_exclusive(range, |_| self.try_claim(range, copy))?;
         }
         Ok(true)
