@@ -5,7 +5,6 @@ use std::cell::Cell;
 use std::fs::{File, FileTimes};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use stripewise_cluster::CacheMode;
@@ -17,7 +16,7 @@ use stripewise_sys::asking::{self, Patience};
 
 use super::setup::Setup;
 use super::support::*;
-use crate::{Change, Drained, Errno, LogicalFile, Runtime};
+use crate::{Change, Drained, Errno, LogicalFile};
 
 fn drain(file: &LogicalFile) -> Drained {
     file.drain(&mut |_, _| ControlFlow::Continue(())).unwrap()
@@ -290,19 +289,6 @@ fn the_limit_of_background_work_is_that_of_all_nodes() {
     let stage = limited().with_sessions();
     let runtimes = [stage.real_runtime(), stage.elsewhere()];
     keep_to_the_limit(&on_two_nodes(&stage, &runtimes));
-}
-
-/// A file that both runtimes have open.
-fn on_two_nodes(stage: &Stage, [here, there]: &[Arc<Runtime>; 2]) -> [Opener; 2] {
-    let here = open(here, &stage.path("f"), CREATE).unwrap();
-    let there = std::thread::scope(|scope| {
-        let opening = scope.spawn(|| open(there, &stage.path("f"), CREATE).unwrap());
-        while !opening.is_finished() {
-            here.file.background_work();
-        }
-        opening.join().unwrap()
-    });
-    [here, there]
 }
 
 /// The log says to which copy a node writes. If that copy does not take the bytes, the others must

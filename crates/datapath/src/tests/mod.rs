@@ -2,6 +2,7 @@
 
 #![allow(clippy::single_range_in_vec_init, reason = "lists of one range are meant")]
 
+mod beside;
 mod check;
 mod concurrent;
 mod copies;

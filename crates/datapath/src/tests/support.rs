@@ -198,6 +198,19 @@ pub fn open(runtime: &Runtime, path: &Path, flags: OFlags) -> Result<Opener> {
 
 pub const CREATE: OFlags = OFlags::RDWR.union(OFlags::CREATE);
 
+/// A file that both runtimes have open.
+pub fn on_two_nodes(stage: &Stage, [here, there]: &[Arc<Runtime>; 2]) -> [Opener; 2] {
+    let here = open(here, &stage.path("f"), CREATE).unwrap();
+    let there = std::thread::scope(|scope| {
+        let opening = scope.spawn(|| open(there, &stage.path("f"), CREATE).unwrap());
+        while !opening.is_finished() {
+            here.file.background_work();
+        }
+        opening.join().unwrap()
+    });
+    [here, there]
+}
+
 fn vectors(memory: &mut [u8], parts: usize) -> Vec<IoVec> {
     let size = memory.len().div_ceil(parts.max(1)).max(1);
     memory.chunks_mut(size).map(|part| IoVec { base: part.as_mut_ptr(), len: part.len() }).collect()

@@ -104,6 +104,18 @@ fn a_node_that_needs_another_copy_than_others_gets_the_whole_block() {
     assert_eq!(holds, [vec![], vec![hold]]);
 }
 
+/// A hold that overlaps the request is not given up by whoever looks at the log next, but by the
+/// request: the other node waits less.
+#[test]
+fn a_write_gives_up_first_what_another_node_asks_for() {
+    let (_bed, first, second) = two_nodes();
+    first.map.announce(0..BLOCK, copy(1), all(), &nothing).unwrap();
+    let asks = |range| second.map.joined().unwrap().try_exclusive(&range, true).unwrap();
+    assert!(!asks(0..BLOCK));
+    first.map.announce(4095..4097, copy(1), all(), &nothing).unwrap();
+    assert!(asks(0..BLOCK));
+}
+
 #[test]
 fn nothing_is_punched_before_every_node_has_acknowledged_it() {
     let (bed, first, second) = two_nodes();
