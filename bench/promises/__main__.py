@@ -49,7 +49,7 @@ def flags():
     add("--port", type=int, default=41500, help="of the CephFS's monitor, and the next one")
     add("--until", metavar="HH:MM", help="begin no try after this time of the day")
     add("--runs", type=int, default=3, help="of a program in each layout, at least [default: %(default)s]")
-    add("--at-most", type=int, default=4, help="[default: %(default)s]")
+    add("--at-most", type=int, default=8, help="[default: %(default)s]")
     add("--binaries", type=Path, default=BINARIES, help="with stripewise and its library [default: %(default)s]")
     add("--workloads", type=Path, default=ROOT / "build", help="of `make workloads`")
     add("--throttled-disk", type=Path, default=ROOT / "build" / "throttled-disk", help="of `make throttled-disk`")
