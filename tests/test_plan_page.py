@@ -70,6 +70,42 @@ def test_the_promise_is_held_against_the_trace(python, stripewise, cluster, tmp_
     assert "No promise" not in page and "of a run of" not in page, "nothing was measured"
 
 
+WRITES_AND_READS = """
+import os, sys
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+for number in range(16):
+    os.pwrite(fd, bytes(65536), 65536 * number)
+os.fsync(fd)
+for number in range(9):
+    os.pread(fd, 4096, 65536 * (number * 7 % 16))
+os.close(fd)
+"""
+
+
+def test_each_kind_of_request_is_held_against_the_trace(python, stripewise, cluster, tmp_path):
+    trace, predictions, page = tmp_path / "t.trace", tmp_path / "p.json", tmp_path / "page.html"
+    stripewise("trace", "-o", trace, "--", python, "-c", WRITES_AND_READS, cluster.data / "f.dat")
+    words = ("plan", trace, "-c", cluster.toml, "-o", cluster.plan)
+    predictions.write_text(stripewise(*words, "--json").out)
+    planned = json.loads(predictions.read_text())
+    compared = planned["files"][0]["compared"]
+    kinds = [(kind["op"], kind["access"], kind["requests"], kind["bytes"]) for kind in compared["kinds"]]
+    assert sorted(kinds) == [("read", "random", 9, 9 << 12), ("write", "sequential", 16, 1 << 20)]
+    promise = planned["promise"]
+    assert sum(kind["traced_s"] for kind in compared["kinds"]) + compared["flush_s"] == pytest.approx(promise["traced_s"], rel=1e-3)
+    assert sum(kind["model_s"] for kind in compared["kinds"]) == pytest.approx(promise["model_s"], rel=1e-3)
+    said = stripewise(*words, "--candidates").out
+    (writes,) = [kind for kind in compared["kinds"] if kind["op"] == "write"]
+    assert f"16 × write of 64K, in order; 1 process at a time, up to 1 per node; traced {writes['traced_s']:.3f} s, model {writes['model_s']:.3f} s\n" in said
+    assert f"\n  syncs and closes; traced {compared['flush_s']:.3f} s, in the model a part of the writes\n" in said
+    stripewise("report", "-t", trace, "-p", cluster.plan, "--predictions", predictions, "-o", page)
+    assert "The model against the trace" in page.read_text() and "Syncs and closes: " in page.read_text()
+    synthetic = tmp_path / "synthetic"
+    stripewise("synth", "ior", "--procs", 2, "--transfer", "64K", "--total", "1M", "--file", cluster.data / "g", "-o", synthetic)
+    (files,) = stripewise("plan", synthetic, "-c", cluster.toml, "-o", cluster.plan, "--json").json()["files"]
+    assert "compared" not in files, "nothing was measured"
+
+
 FIT = "startup_s = 0.02, per_byte_s = 1e-8, startup_spread_s = 1e-6, per_byte_spread_s = 1e-12, residual_relative = 0.02, samples = 99, outliers = 0"
 
 

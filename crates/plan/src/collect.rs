@@ -203,6 +203,7 @@ impl Collector {
     fn add_other(&mut self, call: &Call) {
         use stripewise_trace::Op::{Close, Map, Open, Resize, Stat, Sync, Unlink};
         let set = &mut self.sets[self.classifier.group(call.file) as usize];
+        let took_ns = call.end_ns.saturating_sub(call.start_ns);
         match call.op {
             Map => set.mapped = true,
             // A call that failed may have looked at no object.
@@ -215,9 +216,13 @@ impl Collector {
             Resize => self.files.grow(call.file, call.size),
             Close => {
                 set.calls.closes += 1;
+                set.calls.flush_ns = set.calls.flush_ns.saturating_add(took_ns);
                 self.pages.close(call);
             }
-            Sync => self.pages.flush(call.file),
+            Sync => {
+                set.calls.flush_ns = set.calls.flush_ns.saturating_add(took_ns);
+                self.pages.flush(call.file);
+            }
             Stat => set.calls.stats += 1,
             Unlink => {
                 self.files.remove(call.file);

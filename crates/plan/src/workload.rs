@@ -130,6 +130,8 @@ pub struct Calls {
     pub unflushed_bytes: u64,
     /// Time of the requests that memory served, over all processes, nanoseconds.
     pub memory_ns: u64,
+    /// Traced time of syncs and closes, over all processes, nanoseconds.
+    pub flush_ns: u64,
 }
 
 /// Requests that memory served.
@@ -169,6 +171,7 @@ impl Calls {
         self.unlinks += other.unlinks;
         self.unflushed_bytes = self.unflushed_bytes.saturating_add(other.unflushed_bytes);
         self.memory_ns = self.memory_ns.saturating_add(other.memory_ns);
+        self.flush_ns = self.flush_ns.saturating_add(other.flush_ns);
     }
 
     /// The calls on the files from number `from` to `to`, of `all`. If all files are divided into
@@ -185,6 +188,7 @@ impl Calls {
             unlinks: within(self.unlinks),
             unflushed_bytes: within(self.unflushed_bytes),
             memory_ns: within(self.memory_ns),
+            flush_ns: within(self.flush_ns),
             ..*self
         }
     }

@@ -9,8 +9,8 @@ use stripewise_cluster::{Cluster, format_cycle, size};
 use stripewise_layout::Stripe;
 use stripewise_model::Cost;
 use stripewise_plan::{
-    ApplicationTimes, Background, Busiest, Expected, FromMemory, Joint, LeftOut, Method, Native, Promise,
-    ServerLoad, Tie,
+    ApplicationTimes, Background, Busiest, Compared, Expected, FromMemory, Joint, LeftOut, Method, Native,
+    Promise, ServerLoad, Tie,
 };
 
 use crate::{Candidate, InputError};
@@ -125,6 +125,10 @@ pub struct FilesPrediction {
     /// Requests that memory served; they are not among the others.
     #[serde(default)]
     pub memory: FromMemory,
+    /// The present layout's times in the trace and in the model, by kind of request; `None` if the
+    /// trace does not have true times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compared: Option<Compared>,
     /// Mean bytes of a request.
     #[serde(default)]
     pub request_size: u64,

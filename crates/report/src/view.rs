@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use stripewise_cluster::{OverlayKind, Plan, Rule};
-use stripewise_plan::{Background, Expected, Joint, Native, Promise, ServerLoad};
+use stripewise_plan::{Background, Compared, Expected, Joint, Native, Promise, ServerLoad};
 
 use crate::predictions::FilesPrediction;
 use crate::{Activity, Candidate, FileStatistics, Predictions, Results};
@@ -73,6 +73,8 @@ pub struct RuleDetails {
     pub present: String,
     /// Expected work of the rule's copies, if it has several.
     pub expected: Option<Expected>,
+    /// The present layout's times in the trace and in the model, if they are known.
+    pub compared: Option<Compared>,
     /// Background copying between the copies.
     pub background: Option<Background>,
     /// Equivalent commands of file systems with their own layouts.
@@ -106,6 +108,7 @@ impl PlanView {
                 details.candidates = files.candidates(&self.plan.cluster);
                 details.choice = files.chosen.name.clone();
                 details.present = files.present.name.clone();
+                details.compared.clone_from(&files.compared);
                 // Expectations for copies of another plan are ignored.
                 details.expected = files.expected.clone().filter(|expected| is_of(expected, rule));
                 details.background = files.chosen.background.filter(|_| details.expected.is_some());

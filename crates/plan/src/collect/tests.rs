@@ -362,6 +362,6 @@ fn calls_that_move_no_data_are_counted() {
     }
     let set = collector.finish().file_sets.remove(0);
     let counted = Calls { opens: 5, creates: 4, closes: 2, stats: 2, unlinks: 2, ..Calls::default() };
-    let expected = Calls { times: 1, procs: 1, unflushed_bytes: 128, ..counted };
+    let expected = Calls { times: 1, procs: 1, unflushed_bytes: 128, flush_ns: 2, ..counted };
     assert_eq!(set.calls, [expected]);
 }

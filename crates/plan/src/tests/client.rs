@@ -268,8 +268,8 @@ proptest! {
     #[test]
     fn parts_of_a_set_have_all_its_calls(counts in prop::array::uniform5(0u64..1 << 40), seed: u64, parts in 1usize..9) {
         let [opens, creates, closes, stats, unlinks] = counts;
-        let (unflushed_bytes, memory_ns) = (3 * opens, 5 * closes);
-        let of_calls = Calls { opens, creates, closes, stats, unlinks, unflushed_bytes, memory_ns, ..Calls::default() };
+        let (unflushed_bytes, memory_ns, flush_ns) = (3 * opens, 5 * closes, 7 * stats);
+        let of_calls = Calls { opens, creates, closes, stats, unlinks, unflushed_bytes, memory_ns, flush_ns, ..Calls::default() };
         let calls = Calls { application: 2, times: 3, procs: 4, ..of_calls };
         let mut random = Random(seed);
         let mut ends: Vec<u64> = (1..parts).map(|_| random.next_u64() % 1000).chain([1000]).collect();

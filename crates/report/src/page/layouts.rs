@@ -8,7 +8,7 @@ use stripewise_plan::{Joint, MoveLimit, Native};
 
 use super::bars::Bars;
 use super::parts::{Table, anchor, contents, exact, facts, sentence, soft};
-use super::{candidates, copies, loads, regions, space};
+use super::{candidates, copies, kinds, loads, regions, space};
 use crate::results::Candidate;
 use crate::{PlanView, Report, RuleDetails, units};
 
@@ -141,6 +141,7 @@ fn card(view: &PlanView, rule: &Rule, details: &RuleDetails) -> Markup {
                 None => (regions::layouts(&view.plan.cluster, rule, details.file_bytes)),
             }
             (considered(rule, details))
+            @if let Some(compared) = &details.compared { (kinds::table(compared)) }
             (native(&details.native))
         }
     }

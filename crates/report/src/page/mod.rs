@@ -7,6 +7,7 @@ mod candidates;
 mod compare;
 mod copies;
 mod group;
+mod kinds;
 mod layouts;
 mod loads;
 mod origin;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use stripewise_cluster::{Cluster, CopySpec, KEEP};
 use stripewise_layout::{Layout, Region, Stripe};
 use stripewise_plan::workload::FileSet;
-use stripewise_plan::{Decision, Judged, Objective, native};
+use stripewise_plan::{Compared, Decision, Judged, Objective, native};
 use stripewise_report::predictions::{
     FilesPrediction, Moves, PredictedApplication, PredictedCopy, PredictedLayout, PredictedRegion,
     PredictedScheme, PredictedStripe, Predictions, Traced,
@@ -19,7 +19,7 @@ const CYCLE_MAX: usize = 128;
 
 pub fn report(planned: &Planned, moves: Option<Moves>, args: &Args) -> Predictions {
     let emulated = planned.cluster.tiers.iter().filter(|tier| tier.emulate);
-    let sets = planned.workload.file_sets.iter().zip(&planned.decisions);
+    let sets = planned.workload.file_sets.iter().zip(&planned.decisions).enumerate();
     Predictions {
         trace: planned.applications.iter().map(|of| of.path.as_str()).collect::<Vec<_>>().join(" "),
         applications: planned.applications.iter().filter_map(application).collect(),
@@ -42,7 +42,9 @@ pub fn report(planned: &Planned, moves: Option<Moves>, args: &Args) -> Predictio
         left_out: planned.left_out,
         promise: planned.promise,
         traced: planned.applications.iter().map(traced).collect(),
-        files: sets.map(|(set, decision)| files(set, decision, planned, args.candidates)).collect(),
+        files: sets
+            .map(|(index, set)| files(set, planned.compared.get(index), planned, args.candidates))
+            .collect(),
     }
 }
 
@@ -55,7 +57,12 @@ fn application(of: &Application) -> Option<PredictedApplication> {
     Some(PredictedApplication { trace: of.path.clone(), times: of.times, seconds: of.seconds? })
 }
 
-fn files(set: &FileSet, decision: &Decision, planned: &Planned, all: bool) -> FilesPrediction {
+fn files(
+    (set, decision): (&FileSet, &Decision),
+    compared: Option<&Compared>,
+    planned: &Planned,
+    all: bool,
+) -> FilesPrediction {
     let cluster = &planned.cluster;
     let view = |judged: &Judged| candidate(judged, cluster);
     let scheme =
@@ -68,6 +75,7 @@ fn files(set: &FileSet, decision: &Decision, planned: &Planned, all: bool) -> Fi
         bytes: decision.file_bytes,
         requests: decision.requests,
         memory: set.memory,
+        compared: compared.cloned(),
         request_size: decision.request_size,
         scheme: if decision.keep { KEEP.to_owned() } else { chosen.candidate.scheme.to_owned() },
         keep: decision.keep,

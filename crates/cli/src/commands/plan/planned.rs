@@ -8,8 +8,8 @@ use stripewise_cluster::Cluster;
 use stripewise_cluster::pattern::match_path;
 use stripewise_console::progress;
 use stripewise_plan::{
-    ApplicationTimes, Busiest, Collector, Decision, Joint, LeftOut, Objective, Options, Promise, ServerLoad,
-    Workload, loads_of, plan, times_of,
+    ApplicationTimes, Busiest, Collector, Compared, Decision, Joint, LeftOut, Objective, Options, Promise,
+    ServerLoad, Workload, compare, loads_of, plan, times_of,
 };
 use stripewise_trace::summary::MAX_GROUPS;
 use stripewise_trace::{ORIGIN_DXT, Trace};
@@ -35,6 +35,9 @@ pub struct Planned {
     pub joint: Option<Joint>,
     /// The planned times, held against those of the traces; `None` if there are no such times.
     pub promise: Option<Promise>,
+    /// What the traces and the model say of each set's present layout. Empty if the traces do not
+    /// have true times, or if sets are planned by what they have in common.
+    pub compared: Vec<Compared>,
     /// What every server has to do.
     pub loads: Vec<ServerLoad>,
     /// Warnings about executables, by the pattern of their set.
@@ -81,6 +84,10 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
     if promise.is_some_and(|promise| promise.saves.is_none()) {
         decisions.iter_mut().for_each(|decision| decision.withdraw_promise(options.objective));
     }
+    let compared = match are_recorded(&applications) && decisions.len() <= MAX_GROUPS {
+        true => compare(&workload, &decisions, &cluster, &options)?,
+        false => Vec::new(),
+    };
     let loads = loads_of(&workload, &decisions, &cluster, &options)?;
     let executables = if args.native { HashMap::new() } else { present::executables(&workload) };
     Ok(Planned {
@@ -93,6 +100,7 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
         decisions,
         joint,
         promise,
+        compared,
         loads,
         executables,
     })

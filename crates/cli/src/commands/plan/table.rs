@@ -7,7 +7,7 @@ use stripewise_cluster::{format_cycle, size};
 use stripewise_layout::{Layout, Region};
 use stripewise_model::{Access, Op};
 use stripewise_plan::workload::FileSet;
-use stripewise_plan::{Decision, Expected, Judged, RequestClass, Tie, native};
+use stripewise_plan::{Compared, Decision, Expected, Judged, KindTimes, RequestClass, Tie, native};
 
 use super::planned::Planned;
 use crate::output;
@@ -39,7 +39,8 @@ pub fn print(planned: &Planned) {
     let mut left = LINES_MAX;
     for (index, (set, decision)) in sets.iter().enumerate() {
         let mut text = String::new();
-        files(&mut text, planned, set, decision, rows).expect("a string takes any text");
+        let compared = planned.compared.get(index);
+        files(&mut text, planned, (set, compared), decision, rows).expect("a string takes any text");
         let lines = text.lines().count();
         if index > 0 && lines > left {
             println!(
@@ -56,7 +57,7 @@ pub fn print(planned: &Planned) {
 fn files(
     out: &mut String,
     planned: &Planned,
-    set: &FileSet,
+    (set, compared): (&FileSet, Option<&Compared>),
     decision: &Decision,
     rows: usize,
 ) -> std::fmt::Result {
@@ -67,7 +68,7 @@ fn files(
         "{pattern}: {files} file{plural} of {bytes}, {requests} request{}",
         if *requests == 1 { "" } else { "s" }
     )?;
-    groups(out, set)?;
+    groups(out, set, compared)?;
     writeln!(out, "{}", table(planned, decision, rows))?;
     writeln!(out, "{}.", capitalised(&decision.reason))?;
     if let Some(executables) = planned.executables.get(&decision.pattern) {
@@ -100,24 +101,33 @@ fn files(
     writeln!(out)
 }
 
-/// Writes the kinds of requests, one line each, those with the most bytes first.
-fn groups(out: &mut String, set: &FileSet) -> std::fmt::Result {
-    let mut groups: Vec<_> = set.groups.iter().collect();
-    groups.sort_by_key(|group| std::cmp::Reverse(group.bytes));
-    for group in groups.iter().take(GROUPS_MAX) {
+/// Writes the kinds of requests, one line each, those with the most bytes first, and how long they
+/// take in the present layout.
+fn groups(out: &mut String, set: &FileSet, compared: Option<&Compared>) -> std::fmt::Result {
+    let kinds = compared.map_or(&[][..], |compared| &compared.kinds);
+    let times = |KindTimes { traced_s, model_s, .. }: &KindTimes| {
+        format!("; traced {traced_s:.3} s, model {model_s:.3} s")
+    };
+    let mut groups: Vec<_> = set.groups.iter().enumerate().collect();
+    groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.bytes));
+    for (index, group) in groups.iter().take(GROUPS_MAX) {
         writeln!(
             out,
-            "  {} × {}; {} process{} at a time, up to {} per node",
+            "  {} × {}; {} process{} at a time, up to {} per node{}",
             group.count,
             kind(group.op, group.access, group.bytes / group.count.max(1)),
             group.procs,
             if group.procs == 1 { "" } else { "es" },
-            group.procs_per_node
+            group.procs_per_node,
+            kinds.get(*index).map_or_else(String::new, times)
         )?;
     }
     let rest = groups.len().saturating_sub(GROUPS_MAX);
     if rest > 0 {
         writeln!(out, "  and {rest} smaller kind{} of requests", if rest == 1 { "" } else { "s" })?;
+    }
+    if let Some(Compared { flush_s, .. }) = compared.filter(|compared| compared.flush_s > 0.0) {
+        writeln!(out, "  syncs and closes; traced {flush_s:.3} s, in the model a part of the writes")?;
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! Classes of requests, and the cost of one request on every copy.
 
 use maud::{Markup, html};
-use stripewise_model::{Access, Op};
 use stripewise_plan::{Expected, RequestClass};
 
 use super::super::bars::{BAR_END, Bar, bars};
+use super::super::kinds::{op, order};
 use super::super::parts::{Table, figure as figure_of, more, soft};
 use crate::units::{self, short_seconds};
 
@@ -89,7 +89,7 @@ pub fn table(expected: &Expected) -> Markup {
         None => by_copy(expected, &class.served),
         Some(_) => by_copy(expected, &class.critical),
     };
-    let size = |class: &RequestClass| format!("{} of {}", op_name(class), units::bytes(class.request_bytes));
+    let size = |class: &RequestClass| format!("{} of {}", op(class.op), units::bytes(class.request_bytes));
     let header = match &expected.cache {
         None => "served by",
         Some(cache) if cache.mode == "sla" => "gains most in",
@@ -106,7 +106,7 @@ pub fn table(expected: &Expected) -> Markup {
     );
     let mut table = Table::new(caption, expected.classes.iter().take(LISTED))
         .head("Requests", |class| size(class))
-        .text("order", |class| order(class))
+        .text("order", |class| order(class.access))
         .amount("p", |class| u64::from(class.procs), units::count)
         .amount("c", |class| u64::from(class.procs_per_node), units::count)
         .amount("requests", |class| class.requests, units::count)
@@ -153,20 +153,9 @@ fn by_copy(expected: &Expected, shares: &[f64]) -> String {
 fn name(class: &RequestClass) -> String {
     format!(
         "{} of {}, {}, {} at a time",
-        op_name(class),
+        op(class.op),
         units::bytes(class.request_bytes),
-        order(class),
+        order(class.access),
         units::counted(class.procs.into(), "process", "processes"),
     )
-}
-
-fn order(class: &RequestClass) -> &'static str {
-    if class.access == Access::Sequential { "in order" } else { "not in order" }
-}
-
-fn op_name(class: &RequestClass) -> &'static str {
-    match class.op {
-        Op::Read => "read",
-        Op::Write => "write",
-    }
 }
