@@ -66,7 +66,7 @@ class Local(Throttled):
 class Cached(Local):
     """A disk and memory, and files in the page cache."""
 
-    name, cold, scale = "cached", False, 8
+    name, cold, scale = "cached", False, 24
     described = """The machine's own (virtual) disk, `hdd`, and a tmpfs, `disk`, are the servers, both
     real. The page cache serves what a run reads if an earlier run has read or written it; nothing
     empties it. (fio drops its file from the page cache when it starts.)"""
@@ -78,7 +78,7 @@ class Cached(Local):
 class TwoDisks(Local):
     """A disk, and a loop device whose image is in memory."""
 
-    name, cold, scale = "two-disks", True, 8
+    name, cold, scale = "two-disks", True, 24
     described = """The machine's own (virtual) disk, `hdd`, and a loop device with ext4 on an image in
     memory, `ssd`, are the servers, both real and not throttled. The page cache is emptied before
     each run."""
