@@ -50,7 +50,7 @@ pub struct Compared {
 ///
 /// # Errors
 /// The cluster is unusable.
-pub fn compare(
+pub fn compare_kinds(
     workload: &Workload,
     decisions: &[Decision],
     cluster: &Cluster,
@@ -107,7 +107,7 @@ mod tests {
         set.calls = vec![Calls { times: 3, procs: 2, flush_ns: 90_000_000, ..Calls::default() }];
         let options = Options::default();
         let decisions = plan(&workload, &cluster, &options).unwrap().decisions;
-        let compared = compare(&workload, &decisions, &cluster, &options).unwrap().remove(0);
+        let compared = compare_kinds(&workload, &decisions, &cluster, &options).unwrap().remove(0);
         let [reads, writes] = compared.kinds[..] else { panic!("{compared:?}") };
         let near = |seconds: f64, expected_s: f64| (seconds / expected_s - 1.0).abs() < 1e-9;
         assert!(near(compared.flush_s, 0.045));

@@ -65,7 +65,7 @@ pub use error::PlanError;
 pub use evaluate::judge;
 pub use form::{Form, Shape};
 pub use joint::{Joint, MoveLimit, SpaceCurve, SpacePoint, SpaceValue, StageTimes, Waits};
-pub use kinds::{Compared, KindTimes, compare};
+pub use kinds::{Compared, KindTimes, compare_kinds};
 pub use layouts::Layouts;
 pub use loads::{Demand, ServerLoad, loads_of};
 pub use native::{Native, OnlyNative, native};

@@ -72,7 +72,8 @@ fn other_nodes_are_served_while_a_copy_takes_its_time() {
         let (is_copying, has_copied) = (is_copying.clone(), has_copied.clone());
         move || {
             is_copying.store(true, Ordering::Relaxed);
-            until(|| has_copied.load(Ordering::Relaxed)).then_some(0).and(None)
+            until(|| has_copied.load(Ordering::Relaxed));
+            None
         }
     };
     overlay.context.background.as_ref().unwrap().copying.add(Arc::new(copy));

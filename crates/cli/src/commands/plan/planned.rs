@@ -9,7 +9,7 @@ use stripewise_cluster::pattern::match_path;
 use stripewise_console::progress;
 use stripewise_plan::{
     ApplicationTimes, Busiest, Collector, Compared, Decision, Joint, LeftOut, Objective, Options, Promise,
-    ServerLoad, Workload, compare, loads_of, plan, times_of,
+    ServerLoad, Workload, compare_kinds, loads_of, plan, times_of,
 };
 use stripewise_trace::summary::MAX_GROUPS;
 use stripewise_trace::{ORIGIN_DXT, Trace};
@@ -85,7 +85,7 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
         decisions.iter_mut().for_each(|decision| decision.withdraw_promise(options.objective));
     }
     let compared = match are_recorded(&applications) && decisions.len() <= MAX_GROUPS {
-        true => compare(&workload, &decisions, &cluster, &options)?,
+        true => compare_kinds(&workload, &decisions, &cluster, &options)?,
         false => Vec::new(),
     };
     let loads = loads_of(&workload, &decisions, &cluster, &options)?;
