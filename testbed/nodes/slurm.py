@@ -51,8 +51,8 @@ def prepare(directory, head, addresses):
     text = TEMPLATE.format(head=head, address=addresses[head], directory=directory, nodes="\n".join(nodes))
     conf(directory).write_text(text)
     # The default, /tmp, is one directory for all nodes here.
-    # With Slurm 22.05's other way, a tree, a rank can leave MPI_Init's fence before ranks of other
-    # nodes reach it, and Open MPI 4.1.4 crashes at the message that it then sends.
+    # With the tree of Slurm 22.05, a rank can leave the fence of MPI_Init while ranks of other
+    # nodes still wait in it. Its first message makes Open MPI 4.1.4 crash there.
     (directory / "mpi.conf").write_text("PMIxCliTmpDirBase=/run/tmp\nPMIxCollFence=ring\n")
     (directory / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n")
     with open(directory / "munge.key", "wb", opener=lambda path, flags: os.open(path, flags, 0o400)) as key:
