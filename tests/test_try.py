@@ -1,6 +1,7 @@
 """`stripewise try`: before, plan, place, after, and back if it is no faster."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import pty
@@ -20,7 +21,7 @@ MANIFEST = b"stripewise file"
 # The slow servers take 20 ms for each request, the fast ones 30 us: the difference is far more than
 # what other programs on the machine make of it.
 SLOW = Tier("hdd", 2, startup_s=2e-2, per_byte_s=1e-9, emulate=True)
-FAST = Tier("ssd", 2, startup_s=3e-5, per_byte_s=1e-9, emulate=True)
+FAST = Tier("ssd", 2, startup_s=3e-4, per_byte_s=1e-9, emulate=True)
 
 # Reads the file once, and counts its runs in `runs.log`. With a word `hold` it then waits for the
 # file `go` in every run from that number on, and notes signals in `signals.log`; with `fail` it
@@ -155,6 +156,15 @@ def test_without_a_gain_the_files_go_back(site):
     done = site.try_it("-p", site.make_plan("slow", "1-DV on hdd"), over="fast")
     assert "Undone: the new layouts take" in done.out, str(done)
     assert site.servers() == {"ssd"}
+    site.assert_sound()
+
+
+def test_a_plan_as_quick_as_memory_promises_nothing(make_cluster, stripewise, bin_dir, python):
+    quick = dataclasses.replace(FAST, startup_s=1e-6)
+    site = Site(make_cluster((SLOW, quick)), stripewise, bin_dir, python)
+    words = " ".join(site.place(site.now).try_it().out.split())
+    assert "No promise: the model says 0.0" in words and "memory alone may take" in words, words
+    assert "Kept: " in words and "So only the measurement counts" in words
     site.assert_sound()
 
 

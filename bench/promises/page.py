@@ -129,7 +129,7 @@ def head(found, args):
     words = f"""`stripewise try` runs a program in the present layout of its files, plans from the trace
     of the first run, places the files, and runs it again. *Promised* is the fraction of the I/O time
     that the plan saves according to the model; there is no promise if the model of the present
-    layout is off by more than 25% of its time from the first run. *Measured* is what is saved of the time that the
+    layout is off by more than 25% of its time from the first run, or the planned layout as quick as memory. *Measured* is what is saved of the time that the
     busiest process spends in calls on these files, ± the spread of the runs. *Off by* is the
     measured time after the change, compared with the promised one. The models know the servers by
     `stripewise calibrate --quick` alone. Command: `sudo stripewise-bench promises --records

@@ -71,8 +71,7 @@ impl CallTimes {
         let of_one = |calls: &Calls| {
             let counts = [calls.opens, calls.creates, calls.closes, calls.stats, calls.unlinks];
             let all_s: f64 = counts.iter().zip(self.0).map(|(&count, seconds)| count as f64 * seconds).sum();
-            let memory_s = calls.memory_ns as f64 * 1e-9;
-            calls.times as f64 * (all_s + memory_s) / f64::from(calls.procs.max(1))
+            calls.times as f64 * all_s / f64::from(calls.procs.max(1)) + calls.memory_s()
         };
         calls.iter().map(of_one).sum()
     }

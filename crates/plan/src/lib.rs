@@ -73,7 +73,7 @@ pub use options::{CopyOptions, MIN_GAIN, Objective, Options, STEP, Scheme};
 pub use plan::{Planned, plan, sort_rules, to_plan};
 pub use present::{GRAMMAR as PRESENT_GRAMMAR, Present};
 pub use problem::{PAGE, Problem};
-pub use promise::{OFF_MAX, Promise};
+pub use promise::{IoSeconds, OFF_MAX, Promise};
 pub use servers::Servers;
 pub use serving::cached::{CacheLayout, ExpectedCache};
 pub use serving::expected::{self, Alone, Expected, ExpectedCopy, RequestClass};

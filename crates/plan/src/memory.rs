@@ -21,7 +21,7 @@
 //! within half of its measured time is taken for memory, if it is that quick; a process that loses
 //! its processor during a hit makes it a miss.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use stripewise_cluster::Cluster;
 use stripewise_model::Op;
@@ -34,7 +34,7 @@ use crate::options::Options;
 use crate::present::Present;
 use crate::problem::Problem;
 use crate::servers::Servers;
-use crate::workload::{Calls, FileSet, FromMemory, Group, Request, Workload};
+use crate::workload::{Calls, FileSet, FromMemory, Group, Lane, Request, Workload};
 
 /// A request that took less than this fraction of what its servers need was not served by them.
 const QUICK: f64 = 0.5;
@@ -46,7 +46,12 @@ const READ_AHEAD: f64 = (8 << 20) as f64;
 
 /// The most seconds that a call for so many bytes takes if memory serves it.
 pub(crate) fn memory_s(bytes: u64) -> f64 {
-    CALL_S + bytes as f64 * PER_BYTE_S
+    calls_s(1, bytes)
+}
+
+/// The same of several calls, one after another.
+fn calls_s(count: u64, bytes: u64) -> f64 {
+    count as f64 * CALL_S + bytes as f64 * PER_BYTE_S
 }
 
 impl Workload {
@@ -65,6 +70,25 @@ impl Workload {
             take_out(set, cluster, &servers, options)?;
         }
         Ok(self)
+    }
+
+    /// The most seconds of I/O if memory served all requests: what it served took its traced time.
+    /// Groups that no stage overlaps follow one another, and a stage takes as long as its longest
+    /// lane.
+    pub fn in_memory_s(&self) -> f64 {
+        let mut by_lane = BTreeMap::<(u32, Option<Lane>), f64>::new();
+        for group in self.file_sets.iter().flat_map(|set| &set.groups) {
+            let of_processes_s = group.times as f64 * calls_s(group.count, group.bytes);
+            let seconds = of_processes_s / f64::from(group.procs.max(1));
+            *by_lane.entry((group.application, group.lane)).or_default() += seconds;
+        }
+        let mut by_stage = BTreeMap::<(u32, Option<u32>), f64>::new();
+        for ((application, lane), seconds) in by_lane {
+            let longest = by_stage.entry((application, lane.map(|lane| lane.stage))).or_default();
+            *longest = longest.max(seconds);
+        }
+        let calls = self.file_sets.iter().flat_map(|set| &set.calls);
+        by_stage.values().sum::<f64>() + calls.map(Calls::memory_s).sum::<f64>()
     }
 }
 

@@ -161,6 +161,11 @@ impl FromMemory {
 }
 
 impl Calls {
+    /// Seconds of the requests that memory served, in all runs.
+    pub(crate) fn memory_s(&self) -> f64 {
+        self.times as f64 * self.memory_ns as f64 * 1e-9 / f64::from(self.procs.max(1))
+    }
+
     /// Adds calls of the same application.
     pub(crate) fn add(&mut self, other: &Self) {
         self.procs = self.procs.max(other.procs);

@@ -141,3 +141,27 @@ fn a_sample_stands_for_all_requests() {
     let set = &without_memory(&workload, &measured()).file_sets[0];
     assert_eq!((set.groups[0].count, set.groups[0].sample.len(), set.memory.requests), (500, 50, 500));
 }
+
+#[test]
+fn all_of_it_from_memory_takes_a_copy_of_every_byte() {
+    let group = 25.0 * (20e-6 + 65536.0 * 1e-9);
+    let near = |workload: &Workload, seconds: f64| {
+        let is_s = workload.in_memory_s();
+        assert!((is_s - seconds).abs() < 1e-12, "{is_s} {seconds}");
+    };
+    let mut workload = random_reads();
+    near(&workload, group);
+    workload.file_sets[0].groups[0].times = 3;
+    near(&workload, 3.0 * group);
+    workload.file_sets[0].calls =
+        vec![Calls { times: 2, procs: 4, memory_ns: 8_000_000_000, ..Calls::default() }];
+    near(&workload, 3.0 * group + 4.0);
+    // The groups of a lane follow one another, the lanes of a stage overlap, and stages do not.
+    let in_lane = |stage, number, times| {
+        let mut set = random_reads().file_sets.remove(0);
+        (set.groups[0].lane, set.groups[0].times) = (Some(Lane { stage, number }), times);
+        set
+    };
+    let file_sets = vec![in_lane(0, 0, 1), in_lane(0, 0, 4), in_lane(0, 1, 6), in_lane(1, 1, 10)];
+    near(&Workload { file_sets }, (6.0 + 10.0) * group);
+}

@@ -8,8 +8,8 @@ use stripewise_cluster::Cluster;
 use stripewise_cluster::pattern::match_path;
 use stripewise_console::progress;
 use stripewise_plan::{
-    ApplicationTimes, Busiest, Collector, Compared, Decision, Joint, LeftOut, Objective, Options, Promise,
-    ServerLoad, Workload, compare_kinds, loads_of, plan, times_of,
+    ApplicationTimes, Busiest, Collector, Compared, Decision, IoSeconds, Joint, LeftOut, Objective, Options,
+    Promise, ServerLoad, Workload, compare_kinds, loads_of, plan, times_of,
 };
 use stripewise_trace::summary::MAX_GROUPS;
 use stripewise_trace::{ORIGIN_DXT, Trace};
@@ -80,7 +80,8 @@ pub fn make(args: &Args) -> anyhow::Result<Planned> {
         let times = times.into_iter().chain(std::iter::repeat_with(ApplicationTimes::default));
         applications.iter_mut().zip(times).for_each(|(of, times)| of.seconds = Some(times));
     }
-    let promise = promise(&applications, times(&decisions, joint.as_ref(), options.objective), &options);
+    let model = times(&decisions, joint.as_ref(), options.objective);
+    let promise = promise(&applications, model, workload.in_memory_s(), &options);
     if promise.is_some_and(|promise| promise.saves.is_none()) {
         decisions.iter_mut().for_each(|decision| decision.withdraw_promise(options.objective));
     }
@@ -121,12 +122,17 @@ fn are_recorded(applications: &[Application]) -> bool {
     applications.iter().all(|of| RECORDED.contains(&of.trace.meta().origin.as_str()))
 }
 
-/// Holds the model's times, now and planned, against those of the traces, if all traces have
-/// true times.
-fn promise(applications: &[Application], (now_s, planned_s): (f64, f64), options: &Options) -> Option<Promise> {
+/// Holds the model's times, now and planned, against those of the traces and of memory, if all
+/// traces have true times.
+fn promise(
+    applications: &[Application],
+    (model_s, planned_s): (f64, f64),
+    memory_s: f64,
+    options: &Options,
+) -> Option<Promise> {
     let traced_s = applications.iter().map(|of| of.times as f64 * of.busiest.planned_ns as f64 * 1e-9).sum();
     let is_compared = are_recorded(applications) && options.objective == Objective::Elapsed;
-    is_compared.then(|| Promise::of(now_s, planned_s, traced_s)).flatten()
+    is_compared.then(|| Promise::of(IoSeconds { model_s, planned_s, memory_s, traced_s })).flatten()
 }
 
 fn application(traced: &Traced, args: &Args) -> anyhow::Result<Application> {

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use stripewise_plan::Promise;
 use stripewise_report::Predictions;
 use stripewise_report::trial::{Repeated, Verdict};
 
@@ -113,12 +112,8 @@ fn seconds(repeated: &Repeated) -> String {
 fn predicted(predictions: &Predictions, compared: &Compared) -> Option<String> {
     let (now_s, planned_s) = predictions.totals_s();
     let measured = 100.0 * compared.io.difference.saved;
-    if let Some(Promise { model_s, traced_s, saves: None, limit, .. }) = predictions.promise {
-        return Some(format!(
-            "No promise: before the change the model says {model_s:.3} s and the trace {traced_s:.3} s, which differ by \
-             more than {:.0} %. So only the measurement counts: {measured:.0} % less.",
-            100.0 * limit
-        ));
+    if let Some(why) = predictions.promise.and_then(|promise| promise.why_not()) {
+        return Some(format!("No promise: {why}. So only the measurement counts: {measured:.0} % less."));
     }
     (now_s > 0.0).then(|| {
         format!(
