@@ -5,6 +5,7 @@ they must be equal for another program, for the original alone, and for the expo
 import json
 import re
 import subprocess
+import tarfile
 import threading
 
 import pytest
@@ -39,6 +40,20 @@ def some(pairs):
     """Pairs: in the long variant with all kinds of copies, else only with the named ones."""
     names = list(dict.fromkeys(name for name, _ in pairs))
     return [(name, kind) for name in names for kind in COPIES] if LONG else pairs
+
+
+def test_bytes_that_only_a_cache_has_are_no_hole(cluster):
+    """GNU tar archives a file without blocks as one hole, and does not read it."""
+    everything = '[rule.overlay]\nmode = "nsca"\ncapacity_per_server = "1G"\n'
+    worlds = Worlds(cluster, HDDS, copy("cache", "cache", "ssd/0-3:64K") + everything)
+    content = bytes(range(256)) * 4096
+    (worlds.plain / "file").write_bytes(content)
+    worlds.with_library("cp", worlds.plain / "file", worlds.managed / "file")
+    archive = cluster.root / "file.tar"
+    worlds.with_library("tar", "-C", worlds.managed, "--sparse", "-cf", archive, "file")
+    with tarfile.open(archive) as archived:
+        assert archived.extractfile("file").read() == content
+    assert int(worlds.with_library("stat", "-c", "%b", worlds.managed / "file").out) * 512 >= len(content)
 
 
 @pytest.fixture

@@ -31,7 +31,8 @@ pub struct Attributes {
     pub size_bytes: u64,
     /// Permissions of owner, group and others: the mode bits below 0o1000.
     pub permissions: u32,
-    /// Number of 512-byte blocks of the original's objects.
+    /// Number of 512-byte blocks of the objects of all copies. The original alone may have none yet,
+    /// and GNU tar archives a file without blocks as one hole.
     pub blocks: u64,
     /// The latest modification time of the anchor and the objects.
     pub modified: Timespec,
@@ -48,11 +49,10 @@ impl Attributes {
         let all = || copies.iter().flat_map(|(stats, _)| stats);
         let latest = |time: fn(&Stat) -> Timespec| all().map(time).fold(time(anchor), later);
         let first = copies.first().and_then(|(stats, _)| stats.first());
-        let original = copies.iter().take(1).flat_map(|(stats, _)| stats);
         Self {
             size_bytes: copies.iter().map(|(stats, layout)| file_size(stats, layout)).max().unwrap_or(0),
             permissions: first.map_or(anchor.st_mode & 0o777, |first| of_file(anchor.st_mode, first.st_mode)),
-            blocks: original.map(|stat| stat.st_blocks as u64).sum(),
+            blocks: all().map(|stat| stat.st_blocks as u64).sum(),
             modified: latest(|stat| time(stat.st_mtime, stat.st_mtime_nsec)),
             changed: latest(|stat| time(stat.st_ctime, stat.st_ctime_nsec)),
             accessed: latest(|stat| time(stat.st_atime, stat.st_atime_nsec)),
