@@ -135,6 +135,8 @@ impl LogicalFile {
     /// processes.
     fn change_owner(&self, user: Option<u32>, group: Option<u32>) -> Result<()> {
         let anchor = Kind::Open(self.anchor());
+        // Another process may have given the file away, and the objects' names with it.
+        self.follow_owner();
         let owner = self.sys().stat(self.anchor())?.st_uid;
         let new = user.filter(|&user| user != owner);
         if new.is_some() && self.sys().user() != ROOT {

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use stripewise_sys::{Mode, OFlags};
 
 use super::support::*;
-use crate::{Errno, Opened, Whence};
+use crate::{Change, Errno, Opened, Whence};
 
 #[test]
 fn what_is_written_is_read() {
@@ -218,6 +218,23 @@ fn stat_tells_of_the_logical_file() {
     std::fs::write(&plain, "x".repeat(1000)).unwrap();
     let mut stat = runtime.sys().stat_at(None, &plain, true).unwrap();
     assert!(!runtime.correct_stat(None, &plain, true, &mut stat).unwrap());
+}
+
+#[test]
+fn an_owner_that_another_process_has_set_can_be_changed_again() {
+    let stage = Stage::new(small());
+    let runtimes = [stage.runtime(), stage.runtime()];
+    let opened = runtimes.each_ref().map(|runtime| open(runtime, &stage.path("f"), CREATE).unwrap());
+    let [one, other] = opened.each_ref().map(|opened| &opened.file);
+    if one.sys().user() != 0 {
+        return;
+    }
+    one.write(&pattern(1, 100), 0, 1).unwrap();
+    for (file, owner) in [(one, 64_132), (other, 64_132), (other, 64_133), (one, 0)] {
+        file.change(&Change::Owner(Some(owner), Some(owner))).unwrap();
+        assert_eq!(one.all().unwrap(), pattern(1, 100));
+        assert_eq!(stage.path("f").metadata().unwrap().uid(), owner);
+    }
 }
 
 /// A process that has read a manifest reads it again: the inode may by then belong to another file.
