@@ -15,9 +15,9 @@ set -eu
 cd "$(dirname "$0")/.."
 
 # Both MPIs, because programs are tested under both; fio for the verification of the data path.
-# The nodes' SSH server and network are small, and part of the tests.
+# The nodes' SSH server and network are small, and part of the tests; so is FUSE, for the mount.
 PACKAGES_OF_NODES="iproute2 util-linux procps dropbear-bin"
-PACKAGES="gcc make python3 python3-venv mpich libmpich-dev openmpi-bin libopenmpi-dev gfortran fio libaio-dev libc6-dev strace rsync hdf5-tools $PACKAGES_OF_NODES"
+PACKAGES="gcc make python3 python3-venv mpich libmpich-dev openmpi-bin libopenmpi-dev gfortran fio libaio-dev libc6-dev strace rsync git fuse3 hdf5-tools $PACKAGES_OF_NODES"
 PACKAGES_OF_DISKS="gcc make python3 pkg-config fuse3 libfuse3-dev e2fsprogs util-linux"
 # Ceph's daemons as plain programs, without the packages that would start them as services.
 PACKAGES_OF_CEPHFS="$PACKAGES_OF_DISKS ceph-mon ceph-osd ceph-mgr ceph-mds ceph-fuse ceph-common python3-rados attr linux-libc-dev"

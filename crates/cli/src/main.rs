@@ -40,6 +40,7 @@ enum Command {
     Place(place::Args),
     Export(export::Args),
     Run(run::Args),
+    Mount(mount::Args),
     Try(Box<trial::Args>),
     Drain(settle::Drain),
     Warm(settle::Warm),
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
             Command::Report(args) => report::run(args)?,
             Command::Run(args) => run::run(&args)?,
             // These continue after a failure, or return the exit code of a program.
+            Command::Mount(args) => return mount::run(&args),
             Command::Trace(args) => return trace::run(&args),
             Command::Try(args) => return trial::run(&args),
             Command::Place(args) => return place::run(&args),

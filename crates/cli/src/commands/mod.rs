@@ -8,6 +8,7 @@ pub mod cp;
 pub mod export;
 pub mod fsck;
 pub mod init;
+pub mod mount;
 pub mod place;
 pub mod plan;
 pub mod report;

@@ -31,8 +31,8 @@ pub struct Attributes {
     pub size_bytes: u64,
     /// Permissions of owner, group and others: the mode bits below 0o1000.
     pub permissions: u32,
-    /// Number of 512-byte blocks of the objects of all copies. The original alone may have none yet,
-    /// and GNU tar archives a file without blocks as one hole.
+    /// Number of 512-byte blocks of the objects of all copies. The original alone may have none
+    /// yet, and GNU tar archives a file without blocks as one hole.
     pub blocks: u64,
     /// The latest modification time of the anchor and the objects.
     pub modified: Timespec,
