@@ -1,6 +1,7 @@
 """A directory with managed files that is mounted, and the same directory without the mount."""
 
 import os
+import shutil
 import signal
 import subprocess
 from dataclasses import dataclass
@@ -56,6 +57,13 @@ class View:
     def with_library(self, *words, **options):
         """Runs a command under the library, on the directory itself."""
         return self.cluster.run(*words, **options)
+
+
+@pytest.fixture(autouse=True)
+def fuse():
+    """Not every container permits FUSE."""
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK) or not shutil.which("fusermount3"):
+        pytest.skip("no FUSE here: /dev/fuse, and the package fuse3")
 
 
 @pytest.fixture

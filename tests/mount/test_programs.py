@@ -152,6 +152,14 @@ def test_a_program_is_run_from_it(view):
     assert run_command(view.path / "shell", "-c", "echo $((6 * 7))").out == "42\n"
 
 
+@pytest.mark.parametrize("engine", ["io_uring", "libaio", "mmap"])
+def test_asynchronous_requests(view, engine):
+    """fio verifies what it has written, with many requests under way."""
+    words = ["--name=f", f"--filename={view.path}/file", "--size=16M", "--bsrange=512-200K", "--iodepth=16", "--rw=randrw"]
+    run_command("fio", *words, f"--ioengine={engine}", "--verify=crc32c", "--verify_fatal=1", "--verify_async=1")
+    assert view.is_managed("file")
+
+
 def test_large_requests_of_several_programs_at_once(view):
     """Each program has a file of its own, written and read in requests of 1 MiB and odd sizes."""
     sizes = [1 << 20, (1 << 20) + 1, 77_777, 5 << 20]

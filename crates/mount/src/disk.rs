@@ -145,3 +145,27 @@ fn of_path(error: Errno) -> Errno {
 pub fn of_io(error: std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_used_only_while_it_is_the_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        std::fs::write(path("one"), "1").unwrap();
+        std::fs::write(path("other"), "22").unwrap();
+        let disk = Disk::new(File::open(dir.path()).unwrap().into()).unwrap();
+        let (one, found) = disk.look_up(ROOT, OsStr::new("one")).unwrap();
+        assert_eq!((found.stx_size, disk.attributes(one).unwrap().stx_size), (1, 1));
+        disk.open(one, OFlag::O_RDONLY).unwrap();
+        // Behind the back of the mount.
+        std::fs::rename(path("other"), path("one")).unwrap();
+        assert_eq!(disk.attributes(one).unwrap_err(), Errno::ESTALE);
+        assert_eq!(disk.open(one, OFlag::O_RDONLY).unwrap_err(), Errno::ESTALE);
+        assert_eq!(disk.pin(one).err(), Some(Errno::ESTALE));
+        let (other, _) = disk.look_up(ROOT, OsStr::new("one")).unwrap();
+        assert!(other != one && disk.pin(other).is_ok() && disk.attributes(ROOT).is_ok());
+    }
+}
