@@ -12,6 +12,8 @@ help:
 	@echo 'make demo       a real MPI program and a real h5py program on emulated servers, under every layout'
 	@echo 'make test       all tests: units, properties, real programs'
 	@echo 'make build      stripewise, its library and stripewise-bench (release) in $(TARGET)/release, MPI programs and libraries in build/'
+	@echo 'make install PREFIX=DIR  builds and installs, without root; make uninstall PREFIX=DIR takes it away'
+	@echo 'make dist       the same as an archive in build/dist, which can be unpacked anywhere'
 	@echo 'make lint       formatting and clippy, warnings are errors'
 	@echo 'make bench      the micro benchmarks'
 	@echo 'make test-long  crash and fuzz campaigns, and the tests with long variants (an hour)'
@@ -50,6 +52,22 @@ cephfs-bed:
 
 build: workloads
 	cargo build --release --workspace
+
+# What an installation has. Needs Rust and a C compiler; the libraries for MPI are built for the
+# MPIs that are there.
+MPIS_HERE = $(foreach mpi,mpich openmpi,$(if $(shell command -v mpicc.$(mpi)),$(mpi)))
+build-release:
+	cargo build --release -p stripewise -p stripewise-preload
+	@$(MAKE) --no-print-directory -s -C mpi MPIS="$(MPIS_HERE)"
+
+install: build-release
+	@BIN_DIR=$(TARGET)/release tools/install.sh install "$(PREFIX)"
+
+uninstall:
+	@tools/install.sh uninstall "$(PREFIX)"
+
+dist: build-release
+	@BIN_DIR=$(TARGET)/release tools/install.sh dist build/dist
 
 demo: build
 	$(TARGET)/release/stripewise-bench demo $(DEMO)
@@ -126,4 +144,4 @@ clean:
 	cargo clean
 	rm -rf build
 
-.PHONY: help setup workloads throttled-disk cephfs-bed build demo build-test test test-long test-mutations test-cephfs test-nodes test-romio test-orangefs bench-cephfs evaluate evaluation-pages lint bench clean
+.PHONY: help setup workloads throttled-disk cephfs-bed build demo build-release install uninstall dist build-test test test-long test-mutations test-cephfs test-nodes test-romio test-orangefs bench-cephfs evaluate evaluation-pages lint bench clean

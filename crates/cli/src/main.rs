@@ -12,7 +12,7 @@ mod preparing;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use commands::*;
 
@@ -50,6 +50,8 @@ enum Command {
     Cp(cp::Args),
     Rm(rm::Args),
     Report(report::Args),
+    #[command(hide = true)]
+    Generate(generate::Args),
 }
 
 fn main() -> ExitCode {
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
             Command::Cat(args) => cat::run(&args)?,
             Command::Cp(args) => cp::run(&args)?,
             Command::Report(args) => report::run(args)?,
+            Command::Generate(args) => generate::run(&args, Cli::command())?,
             Command::Run(args) => run::run(&args)?,
             // These continue after a failure, or return the exit code of a program.
             Command::Mount(args) => return mount::run(&args),

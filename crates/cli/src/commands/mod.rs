@@ -7,6 +7,7 @@ pub mod cost;
 pub mod cp;
 pub mod export;
 pub mod fsck;
+pub mod generate;
 pub mod init;
 pub mod mount;
 pub mod place;
