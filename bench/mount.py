@@ -4,8 +4,8 @@
 
 fio reads and writes a file of 256 MiB in order, in requests of several sizes, by pread and pwrite: under the library on the
 directory itself, and without it through a mount of the directory. Both take turns. The targets are directories of one file
-system, whose page cache holds everything, so the ratio is that of the ways and not of a disk's. Prints the medians, and the
-processor time per MiB of program and serving process together.
+system. Without --cold its page cache holds everything, so the ratio is that of the ways and not of a disk's. Prints the medians,
+and the processor time per MiB of program and serving process together.
 """
 
 import argparse
@@ -33,6 +33,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dir", type=Path, required=True, help="a directory that is made and removed")
     parser.add_argument("--repeats", type=int, default=5, help="[default: %(default)s]")
+    parser.add_argument("--cold", action="store_true", help="empty the page cache before each read, and sync after each write (as root)")
     parser.add_argument("--bin", type=Path, default=ROOT / "target" / "release", help="with stripewise and its library")
     return parser.parse_args()
 
@@ -82,6 +83,10 @@ class Site:
         library = {"LD_PRELOAD": str(self.args.bin.resolve() / "libstripewise_posix.so"), "STRIPEWISE_PLAN": str(self.plan)}
         words = ["fio", "--name=f", f"--filename={directory}/file", "--ioengine=psync", f"--size={FILE_MIB}M", f"--bs={size}"]
         words += [f"--rw={what}", "--invalidate=0", "--fallocate=none", "--output-format=json", "--thread"]
+        if self.args.cold:
+            words += ["--end_fsync=1"]
+            os.sync()
+            Path("/proc/sys/vm/drop_caches").write_text("3")
         before_s = self.serving_s()
         done = subprocess.run(words, env={**os.environ, **(library if way == "library" else {})}, capture_output=True, text=True, check=True)
         of = json.loads(done.stdout[done.stdout.index("{") :])["jobs"][0]

@@ -111,7 +111,7 @@ def test_the_chain_of_the_readme(shell, desk):
     assert (desk / "report.html").exists()
 
 
-COMMANDS = "init calibrate trace synth advise plan cost place export run try drain warm status fsck cat cp rm report sim".split()
+COMMANDS = "init calibrate trace synth advise plan cost place export run mount try drain warm status fsck cat cp rm report sim".split()
 
 # A measurement between two machines; crates/cli/tests/calibrate.rs runs one on a single machine.
 NEEDS_TWO_MACHINES = ("--serve", "--network")
@@ -124,6 +124,7 @@ RESULTS = """{"version": 1, "date": "2026-11-21T01:00:00Z", "command": "stripewi
 
 # A trace of out.dat, a plan for it, and out.dat in that plan's layout.
 PREPARATION = """
+mkdir data
 stripewise synth ior --procs 4 --transfer 64K --total 1M --shared --access random --file $PWD/out.dat -o t
 for trace in app job before after nightly hourly; do cp t $trace.trace; done
 head -c 1M /dev/urandom > out.dat
@@ -139,12 +140,14 @@ def examples(text):
     """
     lines = re.sub(r"\s*\\\n\s*", " ", text[text.index("Examples:") :]).splitlines()[1:]
     typed = [re.sub(r"^node\d\$ ", "", line.strip()) for line in lines if line.startswith("  ")]
-    commands = [line for line in typed if re.match(r"stripewise |\(eval |mkdir |[A-Z_]+=", line)]
+    commands = [line for line in typed if re.match(r"stripewise |\(eval |mkdir |fusermount3 |[A-Z_]+=", line)]
     return [re.split(r"\s{3,}", line)[0] for line in commands if not any(flag in line for flag in NEEDS_TWO_MACHINES + NEEDS_A_FILE_SYSTEM)]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_examples_of_help(shell, desk, stripewise, library, command):
+    if command == "mount" and not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("no FUSE here")
     found = examples(stripewise(command, "--help").out)
     assert any(f"stripewise {command} " in line for line in found), found
     (desk / "results.json").write_text(RESULTS)

@@ -4,7 +4,7 @@
 #
 #     tools/install.sh install PREFIX     PREFIX/bin, PREFIX/lib/stripewise, PREFIX/share
 #     tools/install.sh uninstall PREFIX   removes exactly what was installed there
-#     tools/install.sh dist DIR           DIR/stripewise-VERSION-MACHINE.tar.gz, and its debug symbols
+#     tools/install.sh dist DIR           DIR/stripewise-VERSION-MACHINE.tar.gz, and debug symbols
 #
 # Everything finds each other by relative paths, so PREFIX can be moved. Variables: BIN_DIR (default
 # target/release), BUILD_DIR (of the libraries for MPI, default build).

@@ -21,10 +21,12 @@ use crate::{files, preload, preparing};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   mkdir view
-  stripewise mount data view              view/f has the bytes of data/f, for any program: Go, static ones, tar, rsync
-  stripewise mount -p plan.toml data view and new files get the layouts of a plan
-  stripewise mount --read-only data view  nothing can be changed through it
-  fusermount3 -u view                     the end; SIGTERM to the process does the same
+  stripewise mount data view                view/f has the bytes of data/f, for any program: Go, static ones, tar, rsync
+  fusermount3 -u view                       the end; SIGTERM to the process does the same
+  stripewise mount -p plan.toml data view   and new files get the layouts of a plan
+  fusermount3 -u view
+  stripewise mount --read-only data view    nothing can be changed through it
+  fusermount3 -u view
 
 Needs FUSE (Debian: fuse3) and no root. Only the user who mounts sees the files. Programs under the library and programs of the
 mount may use the same files at the same time: each sees what the other writes, and record locks exclude each other. Shared
