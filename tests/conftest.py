@@ -9,6 +9,7 @@ tests).
 
 import atexit
 import contextlib
+import functools
 import importlib.util
 import itertools
 import json
@@ -120,6 +121,13 @@ def small_disk(directory, size):
         yield
     finally:
         run_command("umount", directory)
+
+
+@functools.cache
+def has_fuse():
+    """Whether this user may mount by FUSE here; not every container permits it."""
+    is_there = os.access("/dev/fuse", os.R_OK | os.W_OK) and shutil.which("fusermount3")
+    return bool(is_there) and (os.geteuid() != 0 or run_command("unshare", "--mount", "true", ok=False).code == 0)
 
 
 def wait_until(condition, process=None):

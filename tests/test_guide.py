@@ -5,7 +5,7 @@ import os
 import re
 
 import pytest
-from conftest import DARSHAN_LOGS, ROOT
+from conftest import DARSHAN_LOGS, ROOT, has_fuse
 
 NOT_RUN = "<!-- tests/test_guide.py builds in its own way -->"
 
@@ -146,7 +146,7 @@ def examples(text):
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_examples_of_help(shell, desk, stripewise, library, command):
-    if command == "mount" and not os.access("/dev/fuse", os.R_OK | os.W_OK):
+    if command == "mount" and not has_fuse():
         pytest.skip("no FUSE here")
     found = examples(stripewise(command, "--help").out)
     assert any(f"stripewise {command} " in line for line in found), found

@@ -1,14 +1,13 @@
 """A directory with managed files that is mounted, and the same directory without the mount."""
 
 import os
-import shutil
 import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import ClusterDir, run_command, wait_until
+from conftest import ClusterDir, has_fuse, run_command, wait_until
 
 from bypass.conftest import KINDS, plan_text
 
@@ -61,9 +60,9 @@ class View:
 
 @pytest.fixture(autouse=True)
 def fuse():
-    """Not every container permits FUSE."""
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK) or not shutil.which("fusermount3"):
-        pytest.skip("no FUSE here: /dev/fuse, and the package fuse3")
+    """Skips the test where nothing can be mounted."""
+    if not has_fuse():
+        pytest.skip("no FUSE here: it needs /dev/fuse, the package fuse3, and the right to mount")
 
 
 @pytest.fixture
