@@ -26,17 +26,15 @@ pub struct Disk {
 pub enum Pinned {
     /// One that a program has open.
     Opened(Arc<Opened>),
-    /// One that only names the file (O_PATH).
+    /// One that only names the file (O_PATH), or another one of the root.
     Found(OwnedFd),
-    /// Another descriptor of the root.
-    Root(OwnedFd),
 }
 
 impl AsFd for Pinned {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Opened(opened) => opened.as_fd(),
-            Self::Found(fd) | Self::Root(fd) => fd.as_fd(),
+            Self::Found(fd) => fd.as_fd(),
         }
     }
 }
@@ -90,7 +88,7 @@ impl Disk {
     /// ESTALE: its name is another file's. Those of open(2).
     pub fn pin(&self, number: u64) -> Result<Pinned, Errno> {
         if number == ROOT {
-            return Ok(Pinned::Root(self.root.try_clone().map_err(of_io)?));
+            return Ok(Pinned::Found(self.root.try_clone().map_err(of_io)?));
         }
         match self.nodes.reach(number)? {
             Reached::Opened(opened) => Ok(Pinned::Opened(opened)),
